@@ -1,0 +1,92 @@
+"""Complex event automata (UCEA of SO-CEL, section 6; CEA of CORE): frozen, validated, printable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from estero.language.expressions import Node
+
+LabelSet = frozenset[str]
+NO_LABELS: LabelSet = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class EventPredicate:
+    """One bit of an event: its type is one of `types` and `condition` is true of it.
+
+    `condition` is a predicate over one event (attributes without a variable), or None for no
+    condition. Unknown (NULL) counts as not true.
+    """
+
+    types: tuple[str, ...]
+    condition: Node | None = None
+
+    def __str__(self) -> str:
+        from estero.language.render import render_condition
+
+        name = " | ".join(self.types)
+        return name if self.condition is None else f"{name}[{render_condition(self.condition)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A conjunction over bits: all of `present` are set, none of `absent` is. Empty is always true."""
+
+    present: frozenset[int] = frozenset()
+    absent: frozenset[int] = frozenset()
+
+    def allows(self, bits: int) -> bool:
+        """Whether an event with these bits (bit k is predicate k) passes."""
+        return all(bits >> k & 1 for k in self.present) and not any(bits >> k & 1 for k in self.absent)
+
+    def meet(self, other: Guard) -> Guard | None:
+        """Both at once, or None where no event could pass."""
+        both = Guard(self.present | other.present, self.absent | other.absent)
+        return None if both.present & both.absent else both
+
+
+ALWAYS = Guard()
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """From `source` on an event that passes `guard`, marked with `labels` (or read unmarked), to `target`."""
+
+    source: int
+    guard: Guard
+    labels: LabelSet
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class CEA:
+    """An automaton with states ``0 … states-1``.
+
+    A run may begin at any event in any of `initial`; it accepts by entering a state of `final`,
+    which no transition leaves. `predicates` gives the meaning of the bits in the guards.
+    """
+
+    states: int
+    initial: frozenset[int]
+    final: frozenset[int]
+    transitions: tuple[Transition, ...]
+    predicates: tuple[EventPredicate, ...]
+
+    def __post_init__(self) -> None:
+        for state in self._named_states():
+            if not 0 <= state < self.states:
+                raise ValueError(f"state {state} is named, but the states are 0 to {self.states - 1}")
+        for transition in self.transitions:
+            if transition.source in self.final:
+                raise ValueError(f"final state {transition.source} has a transition: {transition}")
+            for bit in transition.guard.present | transition.guard.absent:
+                if not 0 <= bit < len(self.predicates):
+                    raise ValueError(f"bit {bit} has no predicate: {transition}")
+
+    def _named_states(self) -> Iterator[int]:
+        yield from self.initial
+        yield from self.final
+        for transition in self.transitions:
+            yield transition.source
+            yield transition.target

@@ -1,0 +1,195 @@
+"""Expressions over events, and the filters made of them (semantics.md, "The pattern").
+
+One family of frozen nodes serves both: a predicate ``p`` of ``X[p]`` reads attributes of one event
+(`Attribute.variable` is None), a filter ``f`` speaks of variables. `And`, `Or` and `Not` join either.
+Spans are carried and ignored by equality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Literal as OneOf
+
+from estero.errors import NOWHERE, Span
+
+Value = bool | int | float | str | datetime | None
+"""What a literal can hold. A datetime is timezone-aware, in UTC, with microseconds."""
+
+ComparisonOperator = OneOf["=", "!=", "<", "<=", ">", ">="]
+ArithmeticOperator = OneOf["+", "-", "*", "/", "%"]
+AggregateFunction = OneOf["count", "sum", "avg", "stddev", "min", "max", "first", "last"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The base of expressions and filters."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+    def children(self) -> Iterator[Node]:
+        """The nodes directly below this one, left to right."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, Node):
+                yield value
+            elif isinstance(value, tuple):
+                yield from (item for item in value if isinstance(item, Node))
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all nodes below it, parents first, left to right."""
+        stack: list[Node] = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(list(node.children())))
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    """A constant. ``NULL`` is ``Literal(None)``."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Node):
+    """``a`` of the event at hand (`variable` is None), or ``X.a`` of the events marked X."""
+
+    name: str
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Negative(Node):
+    """``-e``."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Node):
+    """``left op right`` with op one of ``+ - * / %``."""
+
+    operator: ArithmeticOperator
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    """A built-in scalar function; `name` in lower case."""
+
+    name: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Node):
+    """``avg(X.a)``, ``count(X)``: one value of the set of events marked `variable`."""
+
+    function: AggregateFunction
+    variable: str
+    attribute: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Node):
+    """``left op right`` with op one of ``= != < <= > >=``."""
+
+    operator: ComparisonOperator
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Range(Node):
+    """``low..high`` inside ``IN {…}``: both ends belong to it."""
+
+    low: Literal
+    high: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class In(Node):
+    """``operand IN {1, 2, 5..9}``: literals and ranges."""
+
+    operand: Node
+    members: tuple[Literal | Range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Node):
+    """``operand BETWEEN low AND high``: both ends belong to it."""
+
+    operand: Node
+    low: Node
+    high: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Node):
+    """``operand LIKE 'pattern'``: ``%``, ``_``, escape ``\\``; case-sensitive."""
+
+    operand: Node
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matches(Node):
+    """``operand ~ 'regex'``: unanchored search, in the syntax that RE2 and Java share."""
+
+    operand: Node
+    regex: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Node):
+    """``operand IS NULL`` (``IS NOT NULL`` is its `Not`)."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class And(Node):
+    """All of two or more parts, by three-valued logic."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Node):
+    """Any of two or more parts, by three-valued logic."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Node):
+    """The negation of one part, by three-valued logic."""
+
+    part: Node
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter(Node):
+    """``X[p]``: p holds for every event marked X (the universal extension; true of none)."""
+
+    variable: str
+    predicate: Node
+
+
+@dataclass(frozen=True, slots=True)
+class VariableReference(Node):
+    """A whole variable as the argument of a set predicate: ``X`` in ``P(X, Y)``."""
+
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetPredicate(Node):
+    """``P(X, Y.a, …)``: a registered or built-in predicate over sets of events."""
+
+    name: str
+    arguments: tuple[VariableReference | Attribute | Literal, ...]
