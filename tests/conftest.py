@@ -1,0 +1,50 @@
+"""What all tests share: how Hypothesis draws, and where the real data is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Derandomised: a run on a busy machine and its repetition draw the same examples. No database, so a
+# clone is left as it was; failing examples become named cases instead. A health check on the speed of
+# drawing would fail on a slow machine without saying anything of the code.
+_COMMON = settings(
+    derandomize=True,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("quick", _COMMON, max_examples=10)
+settings.register_profile("default", _COMMON, max_examples=60)
+settings.register_profile("thorough", _COMMON, max_examples=1000)
+settings.load_profile("default")
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def data_directory() -> Path:
+    """Where the real data is: ``$ESTERO_DATA``, else ``../shared/data`` beside the repository."""
+    return Path(os.environ.get("ESTERO_DATA") or REPOSITORY.parent / "shared" / "data")
+
+
+def _real(name: str) -> Path:
+    path = data_directory() / name
+    if not path.is_file():
+        pytest.skip(f"the real data is not here: {path} (set ESTERO_DATA to its directory)")
+    return path
+
+
+@pytest.fixture(scope="session")
+def polkura() -> Path:
+    """A week of sensor readings: ``Variable;Fecha;id;Sitio;Valor``, sorted by time."""
+    return _real("polkura_sensors.csv")
+
+
+@pytest.fixture(scope="session")
+def nasdaq() -> Path:
+    """A day of minute bars without a header: ticker, minute, open, high, low, close, volume."""
+    return _real("nasdaq_minutes.csv")
