@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Derandomised: a run on a busy machine and its repetition draw the same examples. No database, so a
 # clone is left as it was; failing examples become named cases instead. A health check on the speed of
@@ -48,3 +53,15 @@ def polkura() -> Path:
 def nasdaq() -> Path:
     """A day of minute bars without a header: ticker, minute, open, high, low, close, volume."""
     return _real("nasdaq_minutes.csv")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One small local session for the whole run: it takes seconds to start."""
+    from estero.pipeline.spark.session import local_session
+
+    session = local_session(
+        "local[2]", shuffle_partitions=2, java_options="-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+    )
+    yield session
+    session.stop()

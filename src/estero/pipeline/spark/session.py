@@ -1,0 +1,155 @@
+"""One Spark session of this process: local, quiet, and started when it is first needed."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from estero.errors import EnvironmentProblem
+from estero.pipeline.spark.java import find_java_home
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+LOCAL_SHUFFLE_PARTITIONS = 8
+"""Spark's own 200 would mean 200 Python tasks for a few megabytes on a laptop."""
+
+
+def local_session(
+    master: str = "local[*]",
+    *,
+    app_name: str = "estero",
+    shuffle_partitions: int = LOCAL_SHUFFLE_PARTITIONS,
+    java_options: str = "",
+    config: Mapping[str, str] | None = None,
+    quiet: bool = True,
+) -> SparkSession:
+    """The session of this process, started if there is none: UTC, no web page, few shuffle partitions.
+
+    A session that runs already is returned as it is. Python workers run with the interpreter of this
+    process and see the packages that it sees. With `quiet`, what Spark and its Java write to the
+    terminal goes to a log file instead, removed at exit; where Spark does not start, its last lines
+    are in the error. `config` adds settings of Spark, and wins over the ones made here.
+
+    Raises `EnvironmentProblem` without Java 17 or newer, and where Spark does not start.
+    """
+    running = active_session()
+    if running is not None:
+        return running
+    java_home = find_java_home()
+    settings = _settings(master, app_name, shuffle_partitions, java_options) | dict(config or {})
+    with _environment(JAVA_HOME=str(java_home), PYSPARK_PYTHON=_workers_python(master)):
+        return _start(settings, quiet)
+
+
+def active_session() -> SparkSession | None:
+    """The session that runs in this process, if any."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+def _settings(master: str, app_name: str, partitions: int, java_options: str) -> dict[str, str]:
+    return {
+        "spark.master": master,
+        "spark.app.name": app_name,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {java_options}".strip(),
+        "spark.executorEnv.PYTHONPATH": _package_path(),
+        # tables of Spark's catalogue are not used; without this, an empty directory may be left behind
+        "spark.sql.catalogImplementation": "in-memory",
+    } | _loopback(master)
+
+
+def _loopback(master: str) -> dict[str, str]:
+    """Local mode speaks to itself only: works without a network, opens no port to others."""
+    if not master.startswith("local"):
+        return {}
+    return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def _package_path() -> str:
+    """Where workers find Estero when it is not installed but found through `sys.path`."""
+    import estero
+
+    own = str(Path(estero.__file__).resolve().parent.parent)
+    inherited = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join(part for part in (own, inherited) if part)
+
+
+def _workers_python(master: str) -> str:
+    """This interpreter; on a cluster it may lie elsewhere, so what the user says goes first."""
+    if master.startswith("local"):
+        return sys.executable
+    return os.environ.get("PYSPARK_PYTHON", sys.executable)
+
+
+def _start(settings: Mapping[str, str], quiet: bool) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        conf.set(name, value)
+    log = _log_file() if quiet else None
+    # A Java process that was started before in this process (a session that was stopped) serves again.
+    started = SparkContext._gateway is not None  # noqa: SLF001 (there is no public way to ask)
+    gateway = None if started else _launch(conf, log)
+    context = SparkContext(conf=conf, gateway=gateway)
+    if quiet:
+        context.setLogLevel("ERROR")
+    return SparkSession(context)
+
+
+def _launch(conf: SparkConf, log: Path | None) -> Any:
+    """Starts the Java process, its output going to `log`; py4j's gateway to it."""
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    launch: Callable[..., Any] = launch_gateway
+    try:
+        if log is None:
+            return launch(conf)
+        with log.open("wb") as output:
+            return launch(conf, {"stdout": output, "stderr": output})
+    except PySparkRuntimeError as error:
+        last_words = _tail(log) if log is not None else "see above"
+        raise EnvironmentProblem(f"Spark did not start: {last_words}") from error
+
+
+def _log_file() -> Path:
+    handle, name = tempfile.mkstemp(prefix="estero-spark-", suffix=".log")
+    os.close(handle)
+    log = Path(name)
+    atexit.register(log.unlink, missing_ok=True)
+    return log
+
+
+def _tail(log: Path, lines: int = 5) -> str:
+    text = log.read_text(errors="replace").strip()
+    return "\n".join(text.splitlines()[-lines:]) or "its Java process ended without a word"
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Sets environment variables, and puts back what was there."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
