@@ -1,0 +1,270 @@
+"""The answer of a query: lazy, limited, counted, sampled, written, shown."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, overload
+
+import pyarrow as pa
+
+from estero.errors import EnvironmentProblem
+from estero.pipeline.complex_event import ComplexEvent, Layout, complex_events
+from estero.pipeline.notebook import preview
+from estero.pipeline.writers import format_of, positions_schema, replaced, with_positions, writer_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    from matplotlib.figure import Figure
+
+SKIPPED_BY_READING = 100_000
+"""Up to here a slice reads and drops what is before it; further on it goes by the counts."""
+
+
+class Run(Protocol):
+    """What an answer reads: one query on one source of events, ready to be evaluated, again and again.
+
+    Complex events have an index: 0, 1, 2, … in the order of `tables`, which is by end position and,
+    at one end position, the same in every evaluation.
+    """
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the public table, known before any event is read."""
+
+    @property
+    def query(self) -> str:
+        """The canonical text of the query."""
+
+    def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        """All complex events, or the first `limit` of them; no more events are read than that needs."""
+
+    def counts(self) -> Iterator[tuple[int, int]]:
+        """(end position, how many complex events end there), ascending, without enumerating them."""
+
+    def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        """The complex events with these ascending indexes, without enumerating those between.
+
+        An index past the last one ends the iteration.
+        """
+
+
+@dataclass(slots=True)
+class _Whole:
+    """A run and what is known of it; shared by all answers that are parts of it."""
+
+    run: Run
+    total: int | None = field(default=None)
+
+    def count(self, enough: int | None = None) -> int:
+        """The number of complex events; with `enough`, counting may stop there."""
+        if self.total is not None:
+            return self.total
+        total = 0
+        for _, count in self.run.counts():
+            total += count
+            if enough is not None and total >= enough:
+                return total
+        self.total = total
+        return total
+
+
+class Answer:
+    """The complex events of a query, in order of their end position.
+
+    Nothing runs until something is asked, and each question runs the query anew, so an answer of any
+    size can be started, limited and left; `count` is remembered. There is no ``len()``, because it
+    cannot hold large counts: use `count`. ``bool(answer)`` looks for one complex event.
+
+    ``answer[i]`` is a complex event, ``answer[i:j]`` an answer; both find their place by counting.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        picked: tuple[int, ...] | None = None,
+        whole: _Whole | None = None,
+    ) -> None:
+        self._run = run
+        self._whole = _Whole(run) if whole is None else whole
+        self._start = start
+        self._stop = stop
+        self._picked = picked
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the answer as a table, known without running it."""
+        return self._run.schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The answer as record batches of `schema`, made while they are asked for."""
+        if self._picked is not None:
+            return self._run.at(self._picked)
+        if self._stop is not None and self._stop <= self._start:
+            return iter(())
+        if self._start <= SKIPPED_BY_READING:
+            return _without_first(self._start, self._run.tables(limit=self._stop))
+        return self._run.at(range(self._start, self._start + self.count()))
+
+    def __iter__(self) -> Iterator[ComplexEvent]:
+        layout = Layout.of(self.schema)
+        for batch in self.batches():
+            yield from complex_events(batch, layout)
+
+    def __bool__(self) -> bool:
+        return next(iter(self.limit(1)), None) is not None
+
+    def count(self) -> int:
+        """How many complex events there are: exact, of any size, without enumerating them."""
+        if self._picked is not None:
+            return len(self._picked)
+        total = self._whole.count(self._stop)
+        end = total if self._stop is None else min(total, self._stop)
+        return max(0, end - self._start)
+
+    def limit(self, n: int) -> Answer:
+        """The first `n` complex events in order of their end position; ValueError if n is negative."""
+        if n < 0:
+            raise ValueError(f"a limit is at least 0, not {n}")
+        return self[:n]
+
+    def sample(self, k: int, *, seed: int | None = None) -> Answer:
+        """`k` of the complex events, drawn uniformly without replacement, in the order of the answer.
+
+        All of them where there are no more than `k`. The same `seed` draws the same ones. It counts,
+        then goes to those that were drawn; it does not enumerate. ValueError if k is negative.
+        """
+        if k < 0:
+            raise ValueError(f"a sample has at least 0 complex events, not {k}")
+        drawn = _drawn(self.count(), k, random.Random(seed))  # noqa: S311 - a sample, not a secret
+        return self._pick(drawn)
+
+    @overload
+    def __getitem__(self, index: int) -> ComplexEvent: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Answer: ...
+
+    def __getitem__(self, index: int | slice) -> ComplexEvent | Answer:
+        if isinstance(index, slice):
+            return self._slice(index)
+        place = index + self.count() if index < 0 else index
+        found = next(iter(self._pick([place])), None) if self._has(place) else None
+        if found is None:
+            raise IndexError(f"there is no complex event {index}: the answer has {self.count()}")
+        return found
+
+    def to_arrow(self) -> pa.Table:
+        """The whole answer in memory, as an Arrow table."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The whole answer in memory, as a pandas data frame; lists of events are arrays of dicts."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The whole answer in memory, as a Polars data frame; EnvironmentProblem without Polars."""
+        try:
+            import polars as pl
+        except ImportError as error:
+            raise EnvironmentProblem("to_polars() needs Polars: pip install polars") from error
+        return pl.DataFrame(self.to_arrow())
+
+    def write(
+        self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None, positions: bool = False
+    ) -> None:
+        """Write the answer, batch by batch, to a path or an open binary file.
+
+        `format` is parquet, csv, jsonl or arrow; a path says it by its suffix. `positions` writes the
+        positions of events in place of their attributes. A path is written under a temporary name and
+        renamed at the end, so it never holds half an answer. ValueError for an unknown format.
+        """
+        if isinstance(target, (str, PathLike)):
+            path = Path(target)
+            name = format_of(path) if format is None else format
+            writer_of(name)
+            with replaced(path) as file:
+                self._write(file, name, positions)
+        elif format is None:
+            raise ValueError("an open file does not say its format: give format=")
+        else:
+            self._write(target, format, positions)
+
+    def plot(self, **options: Any) -> Figure:
+        """A timeline of the first complex events; the options are those of `estero.plots.plot_answer`."""
+        from estero.plots import plot_answer
+
+        return plot_answer(self, **options)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        known = self._picked is not None or self._whole.total is not None
+        size = f"{self.count():,} complex events" if known else "not counted yet"
+        return f"Answer({', '.join(self.schema.names)}; {size})\n{self._run.query}"
+
+    def _repr_html_(self) -> str:
+        return preview(self.limit(11), shown=10)
+
+    def _write(self, file: BinaryIO, name: str, positions: bool) -> None:
+        schema, batches = self.schema, self.batches()
+        if positions:
+            schema = positions_schema(schema)
+            batches = (with_positions(batch, schema) for batch in batches)
+        writer_of(name)(file, schema, batches)
+
+    def _has(self, place: int) -> bool:
+        """Whether `place` can be in this part; for an open end only reading will tell."""
+        if self._picked is not None:
+            return 0 <= place < len(self._picked)
+        return place >= 0 and (self._stop is None or self._start + place < self._stop)
+
+    def _pick(self, places: Iterable[int]) -> Answer:
+        if self._picked is None:
+            picked = tuple(self._start + place for place in places)
+        else:
+            picked = tuple(self._picked[place] for place in places)
+        return Answer(self._run, picked=picked, whole=self._whole)
+
+    def _slice(self, wanted: slice) -> Answer:
+        if wanted.step not in (None, 1):
+            raise ValueError("a slice of an answer has step 1")
+        if self._picked is not None:
+            return Answer(self._run, picked=self._picked[wanted], whole=self._whole)
+        start, stop = wanted.start or 0, wanted.stop
+        if start < 0 or (stop is not None and stop < 0):
+            count = self.count()
+            start = max(0, start + count) if start < 0 else start
+            stop = max(0, stop + count) if stop is not None and stop < 0 else stop
+        ends = [
+            each for each in (self._stop, None if stop is None else self._start + stop) if each is not None
+        ]
+        return Answer(self._run, start=self._start + start, stop=min(ends, default=None), whole=self._whole)
+
+
+def _without_first(skipped: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if skipped < batch.num_rows:
+            yield batch.slice(skipped) if skipped else batch
+        skipped = max(0, skipped - batch.num_rows)
+
+
+def _drawn(total: int, k: int, random_numbers: random.Random) -> list[int]:
+    """`k` different ones of 0 … total - 1, ascending; `total` may be larger than any machine integer."""
+    if k >= total:
+        return list(range(total))
+    if total < 1 << 62:
+        return sorted(random_numbers.sample(range(total), k))
+    drawn: set[int] = set()
+    while len(drawn) < k:
+        drawn.add(random_numbers.randrange(total))
+    return sorted(drawn)

@@ -1,0 +1,55 @@
+"""A short table of an answer for notebooks, as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+from estero.pipeline.complex_event import ComplexEvent, Events
+
+EVENTS_PER_CELL = 4
+
+
+def preview(complex_events: Iterable[ComplexEvent], *, shown: int) -> str:
+    """The first `shown` complex events as an HTML table; it reads one more to say whether there are more."""
+    first: list[ComplexEvent] = []
+    more = False
+    for each in complex_events:
+        if len(first) == shown:
+            more = True
+            break
+        first.append(each)
+    if not first:
+        return "<p>No complex events.</p>"
+    header = [*_places(first[0]), *first[0].labels]
+    rows = "".join(_row(each) for each in first)
+    note = f"<p>The first {shown}; there are more.</p>" if more else ""
+    return f"<table><thead>{_cells(header, 'th')}</thead><tbody>{rows}</tbody></table>{note}"
+
+
+def _row(each: ComplexEvent) -> str:
+    values = [str(value) for value in _places(each).values()]
+    return _cells([*values, *(_events(each[label]) for label in each.labels)], "td")
+
+
+def _places(each: ComplexEvent) -> dict[str, Any]:
+    places = {"start": each.start, "end": each.end}
+    if each.start_time is not None:
+        places |= {"start_time": each.start_time, "end_time": each.end_time}
+    return places | each.partition
+
+
+def _events(events: Events) -> str:
+    lines = [
+        ", ".join([f"#{event['position']}", *(f"{k}={v}" for k, v in event.items() if k != "position")])
+        for event in events[:EVENTS_PER_CELL]
+    ]
+    if len(events) > EVENTS_PER_CELL:
+        lines.append(f"… {len(events) - EVENTS_PER_CELL} more")
+    return "\n".join(lines)
+
+
+def _cells(texts: Iterable[str], tag: str) -> str:
+    cells = "".join(f"<{tag}>{escape(text).replace(chr(10), '<br>')}</{tag}>" for text in texts)
+    return f"<tr>{cells}</tr>"

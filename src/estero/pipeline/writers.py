@@ -1,0 +1,173 @@
+"""Answers as files: Parquet, Arrow, CSV and JSON lines, batch by batch in constant memory."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from estero.pipeline.complex_event import Layout
+
+ROWS_PER_GROUP = 131_072
+BYTES_PER_GROUP = 64 << 20
+
+Write = Callable[[BinaryIO, pa.Schema, Iterable[pa.RecordBatch]], None]
+
+
+def format_of(path: Path) -> str:
+    """The format that the suffix of `path` names; ValueError where it names none."""
+    suffix = path.suffix.lower().lstrip(".")
+    if suffix not in SUFFIXES:
+        known = ", ".join(f".{each}" for each in SUFFIXES)
+        raise ValueError(f"{path.name} does not say its format: use one of {known}, or give format=")
+    return SUFFIXES[suffix]
+
+
+def writer_of(name: str) -> Write:
+    """The function that writes the format called `name`; ValueError where there is none."""
+    if name not in FORMATS:
+        raise ValueError(f"there is no format {name!r}: use one of {', '.join(FORMATS)}")
+    return FORMATS[name]
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[BinaryIO]:
+    """A file that becomes `path` when the block ends well; else it is gone and `path` is as it was.
+
+    OSError, before anything is written, where `path` cannot be a file.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a directory, not a file to write to")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no directory {path.parent}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """One Parquet file; small batches are gathered into row groups."""
+    with pa.parquet.ParquetWriter(file, schema) as writer:
+        for table in _gathered(schema, batches):
+            writer.write_table(table)
+
+
+def write_arrow(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """One Arrow IPC file."""
+    with pa.ipc.new_file(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def write_csv(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """CSV with a header; the lists of events are JSON text."""
+    nested = [i for i, field in enumerate(schema) if pa.types.is_nested(field.type)]
+    for i in nested:
+        schema = schema.set(i, pa.field(schema.field(i).name, pa.string()))
+    with pa.csv.CSVWriter(file, schema) as writer:
+        for batch in batches:
+            columns = batch.columns
+            for i in nested:
+                columns[i] = pa.array([_json(value) for value in columns[i].to_pylist()], pa.string())
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+
+
+def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """One JSON object a line: ``start``, ``end``, times, partition columns, ``labels``.
+
+    Where the labels hold positions only, a line is ``{"start": …, "end": …, "labels": {"a": […]}}``.
+    """
+    layout = Layout.of(schema)
+    first = 2 if layout.positions_only else len(schema) - len(layout.labels)
+    names = schema.names[:first]
+    for batch in batches:
+        lists = [batch.column(i).to_pylist() for i in layout.labels.values()]
+        rows = zip(*(batch.column(i).to_pylist() for i in range(first)), strict=True)
+        for row, values in enumerate(rows):
+            line = dict(zip(names, values, strict=True))
+            line["labels"] = {label: column[row] for label, column in zip(layout.labels, lists, strict=True)}
+            file.write(_json(line).encode() + b"\n")
+
+
+def positions_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of an answer whose label columns hold positions in place of events."""
+    for i in Layout.of(schema).labels.values():
+        item = pa.field("item", pa.int64(), nullable=False)
+        schema = schema.set(i, schema.field(i).with_type(pa.list_(item)))
+    return schema
+
+
+def with_positions(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """`batch` with positions in place of events; `schema` is its `positions_schema`."""
+    columns = batch.columns
+    for i in Layout.of(schema).labels.values():
+        if pa.types.is_struct(columns[i].type.value_type):
+            positions = pc.struct_field(columns[i].values, "position")
+            columns[i] = pa.ListArray.from_arrays(columns[i].offsets, positions)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+FORMATS: dict[str, Write] = {
+    "parquet": write_parquet,
+    "csv": write_csv,
+    "jsonl": write_jsonl,
+    "arrow": write_arrow,
+}
+SUFFIXES = {
+    "parquet": "parquet",
+    "csv": "csv",
+    "jsonl": "jsonl",
+    "ndjson": "jsonl",
+    "arrow": "arrow",
+    "feather": "arrow",
+}
+
+
+def _gathered(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    rows, size, waiting = 0, 0, []
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= ROWS_PER_GROUP or size >= BYTES_PER_GROUP:
+            yield pa.Table.from_batches(waiting, schema)
+            rows, size, waiting = 0, 0, []
+    if waiting:
+        yield pa.Table.from_batches(waiting, schema)
+
+
+def _json(value: Any) -> str:
+    """JSON text; NaN and infinities, which JSON lacks, become null."""
+    try:
+        return json.dumps(value, default=_as_json, allow_nan=False, ensure_ascii=False)
+    except ValueError:
+        return json.dumps(_finite(value), default=_as_json, allow_nan=False, ensure_ascii=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list) else value
+
+
+def _as_json(value: Any) -> str:
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
