@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 
 from estero.errors import DataError, QueryError
 from estero.language.expressions import Value
@@ -49,16 +50,23 @@ def _ceil(value: Value) -> Value:
     return float(math.ceil(number)) if isinstance(number, float) and math.isfinite(number) else number
 
 
-def _lower(value: Value) -> Value:
-    return _string(value).lower()
-
-
-def _upper(value: Value) -> Value:
-    return _string(value).upper()
-
-
 def _length(value: Value) -> Value:
-    return len(_string(value))
+    """The number of code points."""
+    if isinstance(value, str):
+        return len(value)
+    raise DataError(f"{value!r} is not a string")
+
+
+def _part_of_time(part: str) -> Callable[[Value], Value]:
+    """`part` of a timestamp on a clock in UTC."""
+
+    def read(value: Value) -> Value:
+        if not isinstance(value, datetime):
+            raise DataError(f"{value!r} is not a timestamp")
+        number: int = getattr(value, part)
+        return number
+
+    return read
 
 
 def _number(value: Value) -> int | float:
@@ -67,17 +75,10 @@ def _number(value: Value) -> int | float:
     raise DataError(f"{value!r} is not a number")
 
 
-def _string(value: Value) -> str:
-    if isinstance(value, str):
-        return value
-    raise DataError(f"{value!r} is not a string")
-
-
 _FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "abs": _abs,
     "floor": _floor,
     "ceil": _ceil,
-    "lower": _lower,
-    "upper": _upper,
     "length": _length,
+    **{part: _part_of_time(part) for part in ("year", "month", "day", "hour", "minute", "second")},
 }
