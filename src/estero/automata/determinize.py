@@ -1,0 +1,106 @@
+"""I/O determinisation, lazily (CORE, section 5; algorithms.md, "Automata", 2).
+
+A deterministic state is a set of CEA states. For each (state, class of events) there is one row: the
+state after reading the event unmarked (the *skip*), and one state for each label set it can be marked
+with. Runs that read and mark the same are one run, so no complex event is found twice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from estero.automata.cea import CEA, NO_LABELS, LabelSet
+from estero.errors import LimitExceeded
+
+DEAD = -1
+"""The skip of a row that has none."""
+
+DEFAULT_STATE_CAP = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a state does with an event of one class.
+
+    `skip` is the state after reading it unmarked, or DEAD; `edges` are (label set id, state after).
+    """
+
+    skip: int
+    edges: tuple[tuple[int, int], ...]
+
+
+@dataclass(slots=True)
+class LazyAutomaton:
+    """The deterministic automaton of a CEA, as far as it has been asked for.
+
+    States are numbered as they are met; state 0 is where runs begin. Classes are numbered as they are
+    met; class 0 is the events with no bit set. `label_sets[id]` is the set of labels behind an id.
+    """
+
+    cea: CEA
+    state_cap: int = DEFAULT_STATE_CAP
+    subsets: list[frozenset[int]] = field(default_factory=list)
+    class_bits: list[int] = field(default_factory=list)
+    label_sets: list[LabelSet] = field(default_factory=list)
+    rows: dict[tuple[int, int], Row] = field(default_factory=dict)
+    _state_ids: dict[frozenset[int], int] = field(default_factory=dict)
+    _class_ids: dict[int, int] = field(default_factory=dict)
+    _label_ids: dict[LabelSet, int] = field(default_factory=dict)
+    _leaving: dict[int, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        leaving: dict[int, list[int]] = defaultdict(list)
+        for number, transition in enumerate(self.cea.transitions):
+            leaving[transition.source].append(number)
+        self._leaving = dict(leaving)
+        for transition in self.cea.transitions:
+            if transition.labels and transition.labels not in self._label_ids:
+                self._label_ids[transition.labels] = len(self.label_sets)
+                self.label_sets.append(transition.labels)
+        self._state(self.cea.initial)
+        self.class_of(0)
+
+    def class_of(self, bits: int) -> int:
+        """The class of events with these bits (bit k is predicate k)."""
+        if bits not in self._class_ids:
+            self._class_ids[bits] = len(self.class_bits)
+            self.class_bits.append(bits)
+        return self._class_ids[bits]
+
+    def row(self, state: int, event_class: int) -> Row:
+        """The row of (state, class), worked out the first time it is asked for."""
+        key = (state, event_class)
+        if key not in self.rows:
+            self.rows[key] = self._work_out(state, self.class_bits[event_class])
+        return self.rows[key]
+
+    def accepts(self, state: int) -> bool:
+        """Whether a run that has just entered `state` has found a complex event."""
+        return not self.subsets[state].isdisjoint(self.cea.final)
+
+    def continues(self, state: int) -> bool:
+        """Whether `state` can still lead to further complex events."""
+        return not self.subsets[state] <= self.cea.final
+
+    def _work_out(self, state: int, bits: int) -> Row:
+        targets: dict[LabelSet, set[int]] = defaultdict(set)
+        for source in self.subsets[state]:
+            for number in self._leaving.get(source, ()):
+                transition = self.cea.transitions[number]
+                if transition.guard.allows(bits):
+                    targets[transition.labels].add(transition.target)
+        skip = self._state(frozenset(targets.pop(NO_LABELS))) if NO_LABELS in targets else DEAD
+        edges = sorted((self._label_ids[labels], frozenset(reached)) for labels, reached in targets.items())
+        return Row(skip, tuple((label, self._state(reached)) for label, reached in edges))
+
+    def _state(self, subset: frozenset[int]) -> int:
+        if subset not in self._state_ids:
+            if len(self.subsets) >= self.state_cap:
+                raise LimitExceeded(
+                    f"the pattern needs more than {self.state_cap:,} automaton states; "
+                    "bound its iterations or make its predicates exclude one another"
+                )
+            self._state_ids[subset] = len(self.subsets)
+            self.subsets.append(subset)
+        return self._state_ids[subset]

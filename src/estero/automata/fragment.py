@@ -1,0 +1,174 @@
+"""Pieces of an automaton under construction: one initial state, one final state, nothing shared.
+
+Invariants of every fragment: no transition enters `initial`, none leaves `final`, and a state number
+belongs to one fragment only. That makes gluing two of them a renaming of states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from estero.automata.cea import CEA, NO_LABELS, EventPredicate, Guard, LabelSet, Transition
+from estero.language.expressions import And, Node
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a transition asks of an event, before bits are given out.
+
+    `types` None asks nothing; otherwise the event has one of these types and all `conditions` are true
+    of it. None of `absent` may be true of it.
+    """
+
+    types: tuple[str, ...] | None = None
+    conditions: tuple[Node, ...] = ()
+    absent: frozenset[EventPredicate] = frozenset()
+
+    def also(self, condition: Node) -> Need:
+        """This and one more condition."""
+        return self if condition in self.conditions else replace(self, conditions=(*self.conditions, condition))
+
+    def predicate(self) -> EventPredicate | None:
+        """The positive part as one predicate."""
+        if self.types is None:
+            return None
+        if not self.conditions:
+            return EventPredicate(self.types)
+        whole = self.conditions[0] if len(self.conditions) == 1 else And(self.conditions)
+        return EventPredicate(self.types, whole)
+
+
+ANYTHING = Need()
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """A transition of a fragment."""
+
+    source: int
+    need: Need
+    labels: LabelSet
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A part of an automaton: see the invariants at the top of the module."""
+
+    initial: int
+    final: int
+    arcs: tuple[Arc, ...]
+
+
+@dataclass(slots=True)
+class Workshop:
+    """Makes fragments from fragments; hands out state numbers that are never used twice."""
+
+    _numbers: count[int] = field(default_factory=count)
+
+    def state(self) -> int:
+        """A fresh state."""
+        return next(self._numbers)
+
+    def atom(self, need: Need, labels: LabelSet) -> Fragment:
+        """One event."""
+        initial, final = self.state(), self.state()
+        return Fragment(initial, final, (Arc(initial, need, labels, final),))
+
+    def copy(self, fragment: Fragment) -> Fragment:
+        """The same with fresh states."""
+        fresh: dict[int, int] = {}
+
+        def rename(state: int) -> int:
+            return fresh.setdefault(state, self.state()) if state not in fresh else fresh[state]
+
+        arcs = tuple(replace(arc, source=rename(arc.source), target=rename(arc.target)) for arc in fragment.arcs)
+        return Fragment(rename(fragment.initial), rename(fragment.final), arcs)
+
+    def union(self, parts: Iterable[Fragment]) -> Fragment:
+        """Any of the parts: their initial states become one, and so do their final states."""
+        initial, final = self.state(), self.state()
+        arcs: list[Arc] = []
+        for part in parts:
+            same = {part.initial: initial, part.final: final}
+            arcs.extend(
+                replace(arc, source=same.get(arc.source, arc.source), target=same.get(arc.target, arc.target))
+                for arc in part.arcs
+            )
+        return Fragment(initial, final, tuple(arcs))
+
+    def concatenation(self, first: Fragment, second: Fragment, between: Fragment | None, skip: Need | None) -> Fragment:
+        """`second` after `first`; `between` are events in turn, `skip` says what may be passed over."""
+        if between is not None:
+            first = self.concatenation(first, between, None, None)
+        arcs = [replace(arc, target=second.initial) if arc.target == first.final else arc for arc in first.arcs]
+        arcs.extend(second.arcs)
+        if skip is not None:
+            arcs.append(Arc(second.initial, skip, NO_LABELS, second.initial))
+        return Fragment(first.initial, second.final, tuple(arcs))
+
+    def iteration(self, body: Fragment, *, contiguous: bool) -> Fragment:
+        """One or more of `body`. The state between two rounds does what `initial` does."""
+        middle = self.state()
+        arcs: list[Arc] = []
+        for arc in body.arcs:
+            sources = (arc.source, middle) if arc.source == body.initial else (arc.source,)
+            targets = (arc.target, middle) if arc.target == body.final else (arc.target,)
+            arcs.extend(Arc(source, arc.need, arc.labels, target) for source in sources for target in targets)
+        if not contiguous:
+            arcs.append(Arc(middle, ANYTHING, NO_LABELS, middle))
+        return Fragment(body.initial, body.final, tuple(arcs))
+
+    def relabel(self, fragment: Fragment, change: Callable[[Arc], Arc]) -> Fragment:
+        """Each arc changed, sources and targets kept."""
+        return replace(fragment, arcs=tuple(change(arc) for arc in fragment.arcs))
+
+
+def freeze(fragment: Fragment) -> CEA:
+    """The automaton of a fragment: useless states dropped, states and predicates numbered in order."""
+    arcs = _useful(fragment)
+    numbers: dict[int, int] = {fragment.initial: 0}
+    for arc in arcs:
+        for state in (arc.source, arc.target):
+            numbers.setdefault(state, len(numbers))
+    numbers.setdefault(fragment.final, len(numbers))
+    predicates: dict[EventPredicate, int] = {}
+
+    def guard(need: Need) -> Guard:
+        predicate = need.predicate()
+        present = () if predicate is None else (predicates.setdefault(predicate, len(predicates)),)
+        absent = [predicates.setdefault(each, len(predicates)) for each in sorted(need.absent, key=str)]
+        return Guard(frozenset(present), frozenset(absent))
+
+    transitions = dict.fromkeys(
+        Transition(numbers[arc.source], guard(arc.need), arc.labels, numbers[arc.target]) for arc in arcs
+    )
+    return CEA(
+        states=len(numbers),
+        initial=frozenset({numbers[fragment.initial]}),
+        final=frozenset({numbers[fragment.final]}),
+        transitions=tuple(transitions),
+        predicates=tuple(predicates),
+    )
+
+
+def _useful(fragment: Fragment) -> list[Arc]:
+    forward = _reach(fragment.initial, [(arc.source, arc.target) for arc in fragment.arcs])
+    backward = _reach(fragment.final, [(arc.target, arc.source) for arc in fragment.arcs])
+    useful = forward & backward
+    return [arc for arc in fragment.arcs if arc.source in useful and arc.target in useful]
+
+
+def _reach(origin: int, edges: Iterable[tuple[int, int]]) -> set[int]:
+    after: dict[int, list[int]] = {}
+    for source, target in edges:
+        after.setdefault(source, []).append(target)
+    seen, todo = {origin}, [origin]
+    while todo:
+        for target in after.get(todo.pop(), ()):
+            if target not in seen:
+                seen.add(target)
+                todo.append(target)
+    return seen

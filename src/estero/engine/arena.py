@@ -1,0 +1,107 @@
+"""Nodes of the compact set in flat arrays: layout, growth, compaction (algorithms.md, "Compact sets").
+
+A node is an id into parallel arrays. Children have smaller ids than their parents, so one backward pass
+marks what is live and one forward pass moves it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import kernel
+
+UNION = -1
+BOTTOM = -2
+NONE = -1
+
+
+class Arena(NamedTuple):
+    """The tECS, column by column; `kind.size` is the capacity, `size[0]` what is in use.
+
+    ======= ===== ==============================================================================
+    array   dtype meaning for node i
+    ======= ===== ==============================================================================
+    kind    int32 UNION, BOTTOM, or the label-set id of an output node
+    left    int32 union: left child; output: the rest of the complex event, NONE if it starts here
+    right   int32 union: right child
+    event   int64 output, bottom: sequence number of the event
+    start   int64 max_start: the latest start below, as a sequence number
+    ======= ===== ==============================================================================
+    """
+
+    kind: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    event: NDArray[np.int64]
+    start: NDArray[np.int64]
+    size: NDArray[np.int64]
+
+
+def new_arena(capacity: int) -> Arena:
+    """An empty arena with room for `capacity` nodes."""
+    return Arena(
+        kind=np.empty(capacity, np.int32),
+        left=np.empty(capacity, np.int32),
+        right=np.empty(capacity, np.int32),
+        event=np.empty(capacity, np.int64),
+        start=np.empty(capacity, np.int64),
+        size=np.zeros(1, np.int64),
+    )
+
+
+def grown(arena: Arena, capacity: int) -> Arena:
+    """The same nodes with room for `capacity`."""
+    bigger = new_arena(capacity)
+    used = int(arena.size[0])
+    for old, new in zip(arena[:-1], bigger[:-1], strict=True):
+        new[:used] = old[:used]
+    bigger.size[0] = used
+    return bigger
+
+
+@kernel
+def mark_live(arena, roots, oldest, live):  # type: ignore[no-untyped-def]
+    """Sets live[i] = 1 for each node that a root reaches by starts >= oldest.
+
+    roots int32 ids; oldest int64; live int8[size], zeros on entry. Invariant: when node i is visited, all
+    its parents have been, because ids fall from parent to child.
+    """
+    for root in roots:
+        live[root] = 1
+    for node in range(arena.size[0] - 1, -1, -1):
+        if live[node] == 0:
+            continue
+        if arena.kind[node] == UNION:
+            live[arena.left[node]] = 1
+            if arena.start[arena.right[node]] >= oldest:
+                live[arena.right[node]] = 1
+        elif arena.left[node] != NONE:
+            live[arena.left[node]] = 1
+
+
+@kernel
+def move_live(arena, oldest, live, moved):  # type: ignore[no-untyped-def]
+    """Moves live nodes together, in order, and fills moved[old id] = new id.
+
+    A union whose right child has expired is replaced by its left child. moved int32[size].
+    """
+    size = 0
+    for node in range(arena.size[0]):
+        if live[node] == 0:
+            continue
+        kind = arena.kind[node]
+        left = arena.left[node]
+        if kind == UNION and arena.start[arena.right[node]] < oldest:
+            moved[node] = moved[left]
+            continue
+        moved[node] = size
+        arena.kind[size] = kind
+        arena.left[size] = moved[left] if left != NONE else NONE
+        arena.right[size] = moved[arena.right[node]] if kind == UNION else NONE
+        arena.event[size] = arena.event[node]
+        arena.start[size] = arena.start[node]
+        size += 1
+    arena.size[0] = size

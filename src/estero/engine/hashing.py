@@ -1,0 +1,93 @@
+"""Dense numbers for keys and bit words: open addressing over flat arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import kernel
+
+EMPTY = -1
+
+
+class KeyTable(NamedTuple):
+    """Numbers of distinct rows of words: slot int32[power of two] holds a number or EMPTY; words
+    uint64[capacity, width] holds row after row; size[0] counts them."""
+
+    slot: NDArray[np.int32]
+    words: NDArray[np.uint64]
+    size: NDArray[np.int64]
+
+
+def new_table(capacity: int, width: int) -> KeyTable:
+    """An empty table for `capacity` rows of `width` words."""
+    slots = 2 << max(3, int(capacity - 1).bit_length())
+    return KeyTable(np.full(slots, EMPTY, np.int32), np.empty((capacity, width), np.uint64), np.zeros(1, np.int64))
+
+
+def table_of(words: NDArray[np.uint64], capacity: int) -> KeyTable:
+    """A table for `capacity` rows in which row i of `words` has number i."""
+    table = new_table(capacity, words.shape[1])
+    numbers = np.empty(words.shape[0], np.int32)
+    number_rows(table, words, numbers, 0, True)
+    return table
+
+
+@kernel
+def number_rows(table, words, numbers, first, insert):  # type: ignore[no-untyped-def]
+    """numbers[i] = the number of row i of `words`, from row `first` on; returns where it stopped.
+
+    A new row gets the next number if `insert`, else the scan stops there; it also stops when the table
+    is full. words uint64[n, width], numbers int32[n].
+    """
+    mask = table.slot.size - 1
+    width = words.shape[1]
+    last = EMPTY
+    for row in range(first, words.shape[0]):
+        if last != EMPTY:
+            same = True
+            for place in range(width):
+                same &= table.words[last, place] == words[row, place]
+            if same:
+                numbers[row] = last
+                continue
+        mixed = np.uint64(0x9E3779B97F4A7C15)
+        for place in range(width):
+            mixed = (mixed ^ words[row, place]) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed ^= mixed >> np.uint64(29)
+        slot = np.int64(mixed & np.uint64(mask))
+        while True:
+            number = table.slot[slot]
+            if number == EMPTY:
+                if not insert or table.size[0] == table.words.shape[0]:
+                    return row
+                number = table.size[0]
+                table.slot[slot] = number
+                for place in range(width):
+                    table.words[number, place] = words[row, place]
+                table.size[0] += 1
+                break
+            same = True
+            for place in range(width):
+                same &= table.words[number, place] == words[row, place]
+            if same:
+                break
+            slot = (slot + 1) & mask
+        numbers[row] = number
+        last = number
+    return words.shape[0]
+
+
+@kernel
+def window_starts(stamps, first, width, oldest, starts):  # type: ignore[no-untyped-def]
+    """starts[i] = the place of the first stamp >= stamps[first + i] - width.
+
+    stamps int64, not falling; the search goes on from place `oldest`; width >= 0.
+    """
+    for place in range(first, stamps.size):
+        while stamps[place] - stamps[oldest] > width:
+            oldest += 1
+        starts[place - first] = oldest
+    return oldest
