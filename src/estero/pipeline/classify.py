@@ -1,0 +1,381 @@
+"""A plan's predicates, keys and times → SQL text for an engine (algorithms.md, "Classify").
+
+The statement gives each event its position, drops what no operator needs to see, and computes one bit
+per predicate and two 64-bit hashes per partition. DuckDB runs it whole (`classify_sql`); Spark takes the
+same expressions one by one, so that its filter can be pushed into the scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from sqlglot import exp
+
+from estero.automata.cea import EventPredicate
+from estero.language.expressions import (
+    And,
+    Arithmetic,
+    Attribute,
+    Call,
+    Negative,
+    Node,
+    Or,
+)
+from estero.language.schema import Kind
+from estero.pipeline.columns import ColumnType, Dialect, as_read, canonical, cast, micros
+from estero.pipeline.expression_sql import SQL, ExpressionWriter
+from estero.plan import Classification
+
+WORD = 63
+"""Predicates per word: the sign bit stays free."""
+
+POSITION, TIME = "__position", "__time"
+
+
+def bits_name(word: int) -> str:
+    """The name of the column that holds predicates ``63 * word …``."""
+    return f"__bits{word}"
+
+
+KEYS = ("__key0", "__key1")
+
+
+def classify_sql(
+    classification: Classification,
+    source: str,
+    dialect: Dialect = "duckdb",
+    *,
+    columns: Mapping[str, ColumnType] | None = None,
+    ordered: bool = True,
+    positions: bool = True,
+) -> str:
+    """The statement that turns the relation `source` into the classified table of `plan.Classification`.
+
+    `ordered`: `source` is in stream order already, else it is sorted by time, then `order`, then arrival.
+    Without `positions` the column ``__position`` is left out. `columns` says how to read the attributes
+    (columns.py); by default each is in its kind's own form. Rows come in stream order.
+    """
+    known = columns_of(classification) if columns is None else columns
+    inner = _positioned(classification, source, known, ordered=ordered, positions=positions)
+    outputs: dict[str, str] = {}
+    if positions:
+        outputs[POSITION] = _name(POSITION, dialect)
+    time = time_column(classification, dialect, columns=known)
+    outputs[TIME] = _name(POSITION, dialect) if time is None and positions else time or "0"
+    outputs.update(key_columns(classification, dialect, columns=known))
+    outputs.update(predicate_columns(classification, dialect, columns=known))
+    for name in classification.payload:
+        outputs[name] = _name(name, dialect)
+    selected = ", ".join(f"{sql} AS {_name(name, dialect)}" for name, sql in outputs.items())
+    relevant = relevance(classification, dialect, columns=known)
+    return f"SELECT {selected} FROM ({inner}) WHERE {relevant}"
+
+
+def columns_of(classification: Classification) -> dict[str, ColumnType]:
+    """The attributes of all types in the schema, each in its kind's own form."""
+    schema = classification.schema
+    found: dict[str, ColumnType] = {}
+    for attributes in (*schema.types.values(), schema.shared or {}):
+        found.update({name: canonical(kind) for name, kind in attributes.items()})
+    if classification.type_column is not None:
+        found.setdefault(classification.type_column, canonical(Kind.STRING))
+    return found
+
+
+def needed_columns(classification: Classification) -> tuple[str, ...]:
+    """The columns of the source that the statement reads, in order of use."""
+    names: list[str] = [classification.schema.time or "", classification.type_column or ""]
+    names += [*classification.order, *(name for bracket in classification.keys for name in bracket)]
+    for predicate in classification.predicates:
+        names += attributes_read(predicate)
+    return tuple(dict.fromkeys(name for name in (*names, *classification.payload) if name))
+
+
+def attributes_read(predicate: EventPredicate) -> Iterator[str]:
+    """The attributes in the condition of `predicate`."""
+    if predicate.condition is not None:
+        yield from (node.name for node in predicate.condition.walk() if isinstance(node, Attribute))
+
+
+# ------------------------------------------------------------------------------------------- pieces
+
+
+def predicate_columns(
+    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+) -> dict[str, str]:
+    """The words of bits: name → SQL of a 64-bit integer, never NULL. There is at least one word."""
+    writer = _Writer(classification, dialect, columns)
+    words = range(max(1, -(-len(classification.predicates) // WORD)))
+    return {bits_name(word): writer.word(word).sql(dialect=dialect) for word in words}
+
+
+def key_columns(
+    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+) -> dict[str, str]:
+    """The two halves of the partition key: name → SQL, none without PARTITION BY.
+
+    A single key that is an integer, a truth value or an instant is itself, a signed integer, beside 0.
+    Otherwise they are two independent hashes: unsigned in DuckDB, signed in Spark. Read both as the 64
+    bits of an unsigned integer. Hashes of different engines differ.
+    """
+    if not classification.keys:
+        return {}
+    first, second = _Writer(classification, dialect, columns).keys()
+    return {KEYS[0]: first.sql(dialect=dialect), KEYS[1]: second.sql(dialect=dialect)}
+
+
+def time_column(
+    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+) -> str | None:
+    """The time in ticks as SQL (microseconds, or nanoseconds for such a column), or None without a time."""
+    name = classification.schema.time
+    if name is None:
+        return None
+    known = columns_of(classification) if columns is None else columns
+    return ticks(name, known[name], dialect).sql(dialect=dialect)
+
+
+def relevance(
+    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+) -> str:
+    """The condition that keeps relevant events: some bit is set (or `keep_all`), and the key is known.
+
+    Its first part is a plain condition over columns, for pushdown into scans; it lets all relevant events
+    pass, and where arithmetic may overflow the exact bits decide after it.
+    """
+    writer = _Writer(classification, dialect, columns)
+    return writer.relevance().sql(dialect=dialect)
+
+
+def ticks(name: str, column: ColumnType, dialect: Dialect) -> SQL:
+    """A time column as 64-bit ticks."""
+    value = as_read(name, column)
+    if column.kind is not Kind.TIMESTAMP:
+        return value
+    return (
+        exp.Anonymous(this="epoch_ns", expressions=[value]) if column.tick == "ns" else micros(value, dialect)
+    )
+
+
+def stream_order(classification: Classification, columns: Mapping[str, ColumnType]) -> list[SQL]:
+    """What the stream is sorted by before arrival: the time, then the columns of `order`."""
+    time = classification.schema.time
+    names = ([] if time is None else [time]) + list(classification.order)
+    return [as_read(name, columns[name]) for name in names if name in columns]
+
+
+def _name(name: str, dialect: Dialect) -> str:
+    return exp.to_identifier(name, quoted=True).sql(dialect=dialect)
+
+
+def _positioned(
+    classification: Classification,
+    source: str,
+    columns: Mapping[str, ColumnType],
+    *,
+    ordered: bool,
+    positions: bool,
+) -> str:
+    """`source` with its positions, in stream order."""
+    ordering = ", ".join(each.sql(dialect="duckdb") for each in stream_order(classification, columns))
+    if not ordered and ordering:
+        arrival = f"SELECT *, row_number() OVER () AS __arrival FROM {source}"
+        source = f"(SELECT * EXCLUDE (__arrival) FROM ({arrival}) ORDER BY {ordering}, __arrival)"
+    return (
+        f"SELECT *, row_number() OVER () - 1 AS {POSITION} FROM {source}"
+        if positions
+        else f"SELECT * FROM {source}"
+    )
+
+
+class _Writer:
+    """The pieces of one classification as SQL trees."""
+
+    def __init__(
+        self, classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None
+    ) -> None:
+        self._classification = classification
+        self._dialect = dialect
+        self._columns = columns_of(classification) if columns is None else columns
+        self._expressions = ExpressionWriter(self._columns, dialect)
+
+    # ------------------------------------------------------------------------------------- bits
+
+    def word(self, word: int) -> SQL:
+        """The bits of one word: a sum over groups of predicates with the same types."""
+        groups: dict[tuple[str, ...], list[tuple[int, EventPredicate]]] = {}
+        members = self._classification.predicates[word * WORD : (word + 1) * WORD]
+        for bit, predicate in enumerate(members):
+            groups.setdefault(tuple(sorted(predicate.types)), []).append((bit, predicate))
+        terms = [self._guarded(types, self._bits(group)) for types, group in groups.items()]
+        return self._as_integer(_sum(terms) if terms else exp.Literal.number(0))
+
+    def _bits(self, group: Sequence[tuple[int, EventPredicate]]) -> SQL:
+        always = sum(1 << bit for bit, predicate in group if predicate.condition is None)
+        terms: list[SQL] = [self._number(always)] if always else []
+        for bit, predicate in group:
+            if predicate.condition is not None:
+                condition = self._expressions.condition(predicate.condition)
+                terms.append(exp.Case().when(condition, self._number(1 << bit)).else_(self._number(0)))
+        return _sum(terms)
+
+    def _guarded(self, types: tuple[str, ...], bits: SQL) -> SQL:
+        """The bits, where the type is one of these; a condition is never asked of other types."""
+        test = self._has_type(types)
+        if test == exp.true():
+            return bits
+        return exp.Case().when(test, bits).else_(self._number(0))
+
+    def _has_type(self, types: Sequence[str]) -> SQL:
+        column = self._classification.type_column
+        if column is None:
+            return exp.true() if self._classification.only_type in types else exp.false()
+        value = as_read(column, self._columns[column])
+        names: list[SQL] = [exp.Literal.string(name) for name in types]
+        if len(names) == 1:
+            return exp.EQ(this=value, expression=names[0])
+        return exp.In(this=value, expressions=names)
+
+    def _number(self, number: int) -> SQL:
+        return exp.Literal.number(f"{number}L" if self._dialect == "spark" else number)
+
+    def _as_integer(self, value: SQL) -> SQL:
+        return cast(value, "BIGINT")
+
+    # --------------------------------------------------------------------------------- relevance
+
+    def relevance(self) -> SQL:
+        """The prefilter, the exact test where the prefilter lets more pass, and the keys."""
+        parts: list[SQL] = [self._key_is_known(bracket) for bracket in self._classification.keys]
+        if not self._classification.keep_all:
+            parts.append(self._prefilter())
+            if not all(self._is_safe(each.condition) for each in self._classification.predicates):
+                words = range(max(1, -(-len(self._classification.predicates) // WORD)))
+                exact = [exp.NEQ(this=self.word(each), expression=self._number(0)) for each in words]
+                parts.append(exp.paren(exp.or_(*exact)))
+        return exp.and_(*parts) if parts else exp.true()
+
+    def _prefilter(self) -> SQL:
+        """Implied by any bit, and safe to evaluate on every event: by type, then any of the conditions."""
+        groups: dict[tuple[str, ...], list[SQL] | None] = {}
+        for predicate in self._classification.predicates:
+            types = tuple(sorted(predicate.types))
+            weaker = None if predicate.condition is None else self._weakened(predicate.condition)
+            conditions = groups.setdefault(types, [])
+            if weaker is None:
+                groups[types] = None
+            elif conditions is not None:
+                conditions.append(self._expressions.condition(weaker))
+        alternatives = []
+        for types, conditions in groups.items():
+            test = self._has_type(types)
+            if conditions is None:
+                alternatives.append(test)
+            else:
+                alternatives.append(exp.and_(test, exp.or_(*dict.fromkeys(conditions))))
+        return exp.paren(exp.or_(*alternatives)) if alternatives else exp.false()
+
+    def _weakened(self, condition: Node) -> Node | None:
+        """A condition that `condition` implies and that cannot fail, or None for "always"."""
+        if self._is_safe(condition):
+            return condition
+        if isinstance(condition, And):
+            parts = tuple(part for part in map(self._weakened, condition.parts) if part is not None)
+            return And(parts) if len(parts) > 1 else parts[0] if parts else None
+        if isinstance(condition, Or):
+            weakened = [self._weakened(part) for part in condition.parts]
+            safe = tuple(part for part in weakened if part is not None)
+            return Or(safe) if len(safe) == len(weakened) else None
+        return None
+
+    def _is_safe(self, condition: Node | None) -> bool:
+        """Whether evaluating it on any event, of any type, cannot be an error."""
+        for node in () if condition is None else condition.walk():
+            if isinstance(node, Arithmetic | Negative | Call):
+                return False
+            if isinstance(node, Attribute):
+                column = self._columns.get(node.name)
+                if column is not None and column.checked:
+                    return False
+        return True
+
+    # -------------------------------------------------------------------------------------- keys
+
+    def keys(self) -> tuple[SQL, SQL]:
+        """Both halves of the key."""
+        parts = [self._key(bracket) for bracket in self._classification.keys]
+        if len(parts) == 1 and parts[0][1] in {Kind.INT, Kind.BOOL, Kind.TIMESTAMP}:
+            return parts[0][0], cast(exp.Literal.number(0), "BIGINT")
+        values = [value for value, _ in parts]
+        salted = [self._salted(value, kind) for value, kind in parts]
+        if self._dialect == "spark":
+            return _call("xxhash64", values), _call("xxhash64", [exp.Literal.string("estero"), *values])
+        return _call("hash", values), _call("hash", salted)
+
+    def _key(self, bracket: tuple[str, ...]) -> tuple[SQL, Kind]:
+        """The value of one bracket in one form for all its alternatives."""
+        present = [name for name in bracket if name in self._columns]
+        kinds = {self._columns[name].kind for name in present}
+        common = (
+            kinds.pop() if len(kinds) == 1 else Kind.FLOAT if kinds == {Kind.INT, Kind.FLOAT} else Kind.STRING
+        )
+        choices = [(name, self._in_key_form(name, common)) for name in present]
+        kind = Kind.INT if common in {Kind.BOOL, Kind.TIMESTAMP} else common
+        return self._first_that_the_type_has(choices), kind
+
+    def _in_key_form(self, name: str, common: Kind) -> SQL:
+        column = self._columns[name]
+        value = as_read(name, column)
+        if column.kind is Kind.TIMESTAMP:
+            return ticks(name, column, self._dialect)
+        if column.kind is Kind.BOOL and common is Kind.BOOL:
+            return cast(value, "BIGINT")
+        if common is Kind.FLOAT:
+            zero = exp.Literal.number("0e0" if self._dialect == "duckdb" else "0D")
+            return exp.Add(this=cast(value, "DOUBLE"), expression=zero)  # -0.0 is 0.0
+        if common is Kind.STRING and column.kind is not Kind.STRING:
+            return cast(value, "VARCHAR" if self._dialect == "duckdb" else "STRING")
+        return value
+
+    def _first_that_the_type_has(self, choices: list[tuple[str, SQL]]) -> SQL:
+        """Chosen by the type of the event, not by NULL: a type whose attribute is NULL has no key."""
+        schema, column = self._classification.schema, self._classification.type_column
+        if len(choices) == 1:
+            return choices[0][1]
+        if not choices:
+            return exp.Null()
+        if column is None or not schema.types:
+            return choices[0][1]
+        by_choice: dict[int, list[str]] = {}
+        for type_name, attributes in schema.types.items():
+            index = next((i for i, (name, _) in enumerate(choices) if name in attributes), None)
+            if index is not None:
+                by_choice.setdefault(index, []).append(type_name)
+        value = exp.Case()
+        for index, type_names in by_choice.items():
+            value = value.when(self._has_type(type_names), choices[index][1])
+        return value.else_(choices[0][1] if schema.shared else exp.Null())
+
+    def _key_is_known(self, bracket: tuple[str, ...]) -> SQL:
+        value, _ = self._key(bracket)
+        return exp.Not(this=exp.Is(this=exp.paren(value), expression=exp.Null()))
+
+    def _salted(self, value: SQL, kind: Kind) -> SQL:
+        """Another value for another value, so that its hash says nothing about the first one."""
+        if kind is Kind.STRING:
+            return _call("concat", [value.copy(), exp.Literal.string("\u2021estero")])
+        if kind is Kind.FLOAT:
+            text = cast(value.copy(), "VARCHAR")
+            return _call("concat", [text, exp.Literal.string("\u2021estero")])
+        return _call("xor", [value.copy(), exp.Literal.number(0x5851F42D4C957F2D)])
+
+
+def _sum(terms: list[SQL]) -> SQL:
+    total = terms[0]
+    for term in terms[1:]:
+        total = exp.Add(this=total, expression=term)
+    return total
+
+
+def _call(name: str, arguments: list[SQL]) -> SQL:
+    return exp.Anonymous(this=name, expressions=arguments)

@@ -1,0 +1,127 @@
+"""What an engine calls the type of a column → its kind, and how expressions read it.
+
+Expressions know five kinds of values, each with one form per engine: BIGINT, DOUBLE, strings, truth
+values and instants. A column in another form (a small integer, a decimal, a zoned timestamp, an
+enumeration) is cast where an expression reads it, and stays as it is where the report shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from sqlglot import exp
+
+from estero.language.schema import Kind
+
+Dialect = OneOf["duckdb", "spark"]
+Tick = OneOf["us", "ns"]
+"""The resolution in which timestamps are compared: microseconds, or nanoseconds where a column has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """The kind of a column, and `cast`: the engine's type that expressions read it as (None: as it is).
+
+    `checked` is whether that cast can overflow (unsigned 64-bit integers).
+    """
+
+    kind: Kind
+    cast: str | None = None
+    checked: bool = False
+    tick: Tick = "us"
+
+
+_DUCKDB: Mapping[str, ColumnType] = {
+    "BOOLEAN": ColumnType(Kind.BOOL),
+    "BIGINT": ColumnType(Kind.INT),
+    "TINYINT": ColumnType(Kind.INT, "BIGINT"),
+    "SMALLINT": ColumnType(Kind.INT, "BIGINT"),
+    "INTEGER": ColumnType(Kind.INT, "BIGINT"),
+    "UTINYINT": ColumnType(Kind.INT, "BIGINT"),
+    "USMALLINT": ColumnType(Kind.INT, "BIGINT"),
+    "UINTEGER": ColumnType(Kind.INT, "BIGINT"),
+    "UBIGINT": ColumnType(Kind.INT, "BIGINT", checked=True),
+    "HUGEINT": ColumnType(Kind.INT, "BIGINT", checked=True),
+    "UHUGEINT": ColumnType(Kind.INT, "BIGINT", checked=True),
+    "DOUBLE": ColumnType(Kind.FLOAT),
+    "FLOAT": ColumnType(Kind.FLOAT, "DOUBLE"),
+    "VARCHAR": ColumnType(Kind.STRING),
+    "UUID": ColumnType(Kind.STRING, "VARCHAR"),
+    "TIMESTAMP": ColumnType(Kind.TIMESTAMP),
+    "TIMESTAMP_S": ColumnType(Kind.TIMESTAMP, "TIMESTAMP"),
+    "TIMESTAMP_MS": ColumnType(Kind.TIMESTAMP, "TIMESTAMP"),
+    "TIMESTAMP WITH TIME ZONE": ColumnType(Kind.TIMESTAMP, "TIMESTAMP"),
+    "DATE": ColumnType(Kind.TIMESTAMP, "TIMESTAMP"),
+    "TIMESTAMP_NS": ColumnType(Kind.TIMESTAMP, tick="ns"),
+    "TIMESTAMPTZ_NS": ColumnType(Kind.TIMESTAMP, tick="ns"),
+}
+
+_SPARK: Mapping[str, ColumnType] = {
+    "boolean": ColumnType(Kind.BOOL),
+    "bigint": ColumnType(Kind.INT),
+    "tinyint": ColumnType(Kind.INT, "BIGINT"),
+    "smallint": ColumnType(Kind.INT, "BIGINT"),
+    "int": ColumnType(Kind.INT, "BIGINT"),
+    "double": ColumnType(Kind.FLOAT),
+    "float": ColumnType(Kind.FLOAT, "DOUBLE"),
+    "string": ColumnType(Kind.STRING),
+    "timestamp": ColumnType(Kind.TIMESTAMP),
+    "timestamp_ntz": ColumnType(Kind.TIMESTAMP, "timestamp_ntz"),
+    "date": ColumnType(Kind.TIMESTAMP, "timestamp_ntz"),
+}
+
+_CANONICAL: Mapping[Kind, ColumnType] = {kind: ColumnType(kind) for kind in Kind}
+
+
+def column_type(engine_type: str, dialect: Dialect) -> ColumnType:
+    """The kind of a column of `engine_type`, as DuckDB's DESCRIBE or Spark's ``df.dtypes`` names it.
+
+    >>> column_type("DECIMAL(10,2)", "duckdb").kind
+    <Kind.FLOAT: 'a float'>
+    """
+    if engine_type.upper().startswith("DECIMAL"):
+        return ColumnType(Kind.FLOAT, "DOUBLE")
+    if dialect == "duckdb":
+        if engine_type.startswith("ENUM("):
+            return ColumnType(Kind.STRING, "VARCHAR")
+        return _DUCKDB.get(engine_type, _CANONICAL[Kind.OPAQUE])
+    if engine_type.startswith(("char(", "varchar(")):
+        return ColumnType(Kind.STRING, "STRING")
+    return _SPARK.get(engine_type, _CANONICAL[Kind.OPAQUE])
+
+
+def canonical(kind: Kind) -> ColumnType:
+    """The form in which expressions read `kind` without a cast."""
+    return _CANONICAL[kind]
+
+
+def as_read(name: str, column: ColumnType) -> exp.Expr:
+    """The column as expressions read it: in its kind's own form, timestamps as the engine's instants.
+
+    In DuckDB instants are naive timestamps in UTC (the session's zone is UTC). In Spark they are
+    ``timestamp``; a ``timestamp_ntz`` or a date is moved there without asking the session's zone.
+    """
+    reference = exp.column(name, quoted=True)
+    if column.cast is None:
+        return reference
+    if column.cast == "timestamp_ntz":
+        return exp.Anonymous(this="timestamp_micros", expressions=[_micros_of_local_time(reference)])
+    return cast(reference, column.cast)
+
+
+def micros(value: exp.Expr, dialect: Dialect) -> exp.Expr:
+    """Microseconds since the epoch of an instant, a 64-bit integer."""
+    return exp.Anonymous(this="epoch_us" if dialect == "duckdb" else "unix_micros", expressions=[value])
+
+
+def cast(value: exp.Expr, engine_type: str) -> exp.Expr:
+    """``CAST(value AS engine_type)``, the type written as it is."""
+    return exp.Cast(this=value, to=exp.DataType(this=exp.DataType.Type.USERDEFINED, kind=engine_type))
+
+
+def _micros_of_local_time(reference: exp.Expr) -> exp.Expr:
+    epoch = exp.Anonymous(this="to_timestamp_ntz", expressions=[exp.Literal.string("1970-01-01 00:00:00")])
+    unit = exp.Var(this="MICROSECOND")
+    return exp.Anonymous(this="timestampdiff", expressions=[unit, epoch, reference])

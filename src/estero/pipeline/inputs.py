@@ -1,0 +1,286 @@
+"""Whatever users have → a relation that DuckDB reads, streaming wherever the thing itself does."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+from sqlglot import exp
+
+from estero.errors import DataError
+from estero.pipeline.reading_errors import reading
+
+_FORMATS: Mapping[str, str] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".arrows": "arrow",
+}
+_COMPRESSED = (".gz", ".zst", ".bz2")
+_ACCEPTED = (
+    "a path or glob (Parquet, CSV, JSON lines, Arrow), a table of pyarrow, Polars, pandas or DuckDB, "
+    "an iterator of record batches, or a mapping of type name to any of these"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One relation: a `query` in SQL over files, a `table` in memory, or a `stream` of record batches.
+
+    `stream` opens a new stream at each call, but a `one_shot` input only once. `file` names the path in
+    errors, where there is one.
+    """
+
+    query: str | None = None
+    table: pa.Table | None = None
+    stream: Callable[[], pa.RecordBatchReader] | None = None
+    schema: pa.Schema | None = None
+    file: str | None = None
+    one_shot: bool = False
+
+
+def open_input(events: object, csv_options: Mapping[str, object] | None = None) -> Input:
+    """The relation that `events` is, unread; raises `DataError` where it cannot be one."""
+    if isinstance(events, str | os.PathLike):
+        return _open_path(os.fspath(events), csv_options)
+    if csv_options:
+        raise DataError("csv_options are for CSV files, and these events are no file")
+    if isinstance(events, pa.Table):
+        return _of_table(events)
+    if isinstance(events, pa.RecordBatch):
+        return _of_table(pa.Table.from_batches([events]))
+    module = type(events).__module__.partition(".")[0]
+    if module == "pandas" and hasattr(events, "columns"):
+        with reading():
+            return _of_table(pa.Table.from_pandas(events, preserve_index=False))
+    if isinstance(events, pa.RecordBatchReader):
+        return _of_stream(iter(events), events.schema)
+    if module == "polars" and hasattr(events, "collect"):
+        raise DataError("a lazy frame is not read here", hint="call .collect() first, or pass the file")
+    if hasattr(events, "__arrow_c_stream__"):
+        with reading():
+            return _of_table(pa.table(events)) if module == "polars" else _of_exporter(events)
+    if isinstance(events, list | tuple):
+        return _of_list(events)
+    if isinstance(events, Iterator):
+        return _of_iterator(events)
+    raise DataError(f"events of type {type(events).__name__} cannot be read", hint=f"pass {_ACCEPTED}")
+
+
+# ------------------------------------------------------------------------------------------ memory
+
+
+def _of_table(table: pa.Table) -> Input:
+    readable = _readable(table)
+    return Input(table=readable, schema=readable.schema)
+
+
+def _of_exporter(events: Any) -> Input:
+    """Anything with the Arrow C stream interface, asked for a new stream at each reading."""
+    schema = pa.RecordBatchReader.from_stream(events).schema
+    return Input(stream=lambda: pa.RecordBatchReader.from_stream(events), schema=schema)
+
+
+def _of_list(events: list[object] | tuple[object, ...]) -> Input:
+    batches: list[pa.RecordBatch] = []
+    for item in events:
+        if isinstance(item, pa.Table):
+            batches.extend(item.to_batches())
+        elif isinstance(item, pa.RecordBatch):
+            batches.append(item)
+        else:
+            raise DataError(
+                f"a list of {type(item).__name__} is not a stream of events", hint=f"pass {_ACCEPTED}"
+            )
+    if not batches:
+        raise DataError("the list of record batches is empty: it has not even a schema")
+    with reading():
+        return _of_table(pa.Table.from_batches(batches))
+
+
+def _of_iterator(events: Iterator[object]) -> Input:
+    first = next(events, None)
+    if first is None:
+        raise DataError("the iterator of record batches is empty: it has not even a schema")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        item: object | None = first
+        while item is not None:
+            if isinstance(item, pa.Table):
+                yield from item.to_batches()
+            elif isinstance(item, pa.RecordBatch):
+                yield item
+            else:
+                raise DataError(
+                    f"the iterator yields {type(item).__name__}, not record batches", hint=f"pass {_ACCEPTED}"
+                )
+            item = next(events, None)
+
+    if not isinstance(first, pa.Table | pa.RecordBatch):
+        raise DataError(
+            f"the iterator yields {type(first).__name__}, not record batches", hint=f"pass {_ACCEPTED}"
+        )
+    return _of_stream(batches(), first.schema)
+
+
+def _of_stream(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Input:
+    """A stream that passes once."""
+    taken = False
+
+    def once() -> pa.RecordBatchReader:
+        nonlocal taken
+        if taken:
+            raise read_twice()
+        taken = True
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    return Input(stream=once, schema=schema, one_shot=True)
+
+
+def read_twice() -> DataError:
+    """The error for a second reading of a stream that passes once."""
+    return DataError(
+        "these events come from an iterator, and it has been read already",
+        hint="collect it into a table first (pyarrow.Table.from_batches), or write it to a Parquet file",
+    )
+
+
+def _readable(table: pa.Table) -> pa.Table:
+    """The table with half floats widened: DuckDB knows none."""
+    for index, field in enumerate(table.schema):
+        if pa.types.is_float16(field.type):
+            table = table.set_column(index, field.name, table.column(index).cast(pa.float32()))
+    return table
+
+
+# ------------------------------------------------------------------------------------------- files
+
+
+def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
+    files = _files(path)
+    formats = {_format(file, csv_options) for file in files}
+    if len(formats) > 1:
+        raise DataError(f"files of several formats: {', '.join(sorted(formats))}", file=path)
+    form = formats.pop()
+    for file in files:
+        if Path(file).stat().st_size == 0:
+            raise DataError("the file is empty: it has not even a header", file=file)
+    if csv_options and form != "csv":
+        raise DataError(f"csv_options are for CSV files, and this is {form}", file=path)
+    if form == "arrow":
+        return _of_arrow_files(files, path)
+    listed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql("duckdb")
+    options = "".join(f", {name} = {value}" for name, value in _options(csv_options or {}))
+    reader = {"parquet": "read_parquet", "csv": "read_csv", "json": "read_ndjson"}[form]
+    return Input(query=f"SELECT * FROM {reader}({listed}{options})", file=path)
+
+
+def _files(path: str) -> list[str]:
+    place = Path(path)
+    if place.is_dir():
+        files = [each for each in sorted(place.rglob("*")) if each.is_file()]
+        found = [str(each) for each in files if not each.name.startswith((".", "_"))]
+        if not found:
+            raise DataError("the directory holds no files", file=path)
+        return found
+    if place.exists():
+        if not os.access(path, os.R_OK):
+            raise DataError("the file cannot be read: permission denied", file=path)
+        return [path]
+    if not glob.has_magic(path):
+        raise DataError("there is no such file", file=path)
+    found = sorted(each for each in glob.glob(path, recursive=True) if Path(each).is_file())  # noqa: PTH207  a pattern may be absolute
+    if not found:
+        raise DataError("no file matches this pattern", file=path)
+    return found
+
+
+def _format(file: str, csv_options: Mapping[str, object] | None) -> str:
+    suffixes = [suffix.lower() for suffix in Path(file).suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+    if suffixes and suffixes[-1] in _FORMATS:
+        return _FORMATS[suffixes[-1]]
+    with Path(file).open("rb") as opened:
+        start = opened.read(6)
+    if start[:4] == b"PAR1":
+        return "parquet"
+    if start == b"ARROW1":
+        return "arrow"
+    if csv_options:
+        return "csv"
+    raise DataError(
+        "the name does not say what this file is",
+        file=file,
+        hint="name it .parquet, .csv, .jsonl or .arrow; csv_options make it a CSV file",
+    )
+
+
+def _of_arrow_files(files: list[str], path: str) -> Input:
+    def batches() -> Iterator[pa.RecordBatch]:
+        for file in files:
+            with reading(file):
+                yield from _arrow_batches(file)
+
+    with reading(path):
+        schema = next(iter(_arrow_readers(files[0]))).schema
+
+    def stream() -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+    return Input(stream=stream, schema=schema, file=path)
+
+
+def _arrow_readers(file: str) -> Iterator[Any]:
+    with pa.memory_map(file) as mapped:
+        if mapped.read(6) == b"ARROW1":
+            yield pyarrow.ipc.open_file(mapped)
+        else:
+            mapped.seek(0)
+            yield pyarrow.ipc.open_stream(mapped)
+
+
+def _arrow_batches(file: str) -> Iterator[pa.RecordBatch]:
+    for reader in _arrow_readers(file):
+        if isinstance(reader, pyarrow.ipc.RecordBatchFileReader):
+            yield from (reader.get_batch(index) for index in range(reader.num_record_batches))
+        else:
+            yield from reader
+
+
+def _options(options: Mapping[str, object]) -> Iterable[tuple[str, str]]:
+    for name, value in options.items():
+        if not name.isidentifier():
+            raise DataError(f"{name!r} is not an option for CSV files")
+        yield name, _option(name, value)
+
+
+def _option(name: str, value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case str():
+            return exp.Literal.string(value).sql("duckdb")
+        case list() | tuple():
+            return "[" + ", ".join(_option(name, item) for item in value) + "]"
+        case Mapping():
+            parts = (f"{_option(name, str(key))}: {_option(name, item)}" for key, item in value.items())
+            return "{" + ", ".join(parts) + "}"
+        case _:
+            raise DataError(f"the option {name} of CSV files cannot be {value!r}")

@@ -1,0 +1,78 @@
+"""What DuckDB, Arrow and the file system say when reading fails → one `DataError` a user can act on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+import pyarrow as pa
+
+from estero.errors import DataError
+
+_CSV_LINE = re.compile(r"CSV Error on Line: (\d+)")
+_CSV_FILE = re.compile(r"^\s*file = (.*)$", re.MULTILINE)
+_CSV_COLUMN = re.compile(r'Error when converting column "(.*?)"\. (.*)')
+_CSV_COUNT = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
+_JSON = re.compile(r'(?:Malformed JSON|JSON transform error) in file "(.*?)",.*? in line (\d+): (.*)')
+_PREFIX = re.compile(r"^(?:\w+ )*Error: ")
+
+_CSV_HINT = "mend the line, or say how to read the file: csv_options={'types': …, 'delim': …, 'nullstr': …}"
+
+
+@contextmanager
+def reading(what: str | None = None) -> Iterator[None]:
+    """Turns errors of reading inside the block into `DataError`; `what` names the file where known.
+
+    An interrupt inside a query comes out as KeyboardInterrupt.
+    """
+    try:
+        yield
+    except (duckdb.Error, RuntimeError, OSError, pa.ArrowException, UnicodeError) as error:
+        if "interrupted" in str(error).lower() and not isinstance(error, OSError):
+            raise KeyboardInterrupt from error
+        raise data_error(error, what) from error
+
+
+def data_error(error: BaseException, what: str | None = None) -> DataError:
+    """The `DataError` that says what `error` means for the events."""
+    text = str(error)
+    if "CSV Error on Line" in text:
+        return _of_csv(text, what)
+    if found := _JSON.search(text):
+        return DataError(
+            f"this is not a line of JSON that fits the others: {found[3].splitlines()[0].strip()}",
+            file=found[1],
+            line=int(found[2]),
+        )
+    if isinstance(error, duckdb.OutOfRangeException) or "out of range" in text.lower():
+        return DataError(f"a number does not fit into 64 bits: {_first_sentence(text)}", file=what)
+    if isinstance(error, PermissionError):
+        return DataError("the file cannot be read: permission denied", file=what)
+    if "No files found" in text:
+        return DataError("no file matches this name", file=what)
+    return DataError(f"cannot read the events: {_first_sentence(text)}", file=what)
+
+
+def _of_csv(text: str, what: str | None) -> DataError:
+    line = _CSV_LINE.search(text)
+    file = _CSV_FILE.search(text)
+    column = None
+    message = _first_sentence("\n".join(text.splitlines()[2:]))
+    if found := _CSV_COLUMN.search(text):
+        column, message = found[1], found[2].strip()
+    elif found := _CSV_COUNT.search(text):
+        message = f"the row has {found[2]} columns, not {found[1]}"
+    return DataError(
+        message,
+        file=file[1].strip() if file else what,
+        line=int(line[1]) if line else None,
+        column=column,
+        hint=_CSV_HINT,
+    )
+
+
+def _first_sentence(text: str) -> str:
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    return _PREFIX.sub("", lines[0]) if lines else "no reason is given"

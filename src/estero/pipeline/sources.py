@@ -1,0 +1,456 @@
+"""Events as users have them → a `Source`: their schema, their order, and the classified stream."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from estero.errors import DataError
+from estero.language.query import TimeUnit
+from estero.language.schema import Attributes, Kind, Schema
+from estero.pipeline.classify import KEYS, classify_sql, stream_order
+from estero.pipeline.columns import ColumnType, as_read, cast, column_type
+from estero.pipeline.inputs import Input, open_input, read_twice
+from estero.pipeline.reading_errors import reading
+from estero.pipeline.stream_order import OrderCheck, null_time
+from estero.plan import Classification
+
+MAPPED_TYPE = "__type"
+"""The type column of a source in which each type has its own table."""
+
+BATCH = 131_072
+"""Rows of a classified batch, at most."""
+
+_EVENTS = "events"
+Connection = duckdb.DuckDBPyConnection
+_UNITS: Mapping[str, TimeUnit] = {
+    "ns": TimeUnit.NANOSECONDS,
+    "us": TimeUnit.MICROSECONDS,
+    "ms": TimeUnit.MILLISECONDS,
+    "s": TimeUnit.SECONDS,
+    "min": TimeUnit.MINUTES,
+    "h": TimeUnit.HOURS,
+    "d": TimeUnit.DAYS,
+}
+
+
+class Source:
+    """A stream of events that can be classified (`open_source` makes one).
+
+    `schema` is what the language checks against; `type_column` and `only_type` are for
+    `Classification`. `time_tick_ns` is the length of a tick of ``__time`` in nanoseconds, None where
+    there is no time or its unit is not known. A `one_shot` source can be read once.
+    """
+
+    def __init__(
+        self,
+        inputs: Mapping[str, Input],
+        *,
+        type_column: str | None,
+        time: str | None,
+        order: Sequence[str],
+        time_unit: TimeUnit | None,
+        only_type: str,
+    ) -> None:
+        self._inputs = inputs
+        self._mapped = type_column == MAPPED_TYPE
+        self._connection = _connect()
+        self._sorted: bool | None = None
+        self._spent = False
+        self._kinds_of_inputs = {name: self._describe(each) for name, each in inputs.items()}
+        self.column_types: Mapping[str, ColumnType] = self._union()
+        self.type_column = type_column
+        self.only_type = only_type
+        self.one_shot = any(each.one_shot for each in inputs.values())
+        self.order = tuple(order)
+        self.time_tick_ns = self._check_columns(time, time_unit)
+        self.schema = self._schema(time, time_unit)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all attributes, in order."""
+        return tuple(name for name in self.column_types if not (self._mapped and name == MAPPED_TYPE))
+
+    @property
+    def file(self) -> str | None:
+        """The path that the events come from, where it is one."""
+        files = {each.file for each in self._inputs.values()}
+        return files.pop() if len(files) == 1 else None
+
+    # --------------------------------------------------------------------------------- reading
+
+    def read(self, classification: Classification) -> Iterator[pa.RecordBatch]:
+        """The classified table in stream order, batch by batch (`plan.Classification` says its columns).
+
+        Sorts first where the stream is not sorted; ties keep `order`, then arrival. A stream that
+        passes once is not held to be sorted: an event before its predecessor is a `DataError`.
+        """
+        sql = self.sql(classification)
+        with self._attached() as (connection, failures):
+            try:
+                with reading(self.file):
+                    reader = connection.sql(sql).to_arrow_reader(BATCH)
+                    yield from map(_with_unsigned_keys, reader)
+            except DataError as error:
+                if failures:
+                    raise failures[0] from None
+                raise self._naming_the_predicate(classification, error) from error.__cause__
+
+    def sql(self, classification: Classification) -> str:
+        """The statement that `read` runs, over the relation ``events``."""
+        return classify_sql(classification, _EVENTS, columns=self.column_types, ordered=self.is_sorted())
+
+    def is_sorted(self) -> bool:
+        """Whether the events come in stream order: by time, then the `order` columns.
+
+        True without either. Reads these columns once; a NULL time is a `DataError` that names the row.
+        For a stream that passes once it is taken for granted, and checked while it passes.
+        """
+        if self._sorted is None:
+            self._sorted = self.one_shot or not self._ordering() or self._check_order()
+        return self._sorted
+
+    def has_type(self, name: str) -> bool:
+        """Whether an event of this type occurs; for a stream that passes once, whether one may."""
+        if self.type_column is None:
+            return name == self.only_type
+        if self._mapped:
+            return name in self._inputs
+        if self.one_shot:
+            return True
+        column = as_read(self.type_column, self.column_types[self.type_column])
+        same = exp.EQ(this=column, expression=exp.Literal.string(name))
+        return bool(self._rows(f"SELECT 1 FROM {_EVENTS} WHERE {same.sql('duckdb')} LIMIT 1"))
+
+    def type_names(self) -> tuple[str, ...]:
+        """The types that occur, sorted; none are known of a stream that passes once."""
+        if self.type_column is None:
+            return (self.only_type,)
+        if self._mapped:
+            return tuple(sorted(self._inputs))
+        if self.one_shot:
+            return ()
+        column = as_read(self.type_column, self.column_types[self.type_column]).sql("duckdb")
+        rows = self._rows(f"SELECT DISTINCT {column} AS name FROM {_EVENTS} WHERE {column} IS NOT NULL")
+        return tuple(sorted(str(row[0]) for row in rows))
+
+    # --------------------------------------------------------------------------------- opening
+
+    def _describe(self, each: Input) -> dict[str, tuple[str, ColumnType]]:
+        connection = self._connection.cursor()
+        with reading(each.file):
+            if each.query is None:
+                connection.register(_EVENTS, each.schema.empty_table() if each.schema else each.table)
+            rows = connection.execute(f"DESCRIBE {each.query or f'FROM {_EVENTS}'}").fetchall()
+        return {row[0]: (row[1], column_type(row[1], "duckdb")) for row in rows}
+
+    def _union(self) -> dict[str, ColumnType]:
+        """The columns of all inputs together; an integer beside a float is read as a float."""
+        together: dict[str, ColumnType] = {MAPPED_TYPE: ColumnType(Kind.STRING)} if self._mapped else {}
+        origin: dict[str, str] = {}
+        for type_name, columns in self._kinds_of_inputs.items():
+            for name, (_, column) in columns.items():
+                known = together.get(name)
+                if known is None:
+                    together[name], origin[name] = column, type_name
+                else:
+                    together[name] = _common(name, (origin[name], known), (type_name, column))
+        return together
+
+    def _check_columns(self, time: str | None, time_unit: TimeUnit | None) -> int | None:
+        for role, name in (
+            ("type", self.type_column),
+            ("time", time),
+            *(("order", each) for each in self.order),
+        ):
+            if name is not None and name not in self.column_types:
+                raise self._no_such_column(role, name)
+        if self._mapped:
+            for type_name, columns in self._kinds_of_inputs.items():
+                if time is not None and time not in columns:
+                    raise self._no_such_column("time", time, f" in the table of {type_name}", columns)
+        if self.type_column is not None and self.column_types[self.type_column].kind is not Kind.STRING:
+            kind = self.column_types[self.type_column].kind.value
+            raise DataError(
+                f"the type column holds {kind}, not strings", file=self.file, column=self.type_column
+            )
+        if time is None:
+            return None
+        column = self.column_types[time]
+        if column.kind is Kind.INT:
+            return None if time_unit is None else time_unit.value
+        if column.kind is not Kind.TIMESTAMP:
+            raise DataError(
+                f"the time column holds {column.kind.value}; it must hold timestamps or integers",
+                file=self.file,
+                column=time,
+                hint="for CSV files, csv_options={'timestampformat': …} says how times are written",
+            )
+        if time_unit is not None:
+            raise DataError(
+                "time_unit is for integer time columns, and this one holds timestamps", column=time
+            )
+        return 1 if column.tick == "ns" else 1000
+
+    def _no_such_column(
+        self, role: str, name: str, where: str = "", columns: Iterable[str] | None = None
+    ) -> DataError:
+        names = list(self.columns if columns is None else columns)
+        near = difflib.get_close_matches(name, names, 3, 0.5) or [
+            each for each in names if each.lower() == name.lower()
+        ]
+        hint = f"did you mean {' or '.join(near)}?" if near else f"the columns are {', '.join(names)}"
+        return DataError(f"there is no {role} column {name!r}{where}", file=self.file, hint=hint)
+
+    def _schema(self, time: str | None, time_unit: TimeUnit | None) -> Schema:
+        together: Attributes = {name: self.column_types[name].kind for name in self.columns}
+        if self.type_column is None:
+            return Schema({self.only_type: together}, closed=True, time=time, time_unit=time_unit)
+        if not self._mapped:
+            return Schema(shared=together, time=time, time_unit=time_unit)
+        types = {
+            type_name: {name: self.column_types[name].kind for name in columns}
+            for type_name, columns in self._kinds_of_inputs.items()
+        }
+        return Schema(types, closed=True, time=time, time_unit=time_unit)
+
+    # --------------------------------------------------------------------------------- running
+
+    def _attached(self) -> _Attached:
+        if self.one_shot and self._spent:
+            raise read_twice()
+        self._spent = True
+        return _Attached(self._connection.cursor(), self._inputs, self._view(), self._follower())
+
+    def _view(self) -> str | None:
+        """The union of the inputs, as a query, where each type has its own."""
+        if not self._mapped:
+            return None
+        parts = []
+        for index, (type_name, columns) in enumerate(self._kinds_of_inputs.items()):
+            selected = [f"{exp.Literal.string(type_name).sql('duckdb')} AS {MAPPED_TYPE}"]
+            for name, (engine_type, column) in columns.items():
+                value: exp.Expr = exp.column(name, quoted=True)
+                common = self.column_types[name]
+                if column != common or engine_type.startswith("ENUM("):
+                    value = cast(as_read(name, column), _engine_type(common))
+                selected.append(f"{value.sql('duckdb')} AS {_quoted(name)}")
+            parts.append(f"SELECT {', '.join(selected)} FROM {_EVENTS}{index}")
+        return " UNION ALL BY NAME ".join(parts)
+
+    def _follower(self) -> OrderCheck | None:
+        names = self._ordering()
+        return OrderCheck(names, timed=self.schema.time is not None) if self.one_shot and names else None
+
+    def _ordering(self) -> list[str]:
+        return [*([self.schema.time] if self.schema.time is not None else []), *self.order]
+
+    def _check_order(self) -> bool:
+        tables = [each.table for each in self._inputs.values()]
+        if len(tables) == 1 and tables[0] is not None:
+            check = OrderCheck(self._ordering(), timed=self.schema.time is not None)
+            for batch in tables[0].select(list(dict.fromkeys(self._ordering()))).to_batches():
+                check.follow(batch)
+            return check.is_sorted
+        return self._check_order_in_sql()
+
+    def _check_order_in_sql(self) -> bool:
+        time = self.schema.time
+        ordering = Classification((), self.schema, order=self.order)
+        values = [each.sql("duckdb") for each in stream_order(ordering, self.column_types)]
+        is_null = "false" if time is None else f"{_quoted(time)} IS NULL"
+        here, before = (f"({', '.join(values)})", ", ".join(f"lag({each}) OVER ()" for each in values))
+        steps = f"SELECT {is_null} AS missing, {here} < ({before}) AS back FROM {_EVENTS}"
+        found = self._rows(
+            f"SELECT missing FROM ({steps}) WHERE missing OR back ORDER BY missing DESC LIMIT 1"
+        )
+        if found and found[0][0]:
+            numbered = f"SELECT {is_null} AS missing, row_number() OVER () AS row FROM {_EVENTS}"
+            row = self._rows(f"SELECT min(row) FROM ({numbered}) WHERE missing")[0][0]
+            raise null_time(str(time), row, self.file)
+        return not found
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with self._attached() as (connection, _), reading(self.file):
+            return connection.sql(sql).fetchall()
+
+    def _naming_the_predicate(self, classification: Classification, error: DataError) -> DataError:
+        """An overflow, with the predicate in which it happened where the events can be read again."""
+        if "64 bits" not in error.message or self.one_shot:
+            return error
+        for predicate in classification.predicates:
+            alone = Classification((predicate,), self.schema, self.type_column, self.only_type, order=())
+            sql = classify_sql(alone, _EVENTS, columns=self.column_types, positions=False)
+            try:
+                self._rows(f"SELECT count(*), sum(__bits0) FROM ({sql})")
+            except DataError as again:
+                return DataError(f"{again.message}, in {predicate}", file=error.file)
+        return error
+
+
+class _Attached:
+    """A cursor on which the inputs are readable as ``events``, for one query."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        inputs: Mapping[str, Input],
+        view: str | None,
+        follower: OrderCheck | None,
+    ) -> None:
+        self._connection = connection
+        self._inputs = inputs
+        self._view = view
+        self._follower = follower
+
+    def __enter__(self) -> tuple[Connection, list[BaseException]]:
+        """The cursor, and a list for the failures of streams: DuckDB passes on their text only."""
+        failures: list[BaseException] = []
+        self._connection.execute("SET TimeZone = 'UTC'")
+        for index, each in enumerate(self._inputs.values()):
+            name = _EVENTS if self._view is None else f"{_EVENTS}{index}"
+            if each.query is not None:
+                with reading(each.file):
+                    self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {each.query}")
+            elif each.stream is not None:
+                watched = _watched(each.stream(), self._follower, failures)
+                self._connection.register(name, watched)
+            else:
+                self._connection.register(name, each.table)
+        if self._view is not None:
+            self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {_EVENTS} AS {self._view}")
+        return self._connection, failures
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+
+def _watched(
+    stream: pa.RecordBatchReader, follower: OrderCheck | None, failures: list[BaseException]
+) -> pa.RecordBatchReader:
+    """The stream, its order checked on the way and its own failures kept."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in stream:
+                if follower is not None:
+                    follower.follow(batch)
+                    if follower.first_unsorted is not None:
+                        raise _unsorted(follower.first_unsorted)
+                yield batch
+        except Exception as error:
+            failures.append(error)
+            raise
+
+    return pa.RecordBatchReader.from_batches(stream.schema, batches())
+
+
+def _unsorted(row: int) -> DataError:
+    return DataError(
+        "the event is earlier than the one before it, and a stream that passes once is not sorted here",
+        row=row,
+        hint="sort it, or collect it into a table first (pyarrow.Table.from_batches): tables are sorted",
+    )
+
+
+def _common(name: str, first: tuple[str, ColumnType], second: tuple[str, ColumnType]) -> ColumnType:
+    """How an attribute of two types is read in their union."""
+    (one, left), (other, right) = first, second
+    if left == right:
+        return left
+    kinds = {left.kind, right.kind}
+    if kinds == {Kind.INT, Kind.FLOAT}:
+        return ColumnType(Kind.FLOAT)
+    if len(kinds) == 1:
+        return ColumnType(left.kind, tick="ns" if "ns" in (left.tick, right.tick) else "us")
+    raise DataError(
+        f"{name!r} is {left.kind.value} in the table of {one} and {right.kind.value} in that of {other}",
+        column=name,
+        hint="rename one of the two columns, or convert it",
+    )
+
+
+def _engine_type(column: ColumnType) -> str:
+    """The DuckDB type of a column that inputs with different types share."""
+    if column.kind is Kind.TIMESTAMP:
+        return "TIMESTAMP_NS" if column.tick == "ns" else "TIMESTAMP"
+    return {Kind.BOOL: "BOOLEAN", Kind.INT: "BIGINT", Kind.FLOAT: "DOUBLE"}.get(column.kind, "VARCHAR")
+
+
+def _with_unsigned_keys(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The keys as 64 unsigned bits, whichever way DuckDB holds them."""
+    for index, name in enumerate(batch.schema.names):
+        if name in KEYS and batch.schema.field(index).type == pa.int64():
+            batch = batch.set_column(index, name, batch.column(index).view(pa.uint64()))
+    return batch
+
+
+def _connect() -> Connection:
+    connection = duckdb.connect(":memory:")
+    spill = str(Path(tempfile.gettempdir()) / f"estero-spill-{os.getpid()}")
+    for setting, value in (
+        ("TimeZone", "'UTC'"),
+        ("temp_directory", exp.Literal.string(spill).sql("duckdb")),
+        ("enable_progress_bar", "false"),
+        ("python_enable_replacements", "false"),
+    ):
+        connection.execute(f"SET {setting} = {value}")
+    return connection
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql("duckdb")
+
+
+def _unit(unit: TimeUnit | str | None) -> TimeUnit | None:
+    if unit is None or isinstance(unit, TimeUnit):
+        return unit
+    if unit not in _UNITS:
+        raise DataError(f"{unit!r} is not a unit of time", hint=f"it is one of {', '.join(_UNITS)}")
+    return _UNITS[unit]
+
+
+def open_source(
+    events: object,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: TimeUnit | str | None = None,
+    only_type: str = "Event",
+    csv_options: Mapping[str, object] | None = None,
+) -> Source:
+    """A source of `events`; nothing but names and types is read yet.
+
+    `events` is a path or glob (Parquet, CSV, JSON lines, Arrow), anything with the Arrow C stream
+    interface, a pandas frame, an iterator or list of record batches, or a mapping of type name to any of
+    these. `type` is the column with the event type; without it all events are of type `only_type`. `time`
+    and `order` say the stream order; `time_unit` ("ns", "us", "ms", "s", "min", "h", "d") is a tick of an
+    integer time column. `csv_options` are those of DuckDB's ``read_csv``.
+
+    Raises `DataError` where `events` cannot be read or a column is missing or of a wrong kind.
+    """
+    if isinstance(events, Mapping):
+        if type is not None:
+            raise DataError("a mapping gives each type its own table, so there is no type column to name")
+        if not events:
+            raise DataError("the mapping of types to their events is empty")
+        inputs = {str(name): open_input(each, csv_options) for name, each in events.items()}
+    else:
+        inputs = {only_type: open_input(events, csv_options)}
+    return Source(
+        inputs,
+        type_column=MAPPED_TYPE if isinstance(events, Mapping) else type,
+        time=time,
+        order=(order,) if isinstance(order, str) else order,
+        time_unit=_unit(time_unit),
+        only_type=only_type,
+    )
