@@ -23,8 +23,8 @@ import sys
 import time
 from typing import Any
 
-import numpy
-import pycer
+import numpy as np
+import pycer  # type: ignore[import-not-found]
 
 ATTRIBUTE_WINDOW = re.compile(r"\bWITHIN\s+(\d+)\s*\[", re.IGNORECASE)
 ANSWER = re.compile(r"^\[(\d+),(\d+)\]")
@@ -60,10 +60,11 @@ class Peer:
         attributes = ", ".join(["id:int", *(f"{name}:{kind}" for name, kind in columns)])
         types = ", ".join(f"EVENT {name} {{ {attributes} }}" for name in request["types"])
         self.declaration = f"CREATE STREAM {request['stream']} {{ {types} }}"
-        with numpy.load(request["path"], allow_pickle=False) as data:
-            kinds = data["type"].tolist()
-            values = [self._values(data, name, kind) for name, kind in columns]
+        with np.load(request["path"], allow_pickle=False) as file:
+            data = {name: file[name] for name in file.files}
         begun = time.perf_counter()
+        kinds = data["type"].tolist()
+        values = [self._values(data, name, kind) for name, kind in columns]
         integer, event = pycer.PyIntValue, pycer.PyEvent
         self.events = [
             event(kind, [integer(position), *row])
@@ -72,7 +73,7 @@ class Peer:
         self.construction = time.perf_counter() - begun
         return {"events": len(self.events), "construction": self.construction}
 
-    def _values(self, data: Any, name: str, kind: str) -> list[Any]:
+    def _values(self, data: dict[str, Any], name: str, kind: str) -> list[Any]:
         """One column as values of CORE; equal strings are one object, as its own readers do not."""
         if kind == "string":
             words = [pycer.PyStringValue(str(word)) for word in data[f"{name}_words"]]
@@ -125,14 +126,18 @@ def main() -> None:
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     peer = Peer()
-    hello = {"pycer": importlib.metadata.version("pycer"), "python": sys.version.split()[0], "idle": peer.idle}
+    hello = {
+        "pycer": importlib.metadata.version("pycer"),
+        "python": sys.version.split()[0],
+        "idle": peer.idle,
+    }
     print(json.dumps(hello), file=replies)
     operations = {"load": peer.load, "run": peer.run}
     for line in sys.stdin:
         request = json.loads(line)
         try:
             reply = operations[request["op"]](request)
-        except Exception as problem:  # the peer's own exceptions share no base; the message is the answer
+        except Exception as problem:  # noqa: BLE001 - the peer's own exceptions share no base; the message is the answer
             reply = {"error": f"{type(problem).__name__}: {problem}"}
         print(json.dumps(reply), file=replies)
 

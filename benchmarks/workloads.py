@@ -1,4 +1,4 @@
-"""Seeded streams and the queries that run over them: CORE's stock, smart-home and taxi shapes, and a dense one.
+"""Seeded streams and queries over them: CORE's stock, smart-home and taxi shapes, and a dense one.
 
 A stream is made in blocks, each from its own seed, so the first n events are the same however many are
 asked for, and 100 million of them pass through as record batches without ever being in memory at once.
@@ -6,18 +6,19 @@ asked for, and 100 million of them pass through as record batches without ever b
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy
+import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 BLOCK = 1 << 17
 """Events per block and per record batch."""
 
-Codes = dict[str, NDArray[numpy.int64] | NDArray[numpy.float64]]
+Codes = dict[str, NDArray[np.int64] | NDArray[np.float64]]
 """The columns of one block; strings as codes into `Column.words`."""
 
 
@@ -32,16 +33,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkQuery:
-    """A query, and the same question asked so that all its answers fit on a page, for the check.
+    """A query, and the same pattern with a window for which it has some answers, but few: for the check.
 
     `answers` is what is known beforehand: "none" (the last event never occurs), "some", or "one" (the
-    answer is cut to one complex event at each end position). `shape` names the line of the table.
+    answer is cut to one complex event at each end position).
     """
 
     name: str
     text: str
     answers: str
-    shape: str
     check: str
 
 
@@ -54,7 +54,7 @@ class Workload:
     types: tuple[str, ...]
     columns: tuple[Column, ...]
     time: str | None
-    make: Callable[[numpy.random.Generator, int, int], Codes]
+    make: Callable[[np.random.Generator, int, int], Codes]
     queries: tuple[BenchmarkQuery, ...]
     seed: int = 20_231
 
@@ -66,7 +66,7 @@ class Workload:
     def blocks(self, events: int) -> Iterator[Codes]:
         """The first `events` events of the stream, block by block, as codes."""
         for index in range(-(-events // BLOCK)):
-            random = numpy.random.default_rng([self.seed, index])
+            random = np.random.default_rng([self.seed, index])
             block = self.make(random, index * BLOCK, BLOCK)
             left = events - index * BLOCK
             yield block if left >= BLOCK else {name: codes[:left] for name, codes in block.items()}
@@ -94,47 +94,71 @@ class Workload:
     def save_codes(self, path: Path, events: int) -> None:
         """Writes the first `events` events as NPZ, for the driver of CORE."""
         blocks = list(self.blocks(events))
-        arrays = {name: numpy.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-        arrays.setdefault("type", numpy.zeros(events, numpy.int64))
-        words = {f"{each.name}_words": numpy.array(each.words) for each in self.columns if each.words}
-        numpy.savez(path, allow_pickle=False, **arrays, **words)
+        arrays = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+        arrays.setdefault("type", np.zeros(events, np.int64))
+        words = {f"{each.name}_words": np.array(each.words) for each in self.columns if each.words}
+        np.savez(path, allow_pickle=False, **arrays, **words)
 
-    def _array(self, name: str, codes: NDArray[numpy.int64] | NDArray[numpy.float64], dictionary: bool) -> pa.Array:
-        words = self.types if name == "type" else next(each.words for each in self.columns if each.name == name)
+    def _array(self, name: str, codes: NDArray[np.int64] | NDArray[np.float64], dictionary: bool) -> pa.Array:
+        words = {"type": self.types, **{each.name: each.words for each in self.columns}}[name]
         if not words:
             return pa.array(codes)
-        encoded = pa.DictionaryArray.from_arrays(pa.array(codes.astype(numpy.int32)), pa.array(words))
+        encoded = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(words))
         return encoded if dictionary else encoded.dictionary_decode()
 
 
-def _ticks(random: numpy.random.Generator, first: int, count: int, gap: int) -> NDArray[numpy.int64]:
+def _ticks(random: np.random.Generator, first: int, count: int, gap: int) -> NDArray[np.int64]:
     """Times that rise by `gap` ticks on average and by 0 to 2 · gap, with ties; a formula of the position."""
-    return numpy.arange(first, first + count) * gap + random.integers(0, gap + 1, count)
+    return np.arange(first, first + count) * gap + random.integers(0, gap + 1, count)
 
 
 LENGTHS = (3, 6, 9, 12, 24)
 WINDOW = 10_000
 NEVER = "NEVER"
 
+CHECK_RATES = {3: 3.0, 6: 3.0, 9: 4.0, 12: 5.0, 24: 9.5}
+"""For each length, how many events of each step a window holds in the check: some answers, not too many."""
 
-def _sequence_queries(
-    stream: str,
-    steps: Callable[[int], list[tuple[str, str]]],
-    never: tuple[str, str],
-    time: str,
-    around: str = "",
-    lengths: tuple[int, ...] = LENGTHS,
-) -> Iterator[BenchmarkQuery]:
-    """``T1 ; T2 ; …`` for each length, with the last event occurring and never occurring."""
-    for length in lengths:
-        for occurs in (True, False):
-            parts = steps(length) if occurs else [*steps(length - 1), never]
-            sequence = " ; ".join(f"{kind} AS e{k}" for k, (kind, _) in enumerate(parts, 1))
-            filters = " AND ".join(f"e{k}[{condition}]" for k, (_, condition) in enumerate(parts, 1))
-            pattern = f"({sequence}) AS every FILTER every[{around}] AND {filters}" if around else f"({sequence}) FILTER {filters}"
-            text = f"SELECT * FROM {stream} WHERE {pattern} WITHIN {WINDOW} [{time}]"
-            name = f"{length} events, last {'occurs' if occurs else 'never occurs'}"
-            yield BenchmarkQuery(name, text, "some" if occurs else "none", "sequence", text)
+Step = tuple[str, str]
+"""The type and the condition of one event of a sequence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """``T1 ; T2 ; …`` out of many kinds of events, for each length, the last event occurring or never.
+
+    `steps(n)` gives the n events, `never` the one that does not occur; one event of each step comes
+    every `ticks` ticks; `common` is a condition on all of them.
+    """
+
+    stream: str
+    steps: Callable[[int], list[Step]]
+    never: Step
+    time: str
+    ticks: int
+    common: str = ""
+
+    def queries(self) -> Iterator[BenchmarkQuery]:
+        """All lengths, both ends."""
+        for length in LENGTHS:
+            for occurs in (True, False):
+                parts = self.steps(length) if occurs else [*self.steps(length - 1), self.never]
+                yield BenchmarkQuery(
+                    name=f"{length} events, last {'occurs' if occurs else 'never occurs'}",
+                    text=self._text(parts, WINDOW),
+                    answers="some" if occurs else "none",
+                    check=self._text(parts, round(CHECK_RATES[length] * self.ticks)),
+                )
+
+    def _text(self, parts: list[Step], window: int) -> str:
+        sequence = " ; ".join(f"{kind} AS e{k}" for k, (kind, _) in enumerate(parts, 1))
+        conditions = [f"e{k}[{condition}]" for k, (_, condition) in enumerate(parts, 1)]
+        if self.common:
+            sequence, conditions = f"({sequence}) AS every", [f"every[{self.common}]", *conditions]
+        else:
+            sequence = f"({sequence})"
+        filters = " AND ".join(conditions)
+        return f"SELECT * FROM {self.stream} WHERE {sequence} FILTER {filters} WITHIN {window} [{self.time}]"
 
 
 # Stock market: BUY and SELL of 100 names, about 625 events in 10,000 ticks as in CORE's data.
@@ -142,12 +166,12 @@ TRADED = ("INTC", "RIMM", "QQQ", "IPIX", "AMAT", "CSCO", "YHOO", "DELL", "ORCL",
 NAMES = TRADED + tuple(f"S{number:03d}" for number in range(100 - len(TRADED)))
 
 
-def _stock(random: numpy.random.Generator, first: int, count: int) -> Codes:
+def _stock(random: np.random.Generator, first: int, count: int) -> Codes:
     return {
         "type": random.integers(0, 2, count),
         "name": random.integers(0, len(NAMES), count),
         "volume": random.integers(1, 10_000, count),
-        "price": numpy.round(random.uniform(5, 100, count), 2),
+        "price": np.round(random.uniform(5, 100, count), 2),
         "stock_time": _ticks(random, first, count, 16),
     }
 
@@ -168,7 +192,9 @@ STOCK = Workload(
     ),
     time="stock_time",
     make=_stock,
-    queries=tuple(_sequence_queries("S", _stock_steps, ("BUY", f"name = '{NEVER}'"), "stock_time")),
+    queries=tuple(
+        Sequences("S", _stock_steps, ("BUY", f"name = '{NEVER}'"), "stock_time", ticks=3_200).queries()
+    ),
 )
 
 
@@ -176,10 +202,10 @@ STOCK = Workload(
 HOUSEHOLDS = 20
 
 
-def _smart_home(random: numpy.random.Generator, first: int, count: int) -> Codes:
+def _smart_home(random: np.random.Generator, first: int, count: int) -> Codes:
     return {
         "plug_timestamp": _ticks(random, first, count, 10),
-        "value": numpy.round(random.exponential(30.0, count), 3),
+        "value": np.round(random.exponential(30.0, count), 3),
         "plug_id": random.integers(0, 8, count),
         "household_id": random.integers(0, HOUSEHOLDS, count),
     }
@@ -202,7 +228,14 @@ SMART_HOME = Workload(
     time="plug_timestamp",
     make=_smart_home,
     queries=tuple(
-        _sequence_queries("LOAD", _smart_home_steps, ("LOAD", "household_id = 1000"), "plug_timestamp", "value > 76")
+        Sequences(
+            "LOAD",
+            _smart_home_steps,
+            ("LOAD", "household_id = 1000"),
+            "plug_timestamp",
+            ticks=2_500,
+            common="value > 76",
+        ).queries()
     ),
 )
 
@@ -215,11 +248,11 @@ ZONES = (
 )  # fmt: skip
 
 
-def _taxi(random: numpy.random.Generator, first: int, count: int) -> Codes:
+def _taxi(random: np.random.Generator, first: int, count: int) -> Codes:
     return {
         "pickup_zone": random.integers(0, len(ZONES), count),
         "dropoff_zone": random.integers(0, len(ZONES), count),
-        "fare_amount": numpy.round(random.gamma(3.0, 4.0, count), 2),
+        "fare_amount": np.round(random.gamma(3.0, 4.0, count), 2),
         "dropoff_datetime": _ticks(random, first, count, 10),
     }
 
@@ -228,7 +261,7 @@ def _taxi_steps(length: int) -> list[tuple[str, str]]:
     stops = [ZONES[k % len(ZONES)] for k in range(length + 1)]
     return [
         ("TRIP", f"pickup_zone = '{start}' AND dropoff_zone = '{end}'")
-        for start, end in zip(stops, stops[1:], strict=False)
+        for start, end in itertools.pairwise(stops)
     ]
 
 
@@ -244,7 +277,11 @@ TAXI = Workload(
     ),
     time="dropoff_datetime",
     make=_taxi,
-    queries=tuple(_sequence_queries("TRIP", _taxi_steps, ("TRIP", f"pickup_zone = '{NEVER}'"), "dropoff_datetime")),
+    queries=tuple(
+        Sequences(
+            "TRIP", _taxi_steps, ("TRIP", f"pickup_zone = '{NEVER}'"), "dropoff_datetime", ticks=2_560
+        ).queries()
+    ),
 )
 
 
@@ -266,7 +303,7 @@ def dense_text(pattern: str, window: int, *, limit: int | None = None, select: s
     return f"SELECT {select} FROM S WHERE {DENSE_PATTERNS[pattern]} WITHIN {window} EVENTS{cut}"
 
 
-def _dense(random: numpy.random.Generator, first: int, count: int) -> Codes:
+def _dense(random: np.random.Generator, _first: int, count: int) -> Codes:
     return {
         "type": random.integers(0, 3, count),
         "value": random.integers(0, 1_000, count),
@@ -280,7 +317,7 @@ def _dense_queries() -> Iterator[BenchmarkQuery]:
             text = dense_text(pattern, window, limit=None if never else 1)
             check = dense_text(pattern, 12)
             name = f"{pattern}, window {window:,}"
-            yield BenchmarkQuery(name, text, "none" if never else "one", "dense", check)
+            yield BenchmarkQuery(name, text, "none" if never else "one", check)
 
 
 DENSE = Workload(
