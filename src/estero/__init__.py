@@ -1,0 +1,60 @@
+"""Estero: complex event recognition for Python, on Spark.
+
+>>> import estero
+>>> str(estero.query("select * where A as x ; B as y filter x[n > 3] within 10 events"))
+'SELECT * WHERE A AS x ; B AS y FILTER x[n > 3] WITHIN 10 EVENTS'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from estero.errors import (
+    DataError,
+    EnvironmentProblem,
+    EsteroError,
+    LimitExceeded,
+    QueryError,
+)
+
+if TYPE_CHECKING:
+    from estero.language.builder import event, select, var
+    from estero.pipeline.answer import Answer
+    from estero.pipeline.complex_event import ComplexEvent
+    from estero.query import Query, query
+
+__version__ = "0.1.0"
+__all__ = [
+    "Answer",
+    "ComplexEvent",
+    "DataError",
+    "EnvironmentProblem",
+    "EsteroError",
+    "LimitExceeded",
+    "Query",
+    "QueryError",
+    "event",
+    "query",
+    "select",
+    "var",
+]
+
+_HOMES = {
+    "Answer": "estero.pipeline.answer",
+    "ComplexEvent": "estero.pipeline.complex_event",
+    "Query": "estero.query",
+    "event": "estero.language.builder",
+    "query": "estero.query",
+    "select": "estero.language.builder",
+    "var": "estero.language.builder",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Imports what is asked for when it is asked for: the parser, Arrow and Numba take their time."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'estero' has no attribute {name!r}")
+    found: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found

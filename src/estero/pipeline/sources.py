@@ -108,6 +108,18 @@ class Source:
         """The statement that `read` runs, over the relation ``events``."""
         return classify_sql(classification, _EVENTS, columns=self.column_types, ordered=self.is_sorted())
 
+    def classified_schema(self, classification: Classification) -> pa.Schema:
+        """The columns of the batches that `read` gives; reads no event."""
+        empty = {
+            name: Input(table=each.schema.empty_table()) if each.schema is not None else each
+            for name, each in self._inputs.items()
+        }
+        statement = classify_sql(classification, _EVENTS, columns=self.column_types)
+        attached = _Attached(self._connection.cursor(), empty, self._view(), None)
+        with attached as (connection, _), reading(self.file):
+            schema = connection.sql(f"{statement} LIMIT 0").to_arrow_table().schema
+        return _with_unsigned_keys(pa.RecordBatch.from_pylist([], schema=schema)).schema
+
     def is_sorted(self) -> bool:
         """Whether the events come in stream order: by time, then the `order` columns.
 

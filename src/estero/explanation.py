@@ -1,0 +1,94 @@
+"""What Estero does with a query, in words a person can check: plan, guarantee, automaton, SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from estero.automata.cea import CEA, Transition
+from estero.language.query import QueryTree
+from estero.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The explanation of one query; `sql` is None where no events were given."""
+
+    query: QueryTree
+    plan: Plan
+    sql: str | None = None
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{title}\n{_indented(body)}" for title, body in self.sections())
+
+    def sections(self) -> Iterator[tuple[str, str]]:
+        """Titles with their texts, in order of evaluation."""
+        yield "Query", str(self.query)
+        yield "Plan", "\n".join(self._plan_lines())
+        yield "Predicates (one bit of an event each)", "\n".join(
+            f"b{bit}  {predicate}" for bit, predicate in enumerate(self.plan.automaton.predicates)
+        )
+        yield "Automaton", "\n".join(_automaton_lines(self.plan.automaton))
+        if self.sql is not None:
+            yield "Classification (DuckDB)", pretty_sql(self.sql)
+
+    def svg(self) -> str:
+        """The automaton as a picture."""
+        from estero.plots import automaton_svg
+
+        return automaton_svg(self.plan.automaton)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        texts = "".join(f"<h4>{escape(title)}</h4><pre>{escape(body)}</pre>" for title, body in self.sections())
+        return f"{texts}{self.svg()}"
+
+    def _plan_lines(self) -> Iterator[str]:
+        plan = self.plan
+        yield "CEA + tECS: every predicate is over one event, so one automaton serves the whole pattern"
+        yield "guarantee: constant time per event, output-linear delay between complex events"
+        yield "events kept: " + (
+            "all that have a partition key, because ':' counts events of the partition"
+            if plan.classification.keep_all
+            else "those of which some predicate is true; the others never leave the classification"
+        )
+        if plan.keyed:
+            keys = ", ".join(f"[{', '.join(bracket)}]" for bracket in plan.classification.keys)
+            yield f"partitions: by {keys}, interleaved inside the kernel"
+        if plan.window is not None:
+            unit = "positions" if plan.window_in_positions else "ticks of time"
+            yield f"window: at most {plan.window:,} {unit} from start to end; memory follows it"
+        else:
+            yield "window: none, so every open partial match is kept"
+
+
+def _automaton_lines(automaton: CEA) -> Iterator[str]:
+    yield f"{automaton.states} states; a run begins in {_states(automaton.initial)} and accepts in {_states(automaton.final)}"
+    yield from (_transition(each) for each in automaton.transitions)
+
+
+def _transition(transition: Transition) -> str:
+    guard = " and ".join(
+        [
+            *(f"b{bit}" for bit in sorted(transition.guard.present)),
+            *(f"not b{bit}" for bit in sorted(transition.guard.absent)),
+        ]
+    )
+    marks = f"mark {', '.join(sorted(transition.labels))}" if transition.labels else "pass over"
+    return f"{transition.source} → {transition.target}  on {guard or 'any event'}: {marks}"
+
+
+def _states(states: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(states)))
+
+
+def pretty_sql(sql: str) -> str:
+    """The statement on several lines."""
+    import sqlglot
+
+    return sqlglot.transpile(sql, read="duckdb", write="duckdb", pretty=True)[0]
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,0 +1,187 @@
+"""The query as users hold it: checked, explained and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from estero.errors import QueryError
+from estero.language.check import check_query
+from estero.language.parse import parse_query
+from estero.language.pattern import EventType, Pattern
+from estero.language.query import QueryTree
+from estero.language.schema import Schema
+from estero.plan import Layout, Plan, plan_query
+
+if TYPE_CHECKING:
+    from estero.explanation import Explanation
+    from estero.pipeline.answer import Answer
+    from estero.pipeline.sources import Source
+
+
+def query(text: str | QueryTree | Pattern) -> Query:
+    """The query of a CEQL text, or of a tree made by the builder.
+
+    Raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
+    """
+    return Query(text)
+
+
+class Query:
+    """A query. It knows no events; `run`, `explain` and `check` are given them.
+
+    The arguments that say how events are laid out mean the same everywhere: `type` is the column with
+    the event type (without it there is one type, named after FROM, or ``Event``), `time` the time column,
+    `order` columns that break ties of time, `time_unit` the length of a tick of an integer time column
+    ("ns", "us", "ms", "s", "min", "h", "d"). `types` lists event types that may occur even if these
+    events have none of them; `csv_options` are passed to the reader of CSV files.
+    """
+
+    def __init__(self, text: str | QueryTree | Pattern) -> None:
+        if isinstance(text, Pattern):
+            text = QueryTree(text)
+        self.tree = parse_query(text) if isinstance(text, str) else parse_query(str(text))
+        raise_all(check_query(self.tree, None))
+
+    def __str__(self) -> str:
+        return str(self.tree)
+
+    def __repr__(self) -> str:
+        return f"estero.query({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Query) and self.tree == other.tree
+
+    def __hash__(self) -> int:
+        return hash(self.tree)
+
+    @property
+    def only_type(self) -> str:
+        """The type of all events where no column says it."""
+        return self.tree.streams[0] if self.tree.streams else "Event"
+
+    def run(
+        self,
+        events: object,
+        *,
+        type: str | None = None,
+        time: str | None = None,
+        order: Sequence[str] = (),
+        time_unit: str | None = None,
+        types: Sequence[str] = (),
+        csv_options: Mapping[str, object] | None = None,
+    ) -> Answer:
+        """The complex events of this query, lazily, evaluated in this process.
+
+        `events` is a path or glob (Parquet, CSV, JSON lines, Arrow), anything with the Arrow C stream
+        interface, a pandas frame, an iterator of record batches, or a mapping of type name to any of these.
+
+        Raises `QueryError` where the query does not fit the events and `DataError` where they cannot be read.
+        """
+        from estero.pipeline.answer import Answer
+        from estero.pipeline.in_process import InProcessRun
+
+        source = self._open(events, type, time, order, time_unit, csv_options)
+        return Answer(InProcessRun(self._checked_plan(source, types), source))
+
+    def check(
+        self,
+        events: object,
+        *,
+        type: str | None = None,
+        time: str | None = None,
+        order: Sequence[str] = (),
+        time_unit: str | None = None,
+        types: Sequence[str] = (),
+        csv_options: Mapping[str, object] | None = None,
+    ) -> list[QueryError]:
+        """Everything in which this query does not fit the events, in order of place; empty if it does."""
+        source = self._open(events, type, time, order, time_unit, csv_options)
+        return check_query(self.tree, self._schema(source, types))
+
+    def explain(
+        self,
+        events: object = None,
+        *,
+        type: str | None = None,
+        time: str | None = None,
+        order: Sequence[str] = (),
+        time_unit: str | None = None,
+        types: Sequence[str] = (),
+        csv_options: Mapping[str, object] | None = None,
+    ) -> Explanation:
+        """The plan, its guarantee, the automaton and, with events, the SQL; prints well and renders in a notebook."""
+        from estero.explanation import Explanation
+
+        if events is None:
+            return Explanation(self.tree, plan_query(self.tree, _any_layout(self.tree)), None)
+        source = self._open(events, type, time, order, time_unit, csv_options)
+        plan = self._checked_plan(source, types)
+        return Explanation(self.tree, plan, source.sql(plan.classification))
+
+    def plan(self, layout: Layout) -> Plan:
+        """The plan for events that are laid out so; raises `QueryError` where the query does not fit them."""
+        raise_all(check_query(self.tree, layout.schema))
+        return plan_query(self.tree, layout)
+
+    def _open(
+        self,
+        events: object,
+        type: str | None,
+        time: str | None,
+        order: Sequence[str],
+        time_unit: str | None,
+        csv_options: Mapping[str, object] | None,
+    ) -> Source:
+        from estero.pipeline.sources import open_source
+
+        return open_source(
+            events,
+            type=type,
+            time=time,
+            order=order,
+            time_unit=time_unit,
+            only_type=self.only_type,
+            csv_options=csv_options,
+        )
+
+    def _checked_plan(self, source: Source, types: Sequence[str]) -> Plan:
+        layout = Layout(
+            self._schema(source, types), source.type_column, source.only_type, source.order, source.time_tick_ns
+        )
+        return self.plan(layout)
+
+    def _schema(self, source: Source, types: Sequence[str]) -> Schema:
+        """The schema of a source; closed where a type of this query does not occur, so that it is an error."""
+        schema = source.schema
+        if schema.closed or schema.shared is None:
+            return schema
+        wanted = event_type_names(self.tree)
+        declared = set(types)
+        if all(not declared.isdisjoint(names) or any(map(source.has_type, names)) for names in wanted):
+            return schema
+        known = set(source.type_names())
+        if not known:
+            return schema
+        return replace(schema, types=dict.fromkeys(sorted(known | declared), schema.shared), closed=True)
+
+
+def event_type_names(tree: QueryTree) -> list[tuple[str, ...]]:
+    """For each atom of the pattern, the type names of events that it reads."""
+    from estero.automata.compile_pattern import type_names
+
+    atoms = dict.fromkeys(node for node in tree.pattern.walk() if isinstance(node, EventType))
+    return [type_names(atom, tree.streams) for atom in atoms]
+
+
+def raise_all(errors: Sequence[QueryError]) -> None:
+    """Raises the first of `errors`, with the rest as its `others`; nothing where there is none."""
+    if errors:
+        first, *others = errors
+        first.others = tuple(others)
+        raise first
+
+
+def _any_layout(tree: QueryTree) -> Layout:
+    return Layout(Schema(shared={}), type_column="type", tick_ns=1)
