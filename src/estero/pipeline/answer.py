@@ -19,7 +19,8 @@ from estero.pipeline.writers import format_of, positions_schema, replaced, with_
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-    from matplotlib.figure import Figure
+
+    from estero.plots import Picture
 
 SKIPPED_BY_READING = 100_000
 """Up to here a slice reads and drops what is before it; further on it goes by the counts."""
@@ -197,7 +198,7 @@ class Answer:
         else:
             self._write(target, format, positions)
 
-    def plot(self, **options: Any) -> Figure:
+    def plot(self, **options: Any) -> Picture:
         """A timeline of the first complex events; the options are those of `estero.plots.plot_answer`."""
         from estero.plots import plot_answer
 

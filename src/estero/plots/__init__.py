@@ -1,0 +1,9 @@
+"""Pictures: the timeline of an answer, and an automaton. The same input gives the same bytes of SVG.
+
+Matplotlib is imported when the first picture is drawn.
+"""
+
+from estero.plots.picture import Picture
+from estero.plots.timeline import plot_answer
+
+__all__ = ["Picture", "plot_answer"]

@@ -1,0 +1,293 @@
+"""The timeline of an answer: one bar per complex event, its marked events in the colours of their labels."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from statistics import median
+from typing import TYPE_CHECKING, Any, Protocol
+
+from estero.plots.picture import BAR, FAINT, GRID, INK, PALETTE, SHADE, Picture, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MARKERS = "os^DvP"
+WIDTH = 9.6
+HEIGHT = 9.0
+"""The most that the lanes take together, in inches."""
+
+
+class ShownEvent(Protocol):
+    """What a picture reads of a complex event; `estero.Answer` gives such."""
+
+    start: int
+    end: int
+
+    @property
+    def start_time(self) -> Any:
+        """The time at `start`, or None."""
+
+    @property
+    def end_time(self) -> Any:
+        """The time at `end`, or None."""
+
+    @property
+    def partition(self) -> Mapping[str, Any]:
+        """The values of the partition columns."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The selected labels."""
+
+    def __getitem__(self, label: str) -> list[dict[str, Any]]: ...
+
+
+class ShownAnswer(Protocol):
+    """What a picture reads of an answer."""
+
+    def __iter__(self) -> Iterator[ShownEvent]: ...
+
+    def count(self) -> int:
+        """How many complex events there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A complex event as it is drawn: its partition, its ends and its marked events on the axis."""
+
+    key: str
+    first: float
+    last: float
+    marks: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Timeline:
+    """Rows with their lanes (0 at the top), the partitions with their lanes, the labels drawn."""
+
+    rows: tuple[tuple[int, _Row], ...]
+    groups: tuple[tuple[str, int, int], ...]
+    labels: tuple[str, ...]
+    dates: bool
+    unit: str
+
+    @property
+    def depth(self) -> int:
+        """How many lanes there are."""
+        return max((stop for _, _, stop in self.groups), default=1)
+
+
+def plot_answer(
+    answer: ShownAnswer, *, limit: int = 200, axis: str | None = None, title: str | None = None
+) -> Picture:
+    """A timeline: one bar per complex event from start to end, and its marked events in the label's colour.
+
+    Complex events that do not overlap share a lane; each partition has lanes of its own. At most
+    `limit` are drawn, and the picture says how many are not. `axis` is "time" or "position"; by default
+    it is time where the time of every drawn event is known: it is among the selected attributes, or
+    the event is a first or a last one. An event with several labels is drawn under the one that marks
+    the fewest events. ValueError for another axis, and for time where it is not known.
+    """
+    from matplotlib.figure import Figure
+
+    if axis not in (None, "time", "position"):
+        raise ValueError(f"axis is 'time' or 'position', not {axis!r}")
+    shown = list(islice(iter(answer), limit + 1))
+    hidden = answer.count() - limit if len(shown) > limit else 0
+    timeline = _timeline(shown[:limit], axis)
+    lane_height = min(0.3, HEIGHT / timeline.depth)
+    height = max(timeline.depth * lane_height, 0.4)
+    with styled():
+        figure = Figure(figsize=(WIDTH, height + 0.95), layout="constrained")
+        axes = figure.add_subplot()
+        _draw_rows(axes, timeline, lane_height)
+        _draw_frame(axes, timeline, lane_height)
+        _draw_caption(axes, timeline, title, hidden)
+    return Picture(figure)
+
+
+def _timeline(shown: Sequence[ShownEvent], axis: str | None) -> _Timeline:
+    marked = [_marked(each) for each in shown]
+    times = None if axis == "position" else _times(shown)
+    if axis == "time" and times is None:
+        raise ValueError(
+            "the time of some events is not known: select the time column, or use axis='position'"
+        )
+    place: Mapping[int, float] = times or {}
+    frequency = Counter(label for events in marked for labels in events.values() for label in labels)
+    rows = [
+        _Row(
+            ", ".join(map(str, each.partition.values())),
+            place.get(each.start, each.start),
+            place.get(each.end, each.end),
+            tuple((place.get(p, p), _most_specific(labels, frequency)) for p, labels in events.items()),
+        )
+        for each, events in zip(shown, marked, strict=True)
+    ]
+    used = {label for row in rows for _, label in row.marks}
+    labels = tuple(label for label in (shown[0].labels if shown else ()) if label in used)
+    lanes, groups = _lanes(rows)
+    dates = times is not None and isinstance(shown[0].end_time, datetime)
+    return _Timeline(lanes, groups, labels, dates, "position" if times is None else "time")
+
+
+def _marked(each: ShownEvent) -> dict[int, list[str]]:
+    """The labels of each marked position, in the order of the selection."""
+    marked: dict[int, list[str]] = {}
+    for label in each.labels:
+        for event in each[label]:
+            marked.setdefault(event["position"], []).append(label)
+    return marked
+
+
+def _most_specific(labels: Sequence[str], frequency: Mapping[str, int]) -> str:
+    """The label that marks the fewest events; of equals the last, which is the outermost name given."""
+    return min(reversed(labels), key=lambda label: frequency[label])
+
+
+def _times(shown: Sequence[ShownEvent]) -> dict[int, float] | None:
+    """The time of every drawn position as a number, or None where one is not known.
+
+    The time column is an attribute that agrees with the known times wherever both are there.
+    """
+    ends = {
+        position: _number(time)
+        for each in shown
+        for position, time in ((each.start, each.start_time), (each.end, each.end_time))
+    }
+    events = {event["position"]: event for each in shown for label in each.labels for event in each[label]}
+    columns = [{}, *({p: _number(event.get(name)) for p, event in events.items()} for name in _names(events))]
+    for column in columns:
+        times = column | ends
+        known = {p: time for p, time in times.items() if time is not None}
+        agrees = all(column.get(p, time) == time for p, time in ends.items())
+        if agrees and len(known) == len(times) and events.keys() <= times.keys() and shown:
+            return known
+    return None
+
+
+def _names(events: Mapping[int, Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for event in events.values() for name in event if name != "position"))
+
+
+def _number(value: Any) -> float | None:
+    """A time as a number on an axis: days since 1970 for timestamps (in UTC), ticks as they are."""
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() / 86400
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _lanes(rows: Sequence[_Row]) -> tuple[tuple[tuple[int, _Row], ...], tuple[tuple[str, int, int], ...]]:
+    """Each row with the first lane of its partition where it overlaps nothing, and each partition's lanes."""
+    span = max((row.last for row in rows), default=0) - min((row.first for row in rows), default=0)
+    groups: list[tuple[str, int, int]] = []
+    placed: list[tuple[int, _Row]] = []
+    for key in dict.fromkeys(row.key for row in rows):
+        top = groups[-1][2] if groups else 0
+        ends: list[float] = []
+        for row in sorted((row for row in rows if row.key == key), key=lambda row: (row.first, row.last)):
+            free = (lane for lane, end in enumerate(ends) if end + span / 80 < row.first)
+            lane = next(free, len(ends))
+            ends[lane : lane + 1] = [row.last]
+            placed.append((top + lane, row))
+        groups.append((key, top, top + len(ends)))
+    return tuple(placed), tuple(groups)
+
+
+def _draw_rows(axes: Axes, timeline: _Timeline, lane_height: float) -> None:
+    """The bars, then the marked events on them, as large as the lanes and the events side by side allow."""
+    size = max(3.0, min(7.5, 72 * lane_height * 0.36, _spacing([row for _, row in timeline.rows])))
+    for lane, row in timeline.rows:
+        axes.plot(
+            [row.first, row.last], [lane, lane], color=BAR, lw=size * 0.55, solid_capstyle="round", zorder=2
+        )
+    for i, label in enumerate(timeline.labels):
+        points = [(x, lane) for lane, row in timeline.rows for x, name in row.marks if name == label]
+        axes.plot(
+            [x for x, _ in points],
+            [y for _, y in points],
+            linestyle="none",
+            marker=MARKERS[i // len(PALETTE) % len(MARKERS)],
+            color=PALETTE[i % len(PALETTE)],
+            markersize=size,
+            markeredgecolor="white",
+            markeredgewidth=0.6 if size > 5 else 0.2,
+            label=label,
+            zorder=3,
+        )
+
+
+def _spacing(rows: Sequence[_Row]) -> float:
+    """The room that a marked event has on its bar, in points: the median over the rows."""
+    span = max((row.last for row in rows), default=0) - min((row.first for row in rows), default=0)
+    rooms = [(row.last - row.first) / max(len(row.marks), 1) for row in rows]
+    return median(rooms) / span * WIDTH * 72 if span else math.inf
+
+
+def _draw_frame(axes: Axes, timeline: _Timeline, lane_height: float) -> None:
+    """The axis below, the partitions at the left with every second one shaded."""
+    axes.set_ylim(timeline.depth - 0.4, -0.6)
+    axes.margins(x=0.02)
+    _draw_scale(axes, timeline)
+    named = [group for group in timeline.groups if group[0]]
+    for _, top, stop in named[::2] if len(named) > 1 else []:
+        axes.axhspan(top - 0.5, stop - 0.5, color=SHADE, lw=0, zorder=0)
+    ticks: dict[float, str] = {}
+    for key, top, stop in named:
+        middle = (top + stop - 1) / 2
+        if not ticks or (middle - max(ticks)) * lane_height > 0.15:
+            ticks[middle] = key
+    axes.set_yticks(list(ticks), list(ticks.values()))
+    for side in ("left", "right", "top"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(FAINT)
+    axes.tick_params(axis="both", colors=INK, length=0)
+    axes.grid(axis="x", color=GRID, lw=0.8)
+    axes.set_axisbelow(True)
+
+
+def _draw_scale(axes: Axes, timeline: _Timeline) -> None:
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    places = [place for _, row in timeline.rows for place in (row.first, row.last)]
+    if not places:
+        axes.set_xticks([])
+    elif timeline.dates:
+        locator = AutoDateLocator(tz=UTC, minticks=4, maxticks=9)  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))  # type: ignore[no-untyped-call]
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.set_xlabel(timeline.unit, color=FAINT, loc="right")
+        if min(places) == max(places):
+            axes.set_xlim(places[0] - 1, places[0] + 1)
+
+
+def _draw_caption(axes: Axes, timeline: _Timeline, title: str | None, hidden: int) -> None:
+    """The title, how many complex events are drawn and how many are not, and the labels' colours."""
+    drawn = len(timeline.rows)
+    said = "No complex events" if not drawn else f"{drawn:,} complex event{'s' if drawn > 1 else ''}"
+    if hidden:
+        said = f"The first {said}; {hidden:,} more not shown"
+    lines = said if title is None else f"{title}\n{said}"
+    axes.set_title(lines, loc="left", color=INK, fontsize=10, linespacing=1.5)
+    if timeline.labels:
+        legend = axes.legend(
+            loc="lower right",
+            bbox_to_anchor=(1.0, 1.0),
+            borderaxespad=0.2,
+            ncols=min(len(timeline.labels), 8),
+            frameon=False,
+            labelcolor=INK,
+            handletextpad=0.1,
+            columnspacing=1.2,
+        )
+        for handle in legend.get_lines():
+            handle.set_markersize(6.5)
