@@ -70,6 +70,10 @@ _MIRRORED: Mapping[ComparisonOperator, ComparisonOperator] = {
 }
 _OVERFLOW = "estero: 64-bit overflow"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND = 1_000_000
+_DAY = 86_400 * _SECOND
+_CLOCK = {"hour": (3600 * _SECOND, 24), "minute": (60 * _SECOND, 60), "second": (_SECOND, 60)}
+"""The length of each in microseconds, and how many make up the next."""
 _EXACT = 2**53
 """Integers up to here are exact as floats."""
 
@@ -199,7 +203,7 @@ class ExpressionWriter:
             return _COMPARE[operator](this=_operand(rounded.sql), expression=_operand(broken.sql))
         if isinstance(broken.literal, float):
             return self._compare_with_float(operator, whole, broken.literal)
-        rounded_sql = cast(whole.sql, "DOUBLE")
+        rounded_sql = cast(whole.sql.copy(), "DOUBLE")
         limit = _float(2.0**63, self._dialect)
         above: ComparisonOperator = "<=" if operator in {"<", "<=", "!="} else "<"
         return (
@@ -212,7 +216,7 @@ class ExpressionWriter:
                 exp.EQ(this=_operand(broken.sql), expression=limit),
                 _COMPARE[above](this=rounded_sql.copy(), expression=limit.copy()),
             )
-            .else_(_COMPARE[operator](this=_operand(whole.sql), expression=cast(broken.sql.copy(), "BIGINT")))
+            .else_(_COMPARE[operator](this=_operand(whole.sql), expression=_try_cast(broken.sql, "BIGINT")))
         )
 
     def _compare_with_float(self, operator: ComparisonOperator, whole: Typed, number: float) -> SQL:
@@ -356,9 +360,8 @@ class ExpressionWriter:
                 return self._abs(argument)
             case "floor" | "ceil":
                 return self._round(name, argument)
-            case "lower" | "upper":
-                call = exp.Anonymous(this=name, expressions=[argument.sql])
-                return Typed(call, Kind.STRING, argument.known)
+            case "year" | "month" | "day" | "hour" | "minute" | "second":
+                return Typed(self._part_of_time(name, argument), Kind.INT, argument.known)
             case "length":
                 call = exp.Anonymous(this=name, expressions=[argument.sql])
                 return Typed(cast(call, "BIGINT"), Kind.INT, argument.known)
@@ -395,6 +398,27 @@ class ExpressionWriter:
         has_fraction = exp.LT(this=size, expression=_float(float(_EXACT), self._dialect))
         value = exp.Case().when(has_fraction, cast(call, "DOUBLE")).else_(argument.sql.copy())
         return Typed(value, Kind.FLOAT, argument.known)
+
+    def _part_of_time(self, part: str, argument: Typed) -> SQL:
+        """Calendar and clock in UTC. Spark's own functions ask the session's zone; those of dates do not."""
+        if self._dialect == "duckdb":
+            instant = argument.sql
+            if argument.tick == "ns":
+                instant = cast(cast(instant, "TIMESTAMP_NS"), "TIMESTAMP")
+            return cast(exp.Anonymous(this=part, expressions=[instant]), "BIGINT")
+        instant = micros(argument.sql, "spark")
+        if part in _CLOCK:
+            unit, modulus = _CLOCK[part]
+            return self._whole_part(self._rest(instant, unit * modulus), unit)
+        day = cast(self._whole_part(exp.Sub(this=instant, expression=self._rest(instant, _DAY)), _DAY), "INT")
+        date = exp.Anonymous(this="date_from_unix_date", expressions=[day])
+        return cast(exp.Anonymous(this=part, expressions=[date]), "BIGINT")
+
+    def _rest(self, number: SQL, modulus: int) -> SQL:
+        return exp.Anonymous(this="pmod", expressions=[number.copy(), _integer(modulus, self._dialect)])
+
+    def _whole_part(self, number: SQL, divisor: int) -> SQL:
+        return exp.paren(exp.IntDiv(this=exp.paren(number), expression=_integer(divisor, self._dialect)))
 
     # ------------------------------------------------------------------------------------- NULLs
 
@@ -481,6 +505,11 @@ def _or_overflow(value: SQL, known: tuple[SQL, ...]) -> SQL:
     if not known:
         return _coalesce([value, failure])
     return _coalesce([value, exp.Case().when(exp.and_(*known), failure).else_(exp.Null())])
+
+
+def _try_cast(value: SQL, engine_type: str) -> SQL:
+    """NULL where the cast is none: a NULL beside it already makes the result unknown."""
+    return exp.TryCast(**cast(value.copy(), engine_type).args, safe=True)
 
 
 def _coalesce(values: list[SQL]) -> SQL:
