@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -93,7 +94,8 @@ class KeyBracket:
 class QueryTree:
     """The syntax tree of a query. `select` None is ``*``, the empty tuple is ``NONE``.
 
-    `text` is what was parsed (empty when built without one); spans are offsets into it.
+    `text` is what was parsed (empty when built without one); spans are offsets into it. `places` are
+    the spans of the clauses by name (LIST, STRATEGY, FROM, WHERE, PARTITION BY, WITHIN, CONSUME BY, LIMIT).
     """
 
     pattern: Pattern
@@ -105,6 +107,7 @@ class QueryTree:
     consume: Consume = Consume.NONE
     limit: int | None = None
     text: str = field(default="", compare=False, repr=False, kw_only=True)
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         from estero.language.render import render_query

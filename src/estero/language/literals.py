@@ -1,0 +1,63 @@
+"""Constants between their text and their value: numbers, strings, timestamps."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+from estero.language.expressions import Value
+
+_TIMESTAMP: Final = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
+)
+TIMESTAMP_FORM: Final = "YYYY-MM-DD hh:mm:ss.ffffff, with Z or an offset such as +02:00 (none means UTC)"
+
+
+def string_value(text: str) -> str:
+    """The value of a string literal ``'it''s'``."""
+    return text[1:-1].replace("''", "'")
+
+
+def timestamp_value(text: str) -> datetime:
+    """The instant that the text between the quotes of ``TIMESTAMP '…'`` names, in UTC.
+
+    Raises ValueError where it is not of `TIMESTAMP_FORM` or no such instant exists.
+
+    >>> timestamp_value("2024-02-29 12:00+02:00").isoformat()
+    '2024-02-29T10:00:00+00:00'
+    """
+    if not _TIMESTAMP.fullmatch(text):
+        raise ValueError(f"{text!r} is not a timestamp")
+    read = datetime.fromisoformat(re.sub(r"\s(?=[Z+-]|$)", "", text))
+    try:
+        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text!r} is before year 1 or after year 9999 in UTC") from error
+
+
+def literal_text(value: Value) -> str:
+    """The text of a constant; it reads back as the same value of the same type.
+
+    >>> literal_text("it's"), literal_text(0.1), literal_text(None)
+    ("'it''s'", '0.1', 'NULL')
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return _float_text(value)
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.astimezone(UTC).isoformat().replace('+00:00', 'Z')}'"
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _float_text(value: float) -> str:
+    if value != value:
+        raise ValueError("NaN has no literal")
+    if value in (float("inf"), float("-inf")):
+        return "1e999" if value > 0 else "-1e999"
+    return repr(value)

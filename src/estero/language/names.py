@@ -1,0 +1,35 @@
+"""The nearest known names of a name that is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def nearest(name: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
+    """Up to `most` known names that look like `name`, the likeliest first; case does not matter.
+
+    >>> nearest("Volum", ["price", "volume", "name"])
+    ('volume',)
+    """
+    spelled: dict[str, list[str]] = {}
+    for each in known:
+        spelled.setdefault(each.casefold(), []).append(each)
+    close = get_close_matches(name.casefold(), spelled, n=most, cutoff=0.6)
+    return tuple(each for folded in close for each in spelled[folded])[:most]
+
+
+def listed(names: Iterable[str], word: str = "or") -> str:
+    """The names as one phrase.
+
+    >>> listed(["a", "b", "c"])
+    'a, b or c'
+    """
+    *front, last = names
+    return f"{', '.join(front)} {word} {last}" if front else last
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """A hint that names what was probably meant, or the empty string."""
+    close = nearest(name, known)
+    return f"did you mean {listed(close)}?" if close else ""

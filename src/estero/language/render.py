@@ -1,0 +1,184 @@
+"""Syntax tree → canonical text that parses back to an equal tree, with as few parentheses as that needs."""
+
+from __future__ import annotations
+
+from estero.language.expressions import Node
+from estero.language.pattern import (
+    All,
+    As,
+    Conjunction,
+    Disjunction,
+    EventType,
+    Filter,
+    Iteration,
+    Keep,
+    Link,
+    Optional,
+    PartitionBy,
+    PartitionKey,
+    Pattern,
+    Rename,
+    Sequence,
+    Start,
+    Strict,
+    Unless,
+)
+from estero.language.query import (
+    AttributeWindow,
+    Consume,
+    DurationWindow,
+    EventWindow,
+    KeyBracket,
+    QueryTree,
+    SelectItem,
+    Strategy,
+    Window,
+)
+from estero.language.render_conditions import render_condition
+from estero.language.render_errors import render_error
+from estero.language.words import quoted
+
+__all__ = ["render_condition", "render_error", "render_pattern", "render_query"]
+
+LOOSE, OR, UNLESS, AND, ALL, SEQUENCE, POSTFIX, ATOM = range(8)
+"""How tightly the operators of patterns bind, loosest first."""
+
+
+def render_query(tree: QueryTree) -> str:
+    """The query in canonical text: keywords in capitals, one space between words."""
+    clauses = ["SELECT"]
+    if tree.strategy is not Strategy.ALL:
+        clauses.append(tree.strategy.value)
+    clauses.append(_select_list(tree.select))
+    if tree.streams:
+        clauses.append(f"FROM {_names(tree.streams)}")
+    clauses.append(f"WHERE {_where(tree.pattern)}")
+    if tree.partition_by:
+        clauses.append(f"PARTITION BY {', '.join(map(_bracket, tree.partition_by))}")
+    if tree.window is not None:
+        clauses.append(f"WITHIN {_window(tree.window)}")
+    if tree.consume is not Consume.NONE:
+        clauses.append(f"CONSUME BY {tree.consume.value}")
+    if tree.limit is not None:
+        clauses.append(f"LIMIT {tree.limit}")
+    return " ".join(clauses)
+
+
+def render_pattern(pattern: Pattern) -> str:
+    """The pattern in canonical text, to be read by `parse_pattern`."""
+    return _pattern(pattern, LOOSE)
+
+
+def _where(pattern: Pattern) -> str:
+    """The pattern where a PARTITION BY on plain attributes would be taken for the query's clause."""
+    tail: Node | Pattern = pattern
+    while isinstance(tail, Filter | Keep | PartitionBy):
+        if isinstance(tail, PartitionBy) and all(key.variable is None for key in tail.keys):
+            return _pattern(pattern, ATOM)
+        tail = tail.pattern
+    return _pattern(pattern, LOOSE)
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(map(quoted, names))
+
+
+def _select_list(items: tuple[SelectItem, ...] | None) -> str:
+    if items is None:
+        return "*"
+    return ", ".join(map(_item, items)) if items else "NONE"
+
+
+def _item(item: SelectItem) -> str:
+    if item.attributes is not None:
+        return f"{quoted(item.label)}[{_names(item.attributes)}]"
+    return '"' + item.label + '"' if item.label.upper() == "NONE" else quoted(item.label)
+
+
+def _bracket(bracket: KeyBracket) -> str:
+    return f"[{_names(bracket.alternatives)}]"
+
+
+def _window(window: Window) -> str:
+    match window:
+        case EventWindow(events):
+            return f"{events} EVENTS"
+        case DurationWindow(parts):
+            return " ".join(f"{amount} {unit.name}" for amount, unit in parts)
+        case AttributeWindow(ticks, attribute):
+            return f"{ticks} [{quoted(attribute)}]"
+
+
+def _pattern(pattern: Pattern, least: int) -> str:
+    """The text of a pattern, in parentheses if it binds looser than `least`."""
+    level, text = _with_level(pattern)
+    return text if level >= least else f"({text})"
+
+
+def _with_level(pattern: Pattern) -> tuple[int, str]:
+    match pattern:
+        case EventType(name, stream):
+            return ATOM, f"{quoted(stream)}>{quoted(name)}" if stream is not None else quoted(name)
+        case Start(inner):
+            return ATOM, f"START({render_pattern(inner)})"
+        case Strict(inner):
+            return ATOM, f"STRICT({render_pattern(inner)})"
+        case As(inner, variable):
+            return POSTFIX, f"{_pattern(inner, POSTFIX)} AS {quoted(variable)}"
+        case Rename(inner, old, new):
+            return POSTFIX, f"{_pattern(inner, POSTFIX)} [{quoted(old)} -> {quoted(new)}]"
+        case Iteration(inner):
+            return POSTFIX, f"{_pattern(inner, POSTFIX)}{_repetition(pattern)}"
+        case Optional(inner):
+            return POSTFIX, f"{_pattern(inner, POSTFIX)}?"
+        case Sequence():
+            return SEQUENCE, _sequence(pattern)
+        case All(parts):
+            return ALL, _chain(parts, " ALL ", SEQUENCE)
+        case Conjunction(parts):
+            return AND, _chain(parts, " AND ", ALL)
+        case Unless(inner, forbidden):
+            return UNLESS, f"{_pattern(inner, UNLESS)} UNLESS {_pattern(forbidden, AND)}"
+        case Disjunction(parts):
+            return OR, _chain(parts, " OR ", UNLESS)
+        case Filter(inner, condition):
+            return LOOSE, f"{render_pattern(inner)} FILTER {render_condition(condition)}"
+        case Keep(inner, labels):
+            return LOOSE, f"{render_pattern(inner)} KEEP [{_names(labels)}]"
+        case PartitionBy(inner, keys):
+            return LOOSE, f"{render_pattern(inner)} PARTITION BY [{', '.join(map(_key, keys))}]"
+        case _:
+            raise TypeError(f"{type(pattern).__name__} is not a pattern that has a text")
+
+
+def _chain(parts: tuple[Pattern, ...], separator: str, least: int) -> str:
+    return separator.join(_pattern(part, least) for part in parts)
+
+
+def _sequence(sequence: Sequence) -> str:
+    text = _pattern(sequence.parts[0], POSTFIX)
+    for link, part in zip(sequence.links, sequence.parts[1:], strict=True):
+        text += _link(link) + _pattern(part, POSTFIX)
+    return text
+
+
+def _link(link: Link) -> str:
+    sign = " : " if link.contiguous else " ; "
+    return sign.join(["", *(f"NOT({render_pattern(absent)})" for absent in link.absent), ""])
+
+
+def _repetition(iteration: Iteration) -> str:
+    sign = " :" if iteration.contiguous else ""
+    match iteration.minimum, iteration.maximum:
+        case 1, None:
+            return f"{sign}+"
+        case least, None:
+            return f"{sign}{{{least},}}"
+        case least, most if least == most:
+            return f"{sign}{{{least}}}"
+        case least, most:
+            return f"{sign}{{{least},{most}}}"
+
+
+def _key(key: PartitionKey) -> str:
+    return f"{quoted(key.variable)}.{quoted(key.attribute)}" if key.variable is not None else quoted(key.attribute)

@@ -1,0 +1,172 @@
+"""What Lark could not read → a `QueryError` in the words of the language."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from estero.errors import QueryError, Span
+from estero.language.names import suggestion
+from estero.language.words import KEYWORDS, UNITS, is_keyword
+
+if TYPE_CHECKING:
+    from lark import Token
+    from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+_END: Final = "the end of the text"
+
+_GROUPS: Final = (
+    (frozenset("NAME INT FLOAT STRING TRUE FALSE NULL MINUS _LPAR NOT".split()), "a condition"),
+    (frozenset("NAME INT FLOAT STRING TRUE FALSE NULL MINUS _LPAR".split()), "a value"),
+    (frozenset("NAME INT FLOAT STRING TRUE FALSE NULL MINUS".split()), "a constant"),
+    (frozenset("NAME _LPAR NOT".split()), "a pattern"),
+    (frozenset("NAME _LPAR".split()), "a pattern"),
+    (frozenset("EQUAL UNEQUAL LESS AT_MOST GREATER AT_LEAST IN BETWEEN LIKE TILDE IS NOT".split()), "a comparison"),
+    (frozenset("PLUS MINUS STAR SLASH PERCENT".split()), "+ - * / %"),
+    (frozenset("PLUS COLON_PLUS _LBRACE _COLON_LBRACE QUESTION".split()), "a repetition"),
+    (frozenset("NAME QUOTED".split()), "a name"),
+)
+"""Terminals that stand together, and what they are together. The first that fits wins."""
+
+_WORDS: Final = {
+    "NAME": "a name",
+    "INT": "a whole number",
+    "FLOAT": "a number",
+    "STRING": "a string in single quotes",
+    "COLON_PLUS": "':+'",
+    "_COLON_LBRACE": "':{'",
+    "UNEQUAL": "'!='",
+    "$END": _END,
+}
+
+
+def syntax_error(problem: UnexpectedInput, text: str) -> QueryError:
+    """The error for a text that the grammar has no place for."""
+    from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+    if isinstance(problem, UnexpectedCharacters):
+        return _unreadable(problem, text)
+    if isinstance(problem, UnexpectedToken):
+        return _misplaced(problem, text)
+    raise problem
+
+
+def _unreadable(problem: UnexpectedCharacters, text: str) -> QueryError:
+    start = problem.pos_in_stream
+    rest = text[start:]
+    span = Span(start, start + 1)
+    if rest[0] == "'":
+        return QueryError(
+            "this string has no end",
+            text=text,
+            span=span,
+            found="'",
+            expected="a closing single quote",
+            hint="a single quote inside a string is written twice: 'it''s'",
+        )
+    if rest[0] in "\"`":
+        return QueryError(
+            "this quoted name has no end", text=text, span=span, found=rest[0], expected=f"a closing {rest[0]}"
+        )
+    for sign, word in (("&&", "AND"), ("||", "OR"), ("&", "AND"), ("|", "OR"), ("!", "NOT"), ("≠", "!=")):
+        if rest.startswith(sign):
+            return QueryError(
+                f"{sign} is not an operator",
+                text=text,
+                span=Span(start, start + len(sign)),
+                found=sign,
+                expected=word,
+                hint=f"write {word}",
+            )
+    return QueryError(
+        f"{rest[0]!r} means nothing here",
+        text=text,
+        span=span,
+        found=rest[0],
+        expected="a name, a constant or an operator",
+        hint="strings stand in single quotes: 'INTC'" if rest[0] in "“”‘’" else "",
+    )
+
+
+def _misplaced(problem: UnexpectedToken, text: str) -> QueryError:
+    token = problem.token
+    accepted = set(problem.interactive_parser.accepts()) if problem.interactive_parser else set(problem.accepts or ())
+    at_end = token.type == "$END"
+    found = _END if at_end else str(token)
+    span = _end_of(text) if at_end else Span(token.start_pos or 0, token.end_pos or 0)
+    expected = expected_words(accepted)
+    message = f"{'the text ends too early' if at_end else f'{_shown(token)} is not expected here'}"
+    return QueryError(
+        message, text=text, span=span, found=found, expected=expected, hint=_hint(token, accepted, text, span)
+    )
+
+
+def _shown(token: Token) -> str:
+    return str(token) if token.type in ("NAME", "QUOTED", "STRING") or is_keyword(token) else f"'{token}'"
+
+
+def _end_of(text: str) -> Span:
+    end = len(text.rstrip())
+    return Span(end, end)
+
+
+def expected_words(terminals: set[str]) -> str:
+    """What could stand there, as one phrase, the likely things first."""
+    left = set(terminals) - {"QUOTED"} if "NAME" in terminals else set(terminals)
+    words: list[str] = []
+    for group, word in _GROUPS:
+        if group <= left:
+            words.append(word)
+            left -= group
+    signs = sorted(each for each in left if each in _WORDS or not is_keyword(each.lstrip("_")))
+    keywords = [each for each in KEYWORDS if each in left or f"_{each}" in left]
+    words += [_WORDS.get(each) or _sign(each) for each in signs if each != "$END"]
+    words += keywords
+    words += [_END] if "$END" in left else []
+    return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
+
+
+def _sign(terminal: str) -> str:
+    from estero.language.parse import parser
+
+    return f"'{parser().get_terminal(terminal).pattern.value}'"
+
+
+def _hint(token: Token, accepted: set[str], text: str, span: Span) -> str:
+    before = text[: span.start].rstrip()
+    if token.type == "EQUAL" and before.endswith("="):
+        return "equality is written with one ="
+    if token.type == "$END" or "_RPAR" not in accepted:
+        unclosed = _unclosed(text[: span.start])
+        if token.type == "$END" and unclosed is not None:
+            return f"the {text[unclosed]!r} at character {unclosed + 1} is not closed"
+    if token.type in ("_RPAR", "_RSQUARE", "_RBRACE") and _unclosed(before) is None:
+        return f"nothing is open that this {str(token)!r} could close"
+    if "WHERE" in accepted and "FROM" in accepted and token.type != "WHERE":
+        return "the pattern comes after WHERE"
+    if token.type == "FLOAT" and accepted <= {"INT", "MINUS"}:
+        return "a whole number of smaller units says the same: 1 HOUR 30 MINUTES"
+    if token.type == "QUOTED" and "STRING" in accepted:
+        return f"single quotes make a string: '{token[1:-1]}'"
+    if "NAME" in accepted and is_keyword(token):
+        return f'{token.upper()} is a keyword; as a name it is written "{token}"'
+    if token.type == "SEMICOLON" and "$END" in accepted:
+        return "a filter covers all of the pattern before it; to go on behind it, put that pattern in parentheses"
+    if token.type in ("SEMICOLON", "COLON", "_OR", "_AND") and re.search(r"(?i)\bfilter\b", before):
+        return "to go on behind a filter, put the filtered pattern in parentheses"
+    if token.type == "NAME":
+        words = [*KEYWORDS, *UNITS] if before[-1:].isdigit() else KEYWORDS
+        possible = [word for word in words if word in accepted or f"_{word}" in accepted]
+        return suggestion(token.upper(), possible)
+    return ""
+
+
+def _unclosed(text: str) -> int | None:
+    """The place of the last bracket that is not closed, outside strings and comments."""
+    open_at: list[int] = []
+    for piece in re.finditer(r"""'(?:[^']|'')*'|"[^"]*"|`[^`]*`|--[^\n]*|/\*.*?\*/|[()\[\]{}]""", text, re.DOTALL):
+        if piece[0] in "([{":
+            open_at.append(piece.start())
+        elif piece[0] in ")]}" and open_at:
+            open_at.pop()
+    return open_at[-1] if open_at else None
