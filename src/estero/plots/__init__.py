@@ -3,7 +3,8 @@
 Matplotlib is imported when the first picture is drawn.
 """
 
+from estero.plots.automaton import plot_automaton
 from estero.plots.picture import Picture
 from estero.plots.timeline import plot_answer
 
-__all__ = ["Picture", "plot_answer"]
+__all__ = ["Picture", "plot_answer", "plot_automaton"]

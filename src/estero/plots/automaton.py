@@ -1,0 +1,236 @@
+"""An automaton as circles and arcs: what an event must be, and what it is marked with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from estero.plots.layout import Arc, Layout, Point, columns, layout
+from estero.plots.picture import FAINT, INK, PALETTE, Picture, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from estero.automata.cea import CEA, Guard
+
+RADIUS, GAP = 0.23, 0.62
+"""Inches: of a state, and the bare arc on both sides of a label."""
+LINE, LETTER = 0.175, 0.072
+"""Inches: the height of a line of text, and the mean width of a letter."""
+LONGEST = 26
+"""A predicate with more letters is named p0, p1, … and spelled out below the picture."""
+LOOP = 0.75
+"""Inches from a state's middle to the top of its loop."""
+MARK = PALETTE[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """One line on an arc: a predicate, or the labels that it marks with."""
+
+    text: str
+    colour: str
+
+
+Texts = Mapping[Arc, Sequence[_Text]]
+
+
+def plot_automaton(cea: CEA, *, title: str | None = None) -> Picture:
+    """The automaton, left to right: an arc shows what an event must be and, in blue, its labels.
+
+    A dashed grey arc reads an event unmarked; a double circle accepts.
+    """
+    from matplotlib.figure import Figure
+
+    texts, legend = _texts(cea)
+    arcs = list(texts)
+    column = columns(cea.states, sorted(cea.initial), arcs)
+    places = layout(column, arcs, _column_places(column, texts))
+    with styled():
+        figure = Figure()
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set_axis_off()
+        unmarked = {arc for arc, lines in texts.items() if all(line.colour == FAINT for line in lines)}
+        for arc, lines in texts.items():
+            _draw_arc(axes, places, arc, lines, faint=arc in unmarked)
+        _draw_states(axes, cea, places)
+        _fit(axes, places, texts, title, legend)
+    return Picture(figure)
+
+
+def _texts(cea: CEA) -> tuple[dict[Arc, list[_Text]], list[str]]:
+    """The lines of each arc, and the predicates that are too long for one."""
+    spelled = [str(predicate) for predicate in cea.predicates]
+    names = [text if len(text) <= LONGEST else f"p{i}" for i, text in enumerate(spelled)]
+    texts: dict[Arc, list[_Text]] = {}
+    for transition in sorted(cea.transitions, key=lambda each: (not each.labels, sorted(each.labels))):
+        lines = texts.setdefault((transition.source, transition.target), [])
+        lines.append(_Text(_guard(transition.guard, names), INK if transition.labels else FAINT))
+        if transition.labels:
+            lines.append(_Text("• " + ", ".join(sorted(transition.labels)), MARK))
+    used = {bit for each in cea.transitions for bit in each.guard.present | each.guard.absent}
+    legend = [f"{names[bit]}  {spelled[bit]}" for bit in sorted(used) if names[bit] != spelled[bit]]
+    return dict(sorted(texts.items())), legend
+
+
+def _guard(guard: Guard, names: Sequence[str]) -> str:
+    parts = [names[bit] for bit in sorted(guard.present)] + [
+        f"¬ {names[bit]}" for bit in sorted(guard.absent)
+    ]
+    return " ∧ ".join(parts) if parts else "any event"
+
+
+def _width(lines: Sequence[_Text]) -> float:
+    return max(len(line.text) for line in lines) * LETTER
+
+
+def _column_places(column: Sequence[int], texts: Texts) -> list[float]:
+    """Columns as far apart as the labels of the arcs between them are wide."""
+    room = [1.3] * max(column, default=0)
+    for (source, target), lines in texts.items():
+        left, right = sorted((column[source], column[target]))
+        if source == target:
+            for c in range(max(0, left - 1), min(len(room), left + 1)):
+                room[c] = max(room[c], _width(lines) * 0.6 + 2 * RADIUS)
+        elif right - left <= 2:
+            for c in range(left, right):
+                room[c] = max(room[c], (_width(lines) + GAP) / (right - left) + 2 * RADIUS)
+    places = [0.0]
+    for each in room:
+        places.append(places[-1] + each)
+    return places
+
+
+def _draw_arc(axes: Axes, places: Layout, arc: Arc, lines: Sequence[_Text], *, faint: bool) -> None:
+    source, target = arc
+    if source == target:
+        x, y = places.states[source]
+        curve = _bezier((x, y), (x - 0.75, y + 0.95), (x + 0.75, y + 0.95), (x, y))
+        label = (x, y + LOOP + len(lines) * LINE / 2)
+    else:
+        curve = _curve(places.ways[arc])
+        label = _label_place(places, arc, curve)
+    ends = places.states[source], places.states[target]
+    bare = [point for point in curve if all(math.dist(point, end) >= RADIUS for end in ends)]
+    _draw_arrow(axes, bare, faint=faint)
+    here = min(range(len(curve)), key=lambda i: math.dist(curve[i], label))
+    (x0, y0), (x1, y1) = curve[max(0, here - 4)], curve[min(len(curve) - 1, here + 4)]
+    _draw_lines(axes, label, lines, level=abs(y1 - y0) < 0.2 * abs(x1 - x0))
+
+
+def _draw_lines(axes: Axes, middle: Point, lines: Sequence[_Text], *, level: bool) -> None:
+    """The lines about `middle` on white; a level arc runs between two of them, others pause there."""
+    from matplotlib.patches import Rectangle
+
+    if not level:
+        width, height = min(_width([line]) for line in lines), (len(lines) - 1) * LINE + 0.1
+        corner = (middle[0] - width / 2, middle[1] - height / 2)
+        axes.add_patch(Rectangle(corner, width, height, facecolor="white", edgecolor="none", zorder=2.5))
+    for i, line in enumerate(lines):
+        axes.text(
+            middle[0],
+            middle[1] + ((len(lines) - 1) / 2 - i) * LINE,
+            line.text,
+            color=line.colour,
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
+            zorder=3,
+        )
+
+
+def _draw_arrow(axes: Axes, points: Sequence[Point], *, faint: bool) -> None:
+    from matplotlib.patches import FancyArrowPatch
+    from matplotlib.path import Path
+
+    colour = FAINT if faint else INK
+    axes.plot(
+        [x for x, _ in points[:-2]],
+        [y for _, y in points[:-2]],
+        color=colour,
+        lw=1.1,
+        linestyle=(0, (3.5, 2.5)) if faint else "-",
+        zorder=1,
+    )
+    tip = Path([points[-4], points[-1]])
+    axes.add_patch(
+        FancyArrowPatch(path=tip, arrowstyle="-|>", mutation_scale=10, color=colour, lw=0.6, zorder=2)
+    )
+
+
+def _draw_states(axes: Axes, cea: CEA, places: Layout) -> None:
+    from matplotlib.patches import Circle
+
+    for state, (x, y) in places.states.items():
+        if state in cea.initial:
+            _draw_arrow(axes, [(x - RADIUS - 0.42 + 0.042 * i, y) for i in range(11)], faint=False)
+        axes.add_patch(Circle((x, y), RADIUS, facecolor="white", edgecolor=INK, lw=1.3, zorder=4))
+        if state in cea.final:
+            axes.add_patch(Circle((x, y), RADIUS - 0.045, facecolor="none", edgecolor=INK, lw=1.1, zorder=5))
+        axes.text(x, y, str(state), color=INK, ha="center", va="center_baseline", fontsize=9.5, zorder=6)
+
+
+def _fit(axes: Axes, places: Layout, texts: Texts, title: str | None, legend: Sequence[str]) -> None:
+    """Frame what was drawn, one unit to the inch; the title above and the long predicates below."""
+    loops = {
+        source: LOOP + len(lines) * LINE + 0.08
+        for (source, target), lines in texts.items()
+        if source == target
+    }
+    points = [point for way in places.ways.values() for point in way] + list(places.states.values())
+    side = max([RADIUS, *(_width(texts[state, state]) / 2 for state in loops)]) + 0.1
+    left, right = -RADIUS - 0.55, max(x for x, _ in points) + side
+    left = min(left, -side)
+    top = max([y + loops.get(s, 0.45) for s, (_, y) in places.states.items()] + [y + 0.35 for _, y in points])
+    bottom = min(y for _, y in points) - 0.45
+    if title is not None:
+        top += 0.4
+        axes.text(left + 0.1, top - 0.1, title, color=INK, fontsize=10, ha="left", va="top")
+        right = max(right, left + 0.2 + len(title) * 0.085)
+    for i, line in enumerate(legend):
+        axes.text(left + 0.1, bottom - i * 0.19, line, color=INK, fontsize=8.5, ha="left", va="top")
+        right = max(right, left + 0.2 + len(line) * LETTER)
+    bottom -= len(legend) * 0.19 + (0.1 if legend else 0.0)
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, top)
+    axes.figure.set_size_inches(right - left, top - bottom)  # type: ignore[union-attr]
+
+
+def _curve(way: Sequence[Point]) -> list[Point]:
+    """A smooth line through the points of a way, level at each; one column back it swings below."""
+    if len(way) == 2 and way[1][0] < way[0][0]:
+        (x0, y0), (x1, y1) = way
+        return _bezier((x0, y0), (x0 - 0.2, y0 - 0.9), (x1 + 0.2, y1 - 0.9), (x1, y1))
+    points: list[Point] = []
+    for (x0, y0), (x1, y1) in pairwise(way):
+        reach = (x1 - x0) * 0.45
+        points += _bezier((x0, y0), (x0 + reach, y0), (x1 - reach, y1), (x1, y1))
+    return points
+
+
+def _label_place(places: Layout, arc: Arc, curve: Sequence[Point]) -> Point:
+    """On the middle bend; without one, nearer to the end where fewer arcs meet."""
+    way = places.ways[arc]
+    if len(way) > 2:
+        return way[len(way) // 2]
+    leaving = sum(source == arc[0] for source, _ in places.ways)
+    coming = sum(target == arc[1] for _, target in places.ways)
+    return curve[round(len(curve) * (0.5 if leaving == coming else 0.56 if leaving > coming else 0.44))]
+
+
+def _bezier(a: Point, b: Point, c: Point, d: Point, steps: int = 48) -> list[Point]:
+    points = []
+    for i in range(steps + 1):
+        t = i / steps
+        w = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+        points.append(
+            (
+                sum(k * p[0] for k, p in zip(w, (a, b, c, d), strict=True)),
+                sum(k * p[1] for k, p in zip(w, (a, b, c, d), strict=True)),
+            )
+        )
+    return points
