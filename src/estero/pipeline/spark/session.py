@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import sys
 import tempfile
@@ -108,6 +109,8 @@ def _start(settings: Mapping[str, str], quiet: bool) -> SparkSession:
     context = SparkContext(conf=conf, gateway=gateway)
     if quiet:
         context.setLogLevel("ERROR")
+        # PySpark logs each error of a query to the terminal before it raises it.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     return SparkSession(context)
 
 

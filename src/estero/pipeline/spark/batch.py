@@ -1,0 +1,209 @@
+"""A plan and a DataFrame of events → a DataFrame of complex events.
+
+The JVM classifies (frames.py), Arrow batches of relevant events cross to Python workers, and each worker
+runs recognition over the partition keys that its task has, interleaved as they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from estero.errors import DataError, QueryError
+from estero.language.query import Consume, TimeUnit
+from estero.language.schema import Kind
+from estero.pipeline.classify import KEYS, POSITION, TIME
+from estero.pipeline.recognition import Recognition
+from estero.pipeline.report import label_of
+from estero.pipeline.sources import open_source
+from estero.pipeline.spark.frames import (
+    Tasks,
+    arrow_type,
+    classified_frame,
+    classified_schema,
+    columns_of_frame,
+)
+from estero.plan import Layout, Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+Batches = Iterator[pa.RecordBatch]
+
+_PLACES = ("start", "end")
+_PLACE = "position"
+
+
+def layout_of_frame(
+    df: DataFrame,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: TimeUnit | str | None = None,
+    only_type: str = "Event",
+) -> Layout:
+    """Where the parts of an event stand in `df`; the arguments mean what `open_source` says.
+
+    Raises `DataError` for a column that is missing, of a wrong kind, or there twice, and for a streaming
+    DataFrame. Nothing is read: the types that occur are not known.
+    """
+    if df.isStreaming:
+        raise DataError(
+            "this is a streaming DataFrame, and only batch DataFrames are recognized so far",
+            hint="read the same source with spark.read",
+        )
+    columns_of_frame(df.schema)
+    likeness = pa.schema([(field.name, _likeness(field.name, df.schema)) for field in df.schema.fields])
+    # A stream that passes once is asked for nothing but its schema.
+    nothing = pa.RecordBatchReader.from_batches(likeness, [])
+    source = open_source(nothing, type=type, time=time, order=order, time_unit=time_unit, only_type=only_type)
+    return Layout(source.schema, source.type_column, source.only_type, source.order, source.time_tick_ns)
+
+
+def recognize_frame(
+    df: DataFrame, plan: Plan, *, positions: bool = False, partitions: int | None = None
+) -> DataFrame:
+    """The complex events of `plan` in `df`, lazily: one row each.
+
+    With `positions` the columns are those of the public table (interface.md); without, ``start``, ``end``
+    and the ``position`` of events are left out, because positions in the whole stream cost a sort of all
+    events in one task. `partitions` is the number of tasks that share the partition keys.
+    """
+    work = Work.of(df.schema, plan, positions=positions)
+    if not work.answer.names:
+        raise QueryError(
+            "SELECT NONE without a time or a partition leaves no column to show",
+            text=plan.tree.text,
+            hint="name the time column, or ask for positions=True",
+        )
+    classified = classified_frame(df, work.plan.classification, replace(work.tasks, count=partitions))
+    return classified.mapInArrow(work.on_batches(), spark_schema(work.answer))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one task does: the plan, how events reach it, and the shape of its answers.
+
+    `plan` is evaluated as it is except that contiguity inside partitions goes by ordinals, so that no
+    event has to cross only to be counted. It travels to workers by pickle.
+    """
+
+    plan: Plan
+    tasks: Tasks
+    events: pa.Schema
+    time: pa.DataType | None
+    answer: pa.Schema
+
+    @classmethod
+    def of(cls, events: StructType, plan: Plan, *, positions: bool) -> Work:
+        """The work for events with this schema; `positions` says whether the answer shows them."""
+        contiguous = plan.classification.keep_all and plan.keyed
+        if contiguous:
+            plan = replace(plan, classification=replace(plan.classification, keep_all=False))
+        tasks = Tasks(
+            # CONSUME BY ANY forgets across partitions: they have to be seen in one order.
+            by_key=plan.keyed and plan.consume is not Consume.ANY,
+            positions=positions or plan.needs_positions,
+            ordinals=contiguous,
+        )
+        classified = classified_schema(events, plan.classification, ordinals=contiguous)
+        time = _time_type(events, plan)
+        public = Recognition(plan, classified, time=time).schema
+        answer = public if positions else without_positions(public)
+        return cls(plan, tasks, classified, time, answer)
+
+    def on_batches(self, limit: int | None = None) -> Callable[[Batches], Batches]:
+        """The function for ``mapInArrow``; with `limit` a task stops after so many complex events."""
+
+        def recognize(batches: Batches) -> Batches:
+            left = limit
+            recognition = Recognition(self.plan, self.events, time=self.time)
+            for batch in self.as_classified(batches):
+                for table in recognition.push(batch):
+                    if left is not None and table.num_rows >= left:
+                        yield self.shown(table.slice(0, left))
+                        return
+                    left = None if left is None else left - table.num_rows
+                    yield self.shown(table)
+
+        return recognize
+
+    def as_classified(self, batches: Batches) -> Batches:
+        """Batches from Spark → batches of `events`: numbered where the JVM did not, keys unsigned."""
+        seen = 0
+        for batch in batches:
+            places = pa.array(np.arange(seen, seen + batch.num_rows))
+            seen += batch.num_rows
+            positions = batch.column(POSITION) if POSITION in batch.schema.names else places
+            columns = []
+            for field in self.events:
+                if field.name == POSITION or (field.name == TIME and TIME not in batch.schema.names):
+                    columns.append(positions)
+                elif field.name in KEYS:
+                    columns.append(batch.column(field.name).view(field.type))
+                else:
+                    columns.append(batch.column(field.name).cast(field.type))
+            yield pa.RecordBatch.from_arrays(columns, schema=self.events)
+
+    def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch of the public table → a batch of `answer`."""
+        columns = [_fitted(table.column(field.name), field.type) for field in self.answer]
+        return pa.RecordBatch.from_arrays(columns, schema=self.answer)
+
+
+def without_positions(public: pa.Schema) -> pa.Schema:
+    """The schema of the public table without ``start``, ``end``, and the ``position`` of events."""
+    return pa.schema([_without_position(field) for field in list(public)[len(_PLACES) :]])
+
+
+def spark_schema(answer: pa.Schema) -> StructType:
+    """The schema of an answer in Spark's types; a column that shows a label says so in its metadata."""
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructField, StructType
+
+    fields = []
+    for field in answer:
+        label = label_of(field)
+        metadata = None if label is None else {"estero:label": label}
+        spark_type = from_arrow_type(field.type, prefer_timestamp_ntz=True)
+        fields.append(StructField(field.name, spark_type, field.nullable, metadata))
+    return StructType(fields)
+
+
+def _without_position(field: pa.Field) -> pa.Field:
+    if label_of(field) is None:
+        return field
+    items = [each for each in field.type.value_type if each.name != _PLACE]
+    return field.with_type(pa.list_(pa.field("item", pa.struct(items), nullable=False)))
+
+
+def _fitted(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The column, its events without what `wanted` does not show."""
+    if column.type == wanted:
+        return column
+    events = column.values
+    items = [events.field(each.name) for each in wanted.value_type]
+    shorter = pa.StructArray.from_arrays(items, fields=list(wanted.value_type))
+    return pa.ListArray.from_arrays(column.offsets, shorter, type=wanted)
+
+
+def _time_type(events: StructType, plan: Plan) -> pa.DataType | None:
+    name = plan.classification.schema.time
+    if name is None:
+        return None
+    kind = columns_of_frame(events)[name].kind
+    return pa.timestamp("us", "UTC") if kind is Kind.TIMESTAMP else pa.int64()
+
+
+def _likeness(name: str, events: StructType) -> pa.DataType:
+    """The type that a column has for the checks of names and kinds; one that cannot cross is opaque."""
+    try:
+        return arrow_type(name, events)
+    except DataError:
+        return pa.binary()

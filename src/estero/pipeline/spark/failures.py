@@ -1,0 +1,67 @@
+"""What Spark says when a job fails → one error of Estero's that a user can act on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from estero import errors
+from estero.errors import DataError, EnvironmentProblem, EsteroError
+from estero.pipeline.spark.frames import NULL_TIME
+
+_IN_WORKER = re.compile(
+    r"^estero\.errors\.(\w+): (.*?)(?:\s*SQLSTATE: \w+|^\s+at |\Z)", re.MULTILINE | re.DOTALL
+)
+_IN_JVM = re.compile(r"\bestero: [^\n\"']+?(?= SQLSTATE|$)", re.MULTILINE)
+_PYTHON = "An exception was thrown from the Python worker"
+_CONDITION = re.compile(r"^\[[\w.]+\] ")
+_SQL_STATE = re.compile(r" SQLSTATE: \w+.*", re.DOTALL)
+_MESSAGES = {
+    NULL_TIME: "the time of an event is NULL",
+    "estero: 64-bit overflow": "a number does not fit into 64 bits",
+}
+
+
+@contextmanager
+def jobs() -> Iterator[None]:
+    """Turns what Spark raises inside the block into Estero's errors, as `readable` says."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        said = readable(error)
+        if said is None:
+            raise
+        raise said from error
+
+
+def readable(error: BaseException) -> EsteroError | None:
+    """The error that says in one paragraph what a failure of Spark means; None where it is a bug.
+
+    What Estero raised in a worker comes out as it was raised there; what classification raises in the JVM
+    is a `DataError`, and so is everything else that Spark says, in Spark's own first sentence.
+    """
+    text = str(error)
+    if found := _IN_WORKER.search(text):
+        kind = getattr(errors, found[1], DataError)
+        return kind(found[2].strip()) if issubclass(kind, EsteroError) else DataError(found[2].strip())
+    if found := _IN_JVM.search(text):
+        return DataError(_MESSAGES.get(found[0], found[0].removeprefix("estero: ")))
+    if "No module named 'estero'" in text:
+        return EnvironmentProblem(
+            "The Python workers of this Spark session do not have Estero: install it on every node, or "
+            "start the session with estero.pipeline.spark.session.local_session()."
+        )
+    return None if _PYTHON in text else DataError(f"Spark: {_first_sentence(text)}")
+
+
+def _first_sentence(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # What py4j says first is only which call failed; the second line is Java's.
+    chosen = (
+        lines[1] if len(lines) > 1 and lines[0].startswith("An error occurred while calling") else lines[0]
+    )
+    return _SQL_STATE.sub("", _CONDITION.sub("", re.sub(r"^: [\w.$]+: ", "", chosen)))

@@ -1,0 +1,222 @@
+"""A DataFrame of events → the classified DataFrame, computed by Spark's own JVM.
+
+Everything here is Spark SQL over the columns of the DataFrame (classify.py writes it), so that the
+relevance condition reaches the scan and irrelevant events never reach Python. Nothing runs a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from estero.errors import DataError
+from estero.pipeline.classify import (
+    KEYS,
+    POSITION,
+    TIME,
+    key_columns,
+    predicate_columns,
+    relevance,
+    stream_order,
+    time_column,
+)
+from estero.pipeline.columns import ColumnType, column_type
+from estero.pipeline.recognition import ORDINAL
+from estero.plan import Classification
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+ARRIVAL = "__arrival"
+NULL_TIME = "estero: the time is NULL"
+_ORDER = "__order"
+_RELEVANT = "__relevant"
+_KEYED = "__keyed"
+_RESERVED = "__"
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """How the classified events lie in tasks, and what is computed of their places in the stream.
+
+    `by_key`: all events of a partition key are in one task, else one task has all events. `count` is how
+    many tasks share the keys (None: as Spark is set, and as its adaptive execution sees fit).
+    `positions`: the global ``__position``, for which one task sorts *all* events; without it whoever
+    reads the rows numbers them. `ordinals`: ``__ordinal``, each event's place in its partition's stream,
+    for which all events of a partition meet. Neither lets an irrelevant event reach Python.
+    """
+
+    by_key: bool
+    count: int | None = None
+    positions: bool = False
+    ordinals: bool = False
+
+
+def columns_of_frame(schema: StructType) -> dict[str, ColumnType]:
+    """How expressions read each column of a DataFrame with this schema.
+
+    Raises `DataError` for a name that two columns have, or that this room needs for itself.
+    """
+    columns: dict[str, ColumnType] = {}
+    for field in schema.fields:
+        if field.name in columns:
+            raise DataError(
+                "two columns of the DataFrame have this name", column=field.name, hint="rename one of them"
+            )
+        if field.name.startswith(_RESERVED):
+            raise DataError(
+                "names that begin with two underscores are Estero's own",
+                column=field.name,
+                hint="rename the column",
+            )
+        columns[field.name] = column_type(field.dataType.simpleString(), "spark")
+    return columns
+
+
+def classified_frame(df: DataFrame, classification: Classification, tasks: Tasks) -> DataFrame:
+    """The classified rows of `df`, in stream order within each task.
+
+    Columns: ``__position`` and ``__ordinal`` where `tasks` says so, ``__time`` if there is a time, the
+    key halves, the words of bits, the payload. Events with the same time and `order` keep their order of
+    arrival: that of the partitions of `df`, and within a partition that of its rows. Partitions of one
+    file follow the file; for several files Spark itself chooses an order, by size. An event without a
+    time is an error of the job when it is relevant; an irrelevant one is only looked at for its place.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
+
+    columns = columns_of_frame(df.schema)
+    relevant = F.expr(relevance(classification, "spark", columns=columns))
+    computed = _computed(classification, columns) | {
+        name: F.col(quoted(name)) for name in classification.payload
+    }
+    ordering = _ordering(classification, columns)
+    arrival = F.monotonically_increasing_id()
+    sort_keys = [F.col(name).asc_nulls_last() for name in ordering] + [F.col(ARRIVAL).asc()]
+    if not (tasks.positions or tasks.ordinals):
+        rows = df.where(relevant).select(*_named(computed | ordering), arrival.alias(ARRIVAL))
+        return _in_tasks(rows, tasks).sortWithinPartitions(*sort_keys).select(*_names(computed))
+    # Irrelevant events are counted and go no further: what they hold is not computed, nor moved.
+    flags = {
+        _RELEVANT: F.coalesce(relevant, F.lit(False)),
+        _KEYED: F.expr(_key_is_known(classification, columns)),
+    }
+    flagged = df.select("*", *_named(flags), arrival.alias(ARRIVAL))
+    spared = {
+        name: value if name in (TIME, *KEYS) else F.when(F.col(_RELEVANT), value)
+        for name, value in computed.items()
+    }
+    rows = flagged.select(*_named(spared | ordering), *flags, ARRIVAL)
+    return _placed(rows, tasks, sort_keys, _names(computed))
+
+
+def classified_schema(events: StructType, classification: Classification, *, ordinals: bool) -> pa.Schema:
+    """The Arrow schema of what recognition receives: the columns of the classified table, in its order."""
+    fields = [pa.field(POSITION, pa.int64()), pa.field(TIME, pa.int64())]
+    if ordinals:
+        fields.append(pa.field(ORDINAL, pa.int64()))
+    if classification.keys:
+        fields += [pa.field(name, pa.uint64()) for name in KEYS]
+    words = predicate_columns(classification, "spark", columns=columns_of_frame(events))
+    fields += [pa.field(name, pa.int64()) for name in words]
+    fields += [pa.field(name, arrow_type(name, events)) for name in classification.payload]
+    return pa.schema(fields)
+
+
+def arrow_type(name: str, events: StructType) -> pa.DataType:
+    """The Arrow type in which a column crosses to Python; instants are in UTC.
+
+    Raises `DataError` for a type that cannot cross.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    spark_type = events[name].dataType
+    try:
+        return to_arrow_type(spark_type, timezone="UTC")
+    except PySparkException as error:
+        raise DataError(
+            f"values of type {spark_type.simpleString()} cannot be shown",
+            column=name,
+            hint="leave the column out of the SELECT list, or cast it to another type",
+        ) from error
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark SQL text."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _placed(rows: DataFrame, tasks: Tasks, sort_keys: Sequence[Column], kept: Sequence[str]) -> DataFrame:
+    """Gives all events their places, then drops the irrelevant ones."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if tasks.positions:
+        kept = (POSITION, *kept)
+        rows = _positioned(rows, sort_keys)
+        sort_keys = [F.col(POSITION).asc()]
+    if tasks.ordinals:
+        kept = (*kept, ORDINAL)
+        rows = _with_ordinals(rows, tasks, sort_keys)
+    rows = rows.where(F.col(_RELEVANT))
+    in_place = tasks.ordinals if tasks.by_key else tasks.positions and not tasks.ordinals
+    rows = rows if in_place else _in_tasks(rows, tasks)
+    return rows.sortWithinPartitions(*sort_keys).select(*kept)
+
+
+def _positioned(rows: DataFrame, sort_keys: Sequence[Column]) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    # In a single partition this function counts 0, 1, 2, … in 64 bits; row_number() has 32.
+    position = F.monotonically_increasing_id()
+    return rows.repartition(1).sortWithinPartitions(*sort_keys).withColumn(POSITION, position)
+
+
+def _with_ordinals(rows: DataFrame, tasks: Tasks, sort_keys: Sequence[Column]) -> DataFrame:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    so_far = Window.partitionBy(*KEYS).orderBy(*sort_keys)
+    so_far = so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    rows = _in_tasks(rows.where(F.col(_KEYED)), replace(tasks, by_key=True))
+    return rows.withColumn(ORDINAL, F.count(F.lit(1)).over(so_far) - 1)
+
+
+def _key_is_known(classification: Classification, columns: Mapping[str, ColumnType]) -> str:
+    return relevance(replace(classification, keep_all=True), "spark", columns=columns)
+
+
+def _computed(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, Column]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    texts: dict[str, str] = {}
+    time, ticks = classification.schema.time, time_column(classification, "spark", columns=columns)
+    if time is not None and ticks is not None:
+        texts[TIME] = f"IF({quoted(time)} IS NULL, CAST(raise_error('{NULL_TIME}') AS BIGINT), {ticks})"
+    texts |= key_columns(classification, "spark", columns=columns)
+    texts |= predicate_columns(classification, "spark", columns=columns)
+    return {name: F.expr(text) for name, text in texts.items()}
+
+
+def _ordering(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, Column]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    values = stream_order(classification, columns)
+    return {f"{_ORDER}{place}": F.expr(each.sql(dialect="spark")) for place, each in enumerate(values)}
+
+
+def _named(columns: Mapping[str, Column]) -> list[Column]:
+    return [column.alias(name) for name, column in columns.items()]
+
+
+def _names(columns: Iterable[str]) -> list[str]:
+    return [quoted(name) for name in columns]
+
+
+def _in_tasks(rows: DataFrame, tasks: Tasks) -> DataFrame:
+    if not tasks.by_key:
+        return rows.repartition(1)
+    return rows.repartition(*KEYS) if tasks.count is None else rows.repartition(tasks.count, *KEYS)

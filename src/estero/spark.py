@@ -1,0 +1,61 @@
+"""Estero on Spark: a DataFrame of events in, a DataFrame of complex events out.
+
+>>> from estero.spark import recognize
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from estero.language.pattern import Pattern
+    from estero.language.query import QueryTree
+    from estero.query import Query
+
+__all__ = ["recognize"]
+
+
+def recognize(
+    df: DataFrame,
+    query: Query | QueryTree | Pattern | str,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: str | None = None,
+    positions: bool = False,
+    partitions: int | None = None,
+) -> DataFrame:
+    """The complex events of `query` in the batch DataFrame `df`, as a DataFrame with one row for each.
+
+    `query` is a query or its text. `type` is the column with the event type (without it there is one
+    type, named after FROM, or ``Event``), `time` the time column, `order` columns that break ties of time,
+    `time_unit` the length of a tick of an integer time column ("ns", "us", "ms", "s", "min", "h", "d").
+
+    The columns: ``start_time`` and ``end_time`` where there is a time, the partition columns, then for
+    each selected label an array of structs of its events' attributes. With ``positions=True`` also
+    ``start`` and ``end``, in front, and in each struct the ``position``: places in the whole stream, for
+    which one task sorts all events, so they are left out unless asked for. Rows come in no order.
+
+    A query with PARTITION BY runs in parallel, `partitions` tasks sharing its keys (default: as many as
+    Spark's shuffles have); one without, or with CONSUME BY ANY, in one task. Spark itself classifies the
+    events, and relevant ones only reach Python. It is lazy: errors in single events, such as a relevant
+    event without a time, are raised by the action that meets them.
+
+    The stream order is that of `time`, then `order`, then arrival: of the partitions of `df` and of the
+    rows in them. Spark orders the partitions of several files by size, so give `order` where it matters.
+
+    Raises `QueryError` where the query is wrong or does not fit the columns, and `DataError` for a column
+    that is missing or of a wrong kind.
+    """
+    from estero.pipeline.spark.batch import layout_of_frame, recognize_frame
+    from estero.query import Query
+
+    asked = query if isinstance(query, Query) else Query(query)
+    layout = layout_of_frame(
+        df, type=type, time=time, order=order, time_unit=time_unit, only_type=asked.only_type
+    )
+    return recognize_frame(df, asked.plan(layout), positions=positions, partitions=partitions)
