@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from benchmarks import estero_runs
 from benchmarks.core_peer import CorePeer
+from benchmarks.thinning import rows_around_one_match
 from benchmarks.workloads import DENSE, BenchmarkQuery, Workload, dense_text
 
 Figures = dict[str, Any]
@@ -50,10 +51,15 @@ def check_answers(workload: Workload, query: BenchmarkQuery, table: pa.Table, co
     Raises `Disagreement`. Labels are not compared: CORE's text has none.
     """
     events = CHECKED_EVENTS.get(workload.name, SPARSE_CHECKED_EVENTS)
-    ours = estero_runs.marked_positions(workload, query.check, table.slice(0, events))
-    theirs = [
-        (start, end, tuple(marked)) for start, end, marked in core.run(query.check, events, "sets")["sets"]
-    ]
+    prefix = table.slice(0, events)
+    if query.around:
+        rows = rows_around_one_match(workload, query.around, prefix)
+        prefix = prefix.take(pa.array(rows))
+        core.load(workload, events, rows)
+    ours = estero_runs.marked_positions(workload, query.check, prefix)
+    theirs = [tuple(marked) for marked in core.run(query.check, prefix.num_rows, "sets")["sets"]]
+    if query.around:
+        core.load(workload, table.num_rows)
     if ours != theirs:
         missing, extra = sorted(set(theirs) - set(ours)), sorted(set(ours) - set(theirs))
         raise Disagreement(

@@ -27,7 +27,6 @@ import numpy as np
 import pycer  # type: ignore[import-not-found]
 
 ATTRIBUTE_WINDOW = re.compile(r"\bWITHIN\s+(\d+)\s*\[", re.IGNORECASE)
-ANSWER = re.compile(r"^\[(\d+),(\d+)\]")
 MEMBER = re.compile(r"\(id: \d+ attributes: \[(\d+) ")
 
 
@@ -107,18 +106,18 @@ class Peer:
         return answer
 
     def _counts(self, text: str) -> list[list[int]]:
-        ends = collections.Counter(int(line[1 : line.index("]")].split(",")[1]) for line in text.splitlines())
+        """How many answers end where; the last event of a line is the one that completed it."""
+        ends = collections.Counter(
+            int(line[line.rindex("[") + 1 :].split(" ", 1)[0]) for line in text.splitlines()
+        )
         return [[end, count] for end, count in sorted(ends.items())]
 
-    def _sets(self, text: str) -> list[list[Any]]:
-        """Each answer as start, end, marked positions in order; sorted."""
-        found = []
-        for line in text.splitlines():
-            ends = ANSWER.match(line)
-            if ends is None:
-                raise ValueError(f"an answer of CORE that cannot be read: {line!r}")
-            found.append([int(ends[1]), int(ends[2]), sorted(int(each) for each in MEMBER.findall(line))])
-        return sorted(found)
+    def _sets(self, text: str) -> list[list[int]]:
+        """The marked positions of each answer, in order; all sorted.
+
+        The two numbers that CORE prints before them are not read: times, where the window is one of time.
+        """
+        return sorted(sorted(int(each) for each in MEMBER.findall(line)) for line in text.splitlines())
 
 
 def main() -> None:

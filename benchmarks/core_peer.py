@@ -9,6 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from benchmarks.workloads import Workload
 
 DRIVER = Path(__file__).with_name("core_driver.py")
@@ -34,10 +37,10 @@ class CorePeer:
         )
         self.versions = self._read()
 
-    def load(self, workload: Workload, events: int) -> dict[str, Any]:
-        """Makes CORE's objects of the first `events` events; says how long that took."""
+    def load(self, workload: Workload, events: int, rows: NDArray[np.int64] | None = None) -> dict[str, Any]:
+        """Makes CORE's objects of the first `events` events, or these `rows`; says how long that took."""
         path = Path(self._folder.name) / "events.npz"
-        workload.save_codes(path, events)
+        workload.save_codes(path, events, rows)
         return self._ask(
             op="load",
             path=str(path),

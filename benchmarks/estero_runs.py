@@ -12,8 +12,8 @@ import pyarrow as pa
 import estero
 from benchmarks.workloads import Workload
 
-MarkedPositions = tuple[int, int, tuple[int, ...]]
-"""A complex event without its labels, as CORE prints it: start, end, marked positions in order."""
+MarkedPositions = tuple[int, ...]
+"""A complex event without its labels, as CORE prints it: the marked positions in order."""
 
 NOT_LABELS = frozenset({"start", "end", "start_time", "end_time"})
 
@@ -60,11 +60,17 @@ def counts_by_end(workload: Workload, text: str, table: pa.Table) -> dict[int, i
 
 
 def marked_positions(workload: Workload, text: str, table: pa.Table) -> list[MarkedPositions]:
-    """Every answer, sorted; a position that carries several labels stands once."""
+    """Every answer, sorted; a position that carries several labels stands once.
+
+    Raises ValueError where start and end are not the first and the last of them, as they are in a query
+    that projects nothing away.
+    """
     found: list[MarkedPositions] = []
     for batch in answer_of(workload, text, table).batches():
         labels = [name for name in batch.schema.names if name not in NOT_LABELS]
         for row in batch.to_pylist():
-            marked = {event["position"] for label in labels for event in row[label] or ()}
-            found.append((row["start"], row["end"], tuple(sorted(marked))))
+            marked = sorted({event["position"] for label in labels for event in row[label] or ()})
+            if (row["start"], row["end"]) != (marked[0], marked[-1]):
+                raise ValueError(f"[{row['start']}, {row['end']}] does not span {marked}: {text}")
+            found.append(tuple(marked))
     return sorted(found)

@@ -21,6 +21,9 @@ BLOCK = 1 << 17
 Codes = dict[str, NDArray[np.int64] | NDArray[np.float64]]
 """The columns of one block; strings as codes into `Column.words`."""
 
+Step = tuple[str, str]
+"""The type and the condition of one event of a sequence."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -36,13 +39,15 @@ class BenchmarkQuery:
     """A query, and the same pattern with a window for which it has some answers, but few: for the check.
 
     `answers` is what is known beforehand: "none" (the last event never occurs), "some", or "one" (the
-    answer is cut to one complex event at each end position).
+    answer is cut to one complex event at each end position). With `around` the check is made over a
+    stream thinned out around one match of these steps.
     """
 
     name: str
     text: str
     answers: str
     check: str
+    around: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +96,13 @@ class Workload:
         fields = [pa.field(each.name, arrow[each.kind]) for each in self.columns]
         return pa.schema([pa.field("type", text), *fields] if self.type_column else fields)
 
-    def save_codes(self, path: Path, events: int) -> None:
-        """Writes the first `events` events as NPZ, for the driver of CORE."""
+    def save_codes(self, path: Path, events: int, rows: NDArray[np.int64] | None = None) -> None:
+        """Writes the first `events` events, or only these `rows` of them, as NPZ for the driver of CORE."""
         blocks = list(self.blocks(events))
         arrays = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
         arrays.setdefault("type", np.zeros(events, np.int64))
+        if rows is not None:
+            arrays = {name: codes[rows] for name, codes in arrays.items()}
         words = {f"{each.name}_words": np.array(each.words) for each in self.columns if each.words}
         np.savez(path, allow_pickle=False, **arrays, **words)
 
@@ -116,11 +123,10 @@ LENGTHS = (3, 6, 9, 12, 24)
 WINDOW = 10_000
 NEVER = "NEVER"
 
-CHECK_RATES = {3: 3.0, 6: 3.0, 9: 4.0, 12: 5.0, 24: 9.5}
-"""For each length, how many events of each step a window holds in the check: some answers, not too many."""
-
-Step = tuple[str, str]
-"""The type and the condition of one event of a sequence."""
+CHECK_RATES = {3: 3.0, 6: 3.0, 9: 4.5, 12: 7.0, 24: 30.0}
+"""For each length, how many events of each step a window of the check holds in the stream as it is."""
+THINNED_LENGTH = 24
+"""From this length on, the check needs a thinned stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +154,12 @@ class Sequences:
                     text=self._text(parts, WINDOW),
                     answers="some" if occurs else "none",
                     check=self._text(parts, round(CHECK_RATES[length] * self.ticks)),
+                    around=self._around(parts) if occurs and length >= THINNED_LENGTH else (),
                 )
+
+    def _around(self, parts: list[Step]) -> tuple[Step, ...]:
+        extra = f" AND {self.common}" if self.common else ""
+        return tuple((kind, condition + extra) for kind, condition in parts)
 
     def _text(self, parts: list[Step], window: int) -> str:
         sequence = " ; ".join(f"{kind} AS e{k}" for k, (kind, _) in enumerate(parts, 1))
