@@ -278,21 +278,24 @@ def _unless(wanted: Iterable[Found], forbidden: Iterable[Found]) -> Iterator[Fou
 
 
 def _agree(found: Found, keys: tuple[PartitionKey, ...], stream: Stream) -> bool:
-    """Whether all marked events have the same key, which is not NULL.
+    """Whether ``X.a`` of all events marked X, for all keys, are one value, which is not NULL.
 
-    The key of an event is ``X.a`` where X marks it, else the first key without a variable that it has.
+    Keys without a variable are alternatives: of each marked event, the first that it has.
     """
-    values = [_key_at(position, found, keys, stream) for position in sorted(found.support)]
-    pairs = [compare("=", left, right) for left in values for right in values]
-    return all_true(pairs) is True
+    values = [
+        stream.events[position].attributes.get(key.attribute)
+        for key in keys
+        if key.variable is not None
+        for position in found.positions(key.variable)
+    ]
+    alternatives = [key.attribute for key in keys if key.variable is None]
+    if alternatives:
+        values += [_first_value(stream.events[position], alternatives) for position in found.support]
+    return all_true([compare("=", left, right) for left in values for right in values]) is True
 
 
-def _key_at(position: int, found: Found, keys: tuple[PartitionKey, ...], stream: Stream) -> Value:
-    attributes = stream.events[position].attributes
-    labels = {label for label, marked in found.marks if marked == position}
-    own = [key.attribute for key in keys if key.variable in labels]
-    common = [key.attribute for key in keys if key.variable is None]
-    return next((attributes[name] for name in (*own, *common) if name in attributes), None)
+def _first_value(event: Event, names: Iterable[str]) -> Value:
+    return next((event.attributes[name] for name in names if name in event.attributes), None)
 
 
 # ------------------------------------------------------------------------------- filters, and debts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pytest
 
@@ -38,16 +38,13 @@ def test_example_3_1_finds_the_freezing_plantation() -> None:
 
 
 def test_the_freezing_plantation_has_these_answers_and_no_others() -> None:
-    humidity = {
-        position: event.attributes["value"] for position, event in enumerate(FIGURE_1) if event.type == "H"
-    }
-    after = {0: [1, 2, 4, 6, 7], 3: [4, 6, 7], 8: []}
+    humidity = {1: 30, 2: 20, 4: 27, 6: 45, 7: 50}
     expected = {
         (cold, rising)
-        for cold, positions in after.items()
-        for size in range(1, len(positions) + 1)
-        for rising in combinations(positions, size)
-        if [humidity[position] for position in rising] == sorted(humidity[position] for position in rising)
+        for cold in (0, 3, 8)
+        for size in range(1, len(humidity) + 1)
+        for rising in combinations(humidity, size)
+        if rising[0] > cold and all(humidity[one] < humidity[next_] for one, next_ in pairwise(rising))
     }
     answer = evaluate_pattern(parse_pattern(FREEZING), FIGURE_1)
     labels = [dict(one.labels) for one in answer]

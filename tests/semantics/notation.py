@@ -20,15 +20,15 @@ from estero.semantics import ComplexEvent, Event, evaluate_pattern
 A, B, C = EventType("A"), EventType("B"), EventType("C")
 
 
-def stream(text: str, **columns: Sequence[Value]) -> list[Event]:
+def stream(types: str, /, **columns: Sequence[Value]) -> list[Event]:
     """``stream("A B", n=[1, 2])``: events of these types, with a column of values for each attribute.
 
     The time of an event is its `time` attribute, if there is such a column.
     """
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    types = text.split()
+    names = types.split()
     return [
-        Event(name, row, _ticks(row)) for name, row in zip(types, rows or [{} for _ in types], strict=True)
+        Event(name, row, _ticks(row)) for name, row in zip(names, rows or [{} for _ in names], strict=True)
     ]
 
 
