@@ -169,6 +169,13 @@ def test_an_arc_of_several_predicates_joins_them() -> None:
     assert "SELL ∧ ¬ BUY" in shown
 
 
+def test_a_type_is_not_shown_again_under_the_name_of_its_stream() -> None:
+    arc = Transition(0, Guard(frozenset({0})), frozenset({"SELL"}), 1)
+    predicates = (EventPredicate(("SELL", "S>SELL", "S>BUY")),)
+    shown = texts(plot_automaton(CEA(2, frozenset({0}), frozenset({1}), (arc,), predicates)))
+    assert "SELL | S>BUY" in shown
+
+
 def test_a_long_predicate_is_named_on_the_arc_and_spelled_out_below() -> None:
     shown = texts(plot_automaton(cea((0, [2], ["x"], 1), states=2), title="One"))
     assert {"p2", "p2  a_type_with_a_name_that_is_too_long", "One"} <= shown

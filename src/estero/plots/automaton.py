@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from estero.plots.picture import FAINT, INK, PALETTE, Picture, styled
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from estero.automata.cea import CEA, Guard
+    from estero.automata.cea import CEA, EventPredicate, Guard
 
 RADIUS, GAP = 0.23, 0.62
 """Inches: of a state, and the bare arc on both sides of a label."""
@@ -22,6 +22,8 @@ LINE, LETTER = 0.175, 0.072
 """Inches: the height of a line of text, and the mean width of a letter."""
 LONGEST = 26
 """A predicate with more letters is named p0, p1, … and spelled out below the picture."""
+HEAD = 0.11
+"""Inches: the length of an arrow's head."""
 LOOP = 0.75
 """Inches from a state's middle to the top of its loop."""
 MARK = PALETTE[0]
@@ -63,7 +65,7 @@ def plot_automaton(cea: CEA, *, title: str | None = None) -> Picture:
 
 def _texts(cea: CEA) -> tuple[dict[Arc, list[_Text]], list[str]]:
     """The lines of each arc, and the predicates that are too long for one."""
-    spelled = [str(predicate) for predicate in cea.predicates]
+    spelled = [str(_without_streams(predicate)) for predicate in cea.predicates]
     names = [text if len(text) <= LONGEST else f"p{i}" for i, text in enumerate(spelled)]
     texts: dict[Arc, list[_Text]] = {}
     for transition in sorted(cea.transitions, key=lambda each: (not each.labels, sorted(each.labels))):
@@ -74,6 +76,14 @@ def _texts(cea: CEA) -> tuple[dict[Arc, list[_Text]], list[str]]:
     used = {bit for each in cea.transitions for bit in each.guard.present | each.guard.absent}
     legend = [f"{names[bit]}  {spelled[bit]}" for bit in sorted(used) if names[bit] != spelled[bit]]
     return dict(sorted(texts.items())), legend
+
+
+def _without_streams(predicate: EventPredicate) -> EventPredicate:
+    """Without ``S>R`` beside ``R``: that an event of R may say its stream is no news in a picture."""
+    types = [
+        each for each in predicate.types if each.rpartition(">")[2] not in predicate.types or ">" not in each
+    ]
+    return replace(predicate, types=tuple(types))
 
 
 def _guard(guard: Guard, names: Sequence[str]) -> str:
@@ -148,17 +158,21 @@ def _draw_arrow(axes: Axes, points: Sequence[Point], *, faint: bool) -> None:
     from matplotlib.path import Path
 
     colour = FAINT if faint else INK
+    tip = points[-1]
+    shaft = [point for point in points if math.dist(point, tip) > HEAD / 2]
+    tail = next(point for point in reversed(points) if math.dist(point, tip) >= HEAD)
     axes.plot(
-        [x for x, _ in points[:-2]],
-        [y for _, y in points[:-2]],
+        [x for x, _ in shaft],
+        [y for _, y in shaft],
         color=colour,
         lw=1.1,
         linestyle=(0, (3.5, 2.5)) if faint else "-",
         zorder=1,
     )
-    tip = Path([points[-4], points[-1]])
     axes.add_patch(
-        FancyArrowPatch(path=tip, arrowstyle="-|>", mutation_scale=10, color=colour, lw=0.6, zorder=2)
+        FancyArrowPatch(
+            path=Path([tail, tip]), arrowstyle="-|>", mutation_scale=10, color=colour, lw=0.6, zorder=2
+        )
     )
 
 
@@ -222,7 +236,7 @@ def _label_place(places: Layout, arc: Arc, curve: Sequence[Point]) -> Point:
     return curve[round(len(curve) * (0.5 if leaving == coming else 0.56 if leaving > coming else 0.44))]
 
 
-def _bezier(a: Point, b: Point, c: Point, d: Point, steps: int = 48) -> list[Point]:
+def _bezier(a: Point, b: Point, c: Point, d: Point, steps: int = 160) -> list[Point]:
     points = []
     for i in range(steps + 1):
         t = i / steps
