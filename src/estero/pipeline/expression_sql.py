@@ -5,7 +5,8 @@ What the engines do differently of their own accord, and what is written here in
 ===========================  ================================  =========================================
 semantics.md says            engines                           here
 ===========================  ================================  =========================================
-overflow is an error         Spark only in ANSI mode           ``try_add`` and an explicit ``raise_error``
+overflow is an error         Spark only in ANSI mode, DuckDB   ``try_add`` and an explicit ``raise_error``;
+                             unless it rewrites the condition  ``add``, which DuckDB does not rewrite
 integers against floats      both round the integer first      `_compare_exactly`
 ``/``, ``%`` by zero is NULL  errors, or infinities            an explicit CASE
 ``min_int % -1`` is 0        DuckDB: an overflow               an explicit CASE
@@ -321,11 +322,14 @@ class ExpressionWriter:
         return Typed(cast(guarded, "BIGINT"), Kind.INT, (*known, not_zero))
 
     def _checked(self, operator: str, left: Typed, right: Typed, known: tuple[SQL, ...]) -> SQL:
-        """``+ - *`` on 64-bit integers; an overflow is an error, whatever Spark's ANSI setting."""
+        """``+ - *`` on 64-bit integers; an overflow is an error, whatever Spark's ANSI setting.
+
+        DuckDB turns ``n + 1 > 0`` into ``n > -1``, which forgets the overflow, but leaves ``add`` alone.
+        """
         a, b = self._wide(left), self._wide(right)
         if self._dialect == "duckdb":
-            build = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}[operator]
-            return exp.paren(build(this=_operand(a), expression=_operand(b)))
+            name = {"+": "add", "-": "subtract", "*": "multiply"}[operator]
+            return exp.Anonymous(this=name, expressions=[a, b])
         name = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}[operator]
         return _or_overflow(exp.Anonymous(this=name, expressions=[a, b]), known)
 

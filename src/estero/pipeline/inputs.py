@@ -171,8 +171,8 @@ def _readable(table: pa.Table) -> pa.Table:
 
 
 def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
-    files = _files(path)
-    formats = {_format(file, csv_options) for file in files}
+    files = files_of(path)
+    formats = {format_of(file, csv_options) for file in files}
     if len(formats) > 1:
         raise DataError(f"files of several formats: {', '.join(sorted(formats))}", file=path)
     form = formats.pop()
@@ -184,12 +184,13 @@ def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
     if form == "arrow":
         return _of_arrow_files(files, path)
     listed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql("duckdb")
-    options = "".join(f", {name} = {value}" for name, value in _options(csv_options or {}))
+    options = "".join(f", {name} = {value}" for name, value in options_of(csv_options or {}))
     reader = {"parquet": "read_parquet", "csv": "read_csv", "json": "read_ndjson"}[form]
     return Input(query=f"SELECT * FROM {reader}({listed}{options})", file=path)
 
 
-def _files(path: str) -> list[str]:
+def files_of(path: str) -> list[str]:
+    """The files that a path, directory or glob names, in order; `DataError` where there are none."""
     place = Path(path)
     if place.is_dir():
         files = [each for each in sorted(place.rglob("*")) if each.is_file()]
@@ -209,7 +210,8 @@ def _files(path: str) -> list[str]:
     return found
 
 
-def _format(file: str, csv_options: Mapping[str, object] | None) -> str:
+def format_of(file: str, csv_options: Mapping[str, object] | None) -> str:
+    """parquet, csv, json or arrow: by the name of the file, else by its first bytes."""
     suffixes = [suffix.lower() for suffix in Path(file).suffixes]
     if suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
@@ -262,7 +264,8 @@ def _arrow_batches(file: str) -> Iterator[pa.RecordBatch]:
             yield from reader
 
 
-def _options(options: Mapping[str, object]) -> Iterable[tuple[str, str]]:
+def options_of(options: Mapping[str, object]) -> Iterable[tuple[str, str]]:
+    """Options of the CSV reader by name, their values as SQL."""
     for name, value in options.items():
         if not name.isidentifier():
             raise DataError(f"{name!r} is not an option for CSV files")

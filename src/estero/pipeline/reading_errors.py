@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -44,7 +47,7 @@ def data_error(error: BaseException, what: str | None = None) -> DataError:
         return DataError(
             f"this is not a line of JSON that fits the others: {found[3].splitlines()[0].strip()}",
             file=found[1],
-            line=int(found[2]),
+            line=_line_of_json(found[1], int(found[2])),
         )
     if isinstance(error, duckdb.OutOfRangeException) or "out of range" in text.lower():
         return DataError(f"a number does not fit into 64 bits: {_first_sentence(text)}", file=what)
@@ -53,6 +56,19 @@ def data_error(error: BaseException, what: str | None = None) -> DataError:
     if "No files found" in text:
         return DataError("no file matches this name", file=what)
     return DataError(f"cannot read the events: {_first_sentence(text)}", file=what)
+
+
+def _line_of_json(file: str, line: int) -> int:
+    """The line that is no JSON: the one named or, as DuckDB counts one too many for some, the one before."""
+    try:
+        with Path(file).open(encoding="utf-8") as opened:
+            before = next(islice(opened, max(line - 2, 0), None), "")
+            json.loads(before or "null")
+    except ValueError:
+        return line - 1
+    except OSError:
+        return line
+    return line
 
 
 def _of_csv(text: str, what: str | None) -> DataError:

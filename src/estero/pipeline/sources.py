@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from estero.language.query import TimeUnit
 from estero.language.schema import Attributes, Kind, Schema
 from estero.pipeline.classify import KEYS, classify_sql, stream_order
 from estero.pipeline.columns import ColumnType, as_read, cast, column_type
+from estero.pipeline.fetching import GivenUp, fetched
 from estero.pipeline.inputs import Input, open_input, read_twice
 from estero.pipeline.reading_errors import reading
 from estero.pipeline.stream_order import OrderCheck, null_time
@@ -91,18 +93,13 @@ class Source:
         """The classified table in stream order, batch by batch (`plan.Classification` says its columns).
 
         Sorts first where the stream is not sorted; ties keep `order`, then arrival. A stream that
-        passes once is not held to be sorted: an event before its predecessor is a `DataError`.
+        passes once is not sorted: an event before its predecessor is a `DataError`. A malformed value of
+        a text file is a `DataError` where its column is needed.
         """
-        sql = self.sql(classification)
-        with self._attached() as (connection, failures):
-            try:
-                with reading(self.file):
-                    reader = connection.sql(sql).to_arrow_reader(BATCH)
-                    yield from map(_with_unsigned_keys, reader)
-            except DataError as error:
-                if failures:
-                    raise failures[0] from None
-                raise self._naming_the_predicate(classification, error) from error.__cause__
+        try:
+            yield from map(_with_unsigned_keys, self._run(self.sql(classification)))
+        except DataError as error:
+            raise self._naming_the_predicate(classification, error) from error.__cause__
 
     def sql(self, classification: Classification) -> str:
         """The statement that `read` runs, over the relation ``events``."""
@@ -290,9 +287,23 @@ class Source:
             raise null_time(str(time), row, self.file)
         return not found
 
+    def _run(self, sql: str) -> Iterator[pa.RecordBatch]:
+        """The answer to a query over ``events``; a failure of a stream comes out as it was raised."""
+        with self._attached() as (connection, watch), reading(self.file):
+
+            def batches() -> pa.RecordBatchReader:
+                return connection.sql(sql).to_arrow_reader(BATCH)
+
+            try:
+                yield from fetched(batches, connection.interrupt, watch.stopped)
+            except (duckdb.Error, RuntimeError, OSError, pa.ArrowException):
+                if watch.failure is None:
+                    raise
+            if watch.failure is not None:  # a stream that broke off can look like one that ended
+                raise watch.failure
+
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
-        with self._attached() as (connection, _), reading(self.file):
-            return connection.sql(sql).fetchall()
+        return [tuple(row.values()) for batch in self._run(sql) for row in batch.to_pylist()]
 
     def _naming_the_predicate(self, classification: Classification, error: DataError) -> DataError:
         """An overflow, with the predicate in which it happened where the events can be read again."""
@@ -323,9 +334,8 @@ class _Attached:
         self._view = view
         self._follower = follower
 
-    def __enter__(self) -> tuple[Connection, list[BaseException]]:
-        """The cursor, and a list for the failures of streams: DuckDB passes on their text only."""
-        failures: list[BaseException] = []
+    def __enter__(self) -> tuple[Connection, _Watch]:
+        watch = _Watch(self._follower)
         self._connection.execute("SET TimeZone = 'UTC'")
         for index, each in enumerate(self._inputs.values()):
             name = _EVENTS if self._view is None else f"{_EVENTS}{index}"
@@ -333,36 +343,45 @@ class _Attached:
                 with reading(each.file):
                     self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {each.query}")
             elif each.stream is not None:
-                watched = _watched(each.stream(), self._follower, failures)
-                self._connection.register(name, watched)
+                self._connection.register(name, watch.over(each.stream()))
             else:
                 self._connection.register(name, each.table)
         if self._view is not None:
             self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {_EVENTS} AS {self._view}")
-        return self._connection, failures
+        return self._connection, watch
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
 
-def _watched(
-    stream: pa.RecordBatchReader, follower: OrderCheck | None, failures: list[BaseException]
-) -> pa.RecordBatchReader:
-    """The stream, its order checked on the way and its own failures kept."""
+class _Watch:
+    """Looks at the streams of one query as they pass: their order, their failures, and whether to go on.
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    DuckDB passes on only the text of a failure, so it is kept here.
+    """
+
+    def __init__(self, follower: OrderCheck | None) -> None:
+        self._follower = follower
+        self.stopped = threading.Event()
+        self.failure: BaseException | None = None
+
+    def over(self, stream: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """The stream under watch."""
+        return pa.RecordBatchReader.from_batches(stream.schema, self._batches(stream))
+
+    def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         try:
             for batch in stream:
-                if follower is not None:
-                    follower.follow(batch)
-                    if follower.first_unsorted is not None:
-                        raise _unsorted(follower.first_unsorted)
+                if self.stopped.is_set():
+                    raise GivenUp
+                if self._follower is not None:
+                    self._follower.follow(batch)
+                    if self._follower.first_unsorted is not None:
+                        raise _unsorted(self._follower.first_unsorted)
                 yield batch
-        except Exception as error:
-            failures.append(error)
+        except BaseException as error:
+            self.failure = error
             raise
-
-    return pa.RecordBatchReader.from_batches(stream.schema, batches())
 
 
 def _unsorted(row: int) -> DataError:
