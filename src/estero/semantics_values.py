@@ -35,6 +35,7 @@ from estero.language.expressions import (
     Range,
     Value,
 )
+from estero.language.regex import for_python
 from estero.semantics_functions import call_function, fit
 
 Lookup = Callable[[Attribute | Aggregate], Value]
@@ -107,8 +108,6 @@ def _truth(node: Node, lookup: Lookup) -> bool | None:
         case Like(operand, pattern):
             return _text_test(evaluate(operand, lookup), _like_as_regex(node, pattern).fullmatch)
         case Matches(operand, regex):
-            from estero.language.regex import for_python
-
             return _text_test(evaluate(operand, lookup), re.compile(for_python(regex)).search)
         case IsNull(operand):
             return evaluate(operand, lookup) is None
