@@ -213,25 +213,31 @@ class _Purse:
     """What a pattern may still spend: operators, and unbounded iterations, as each multiplies answers."""
 
     operators: int
+    stream: str | None = None
     loops: int = 2
 
 
 @st.composite
-def patterns(draw: st.DrawFn, max_operators: int = 4) -> Pattern:
-    """Patterns of at most so many operators (a sequence is one, whatever its length)."""
-    return _pattern(draw, _Purse(max(draw(st.tuples(*[st.integers(0, max_operators)] * 2)))))
+def patterns(draw: st.DrawFn, max_operators: int = 4, stream: str | None = None) -> Pattern:
+    """Patterns of at most so many operators (a sequence is one, whatever its length).
+
+    Some types are said to be of `stream`, if there is one.
+    """
+    operators = max(draw(st.tuples(*[st.integers(0, max_operators)] * 2)))
+    return _pattern(draw, _Purse(operators, stream))
 
 
 def _pattern(draw: st.DrawFn, purse: _Purse) -> Pattern:
     if purse.operators <= 0:
-        return _atom(draw)
+        return _atom(draw, purse)
     purse.operators -= 1
     kinds = [_sequence, _sequence, _iteration, _named, _disjunction, _filter]
     return draw(st.sampled_from(kinds))(draw, purse)
 
 
-def _atom(draw: st.DrawFn, _: _Purse | None = None) -> Pattern:
-    return EventType(draw(st.sampled_from(TYPES)))
+def _atom(draw: st.DrawFn, purse: _Purse) -> Pattern:
+    qualified = purse.stream is not None and draw(st.booleans())
+    return EventType(draw(st.sampled_from(TYPES)), purse.stream if qualified else None)
 
 
 def _sequence(draw: st.DrawFn, purse: _Purse) -> Pattern:
@@ -239,7 +245,7 @@ def _sequence(draw: st.DrawFn, purse: _Purse) -> Pattern:
     needed = draw(st.integers(0, size - 1))
     parts = []
     for place in range(size):
-        part = _pattern(draw, purse) if draw(st.booleans()) else _atom(draw)
+        part = _pattern(draw, purse) if draw(st.booleans()) else _atom(draw, purse)
         parts.append(Optional(part) if place != needed and draw(st.integers(0, 4)) == 0 else part)
     links = [Link(contiguous=draw(st.integers(0, 2)) == 0) for _ in range(size - 1)]
     return SequencePattern(tuple(parts), tuple(links))
@@ -282,12 +288,14 @@ def filters(labels: tuple[str, ...]) -> st.SearchStrategy[Node]:
 @st.composite
 def queries(draw: st.DrawFn, max_operators: int = 4) -> QueryTree:
     """Queries that `check_query` accepts against `SCHEMA`, with every clause but a strategy."""
-    pattern = draw(patterns(max_operators))
+    stream = draw(st.sampled_from([None, None, None, "S"]))
+    pattern = draw(patterns(max_operators, stream))
     partition_by = draw(st.one_of(st.just(()), st.just(()), _key_brackets()))
     consume = [Consume.NONE, Consume.NONE, Consume.ANY, *([Consume.PARTITION] if partition_by else [])]
     return QueryTree(
         pattern,
         select=draw(_select(tuple(label_types(pattern)))),
+        streams=() if stream is None else (stream,),
         partition_by=partition_by,
         window=draw(st.one_of(st.none(), st.none(), windows())),
         consume=draw(st.sampled_from(consume)),
