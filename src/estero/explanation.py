@@ -25,8 +25,9 @@ class Explanation:
         """Titles with their texts, in order of evaluation."""
         yield "Query", str(self.query)
         yield "Plan", "\n".join(self._plan_lines())
-        yield "Predicates (one bit of an event each)", "\n".join(
-            f"b{bit}  {predicate}" for bit, predicate in enumerate(self.plan.automaton.predicates)
+        yield (
+            "Predicates (one bit of an event each)",
+            "\n".join(f"b{bit}  {predicate}" for bit, predicate in enumerate(self.plan.automaton.predicates)),
         )
         yield "Automaton", "\n".join(_automaton_lines(self.plan.automaton))
         if self.sql is not None:
@@ -34,14 +35,16 @@ class Explanation:
 
     def svg(self) -> str:
         """The automaton as a picture."""
-        from estero.plots import automaton_svg
+        from estero.plots import plot_automaton
 
-        return automaton_svg(self.plan.automaton)
+        return plot_automaton(self.plan.automaton).svg()
 
     def _repr_html_(self) -> str:
         from html import escape
 
-        texts = "".join(f"<h4>{escape(title)}</h4><pre>{escape(body)}</pre>" for title, body in self.sections())
+        texts = "".join(
+            f"<h4>{escape(title)}</h4><pre>{escape(body)}</pre>" for title, body in self.sections()
+        )
         return f"{texts}{self.svg()}"
 
     def _plan_lines(self) -> Iterator[str]:
@@ -64,7 +67,8 @@ class Explanation:
 
 
 def _automaton_lines(automaton: CEA) -> Iterator[str]:
-    yield f"{automaton.states} states; a run begins in {_states(automaton.initial)} and accepts in {_states(automaton.final)}"
+    begins, accepts = _states(automaton.initial), _states(automaton.final)
+    yield f"{automaton.states} states; a run begins in {begins} and accepts in {accepts}"
     yield from (_transition(each) for each in automaton.transitions)
 
 

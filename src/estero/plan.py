@@ -124,7 +124,9 @@ def has_contiguity(automaton: CEA) -> bool:
     waiting = {
         transition.source
         for transition in automaton.transitions
-        if transition.source == transition.target and transition.guard == ALWAYS and transition.labels == NO_LABELS
+        if transition.source == transition.target
+        and transition.guard == ALWAYS
+        and transition.labels == NO_LABELS
     }
     return any(
         state not in waiting

@@ -111,11 +111,11 @@ class Query:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
     ) -> Explanation:
-        """The plan, its guarantee, the automaton and, with events, the SQL; prints well and renders in a notebook."""
+        """The plan, its guarantee, the automaton and, with events, the SQL; renders in a notebook."""
         from estero.explanation import Explanation
 
         if events is None:
-            return Explanation(self.tree, plan_query(self.tree, _any_layout(self.tree)), None)
+            return Explanation(self.tree, plan_query(self.tree, _any_layout()), None)
         source = self._open(events, type, time, order, time_unit, csv_options)
         plan = self._checked_plan(source, types)
         return Explanation(self.tree, plan, source.sql(plan.classification))
@@ -148,12 +148,16 @@ class Query:
 
     def _checked_plan(self, source: Source, types: Sequence[str]) -> Plan:
         layout = Layout(
-            self._schema(source, types), source.type_column, source.only_type, source.order, source.time_tick_ns
+            self._schema(source, types),
+            source.type_column,
+            source.only_type,
+            source.order,
+            source.time_tick_ns,
         )
         return self.plan(layout)
 
     def _schema(self, source: Source, types: Sequence[str]) -> Schema:
-        """The schema of a source; closed where a type of this query does not occur, so that it is an error."""
+        """The schema of a source; closed where a type of this query does not occur: that is an error."""
         schema = source.schema
         if schema.closed or schema.shared is None:
             return schema
@@ -183,5 +187,5 @@ def raise_all(errors: Sequence[QueryError]) -> None:
         raise first
 
 
-def _any_layout(tree: QueryTree) -> Layout:
+def _any_layout() -> Layout:
     return Layout(Schema(shared={}), type_column="type", tick_ns=1)

@@ -36,7 +36,7 @@ def _fold(condition: Node, pattern: Pattern) -> Node:
             return condition
 
 
-def _merge_same_variable(connective: type[And] | type[Or], parts: list[Node], pattern: Pattern) -> list[Node]:
+def _merge_same_variable(connective: type[And | Or], parts: list[Node], pattern: Pattern) -> list[Node]:
     merged: list[Node] = []
     predicates: dict[str, list[Node]] = {}
     for part in parts:

@@ -113,7 +113,9 @@ class _Compiler:
             round_ = rounds[number - 1]
             rest = shop.concatenation(round_, whole, None, skip)
             if number >= early_end:
-                ends = tuple(replace(arc, target=rest.final) for arc in round_.arcs if arc.target == round_.final)
+                ends = tuple(
+                    replace(arc, target=rest.final) for arc in round_.arcs if arc.target == round_.final
+                )
                 rest = replace(rest, arcs=rest.arcs + ends)
             whole = rest
         return whole

@@ -28,7 +28,9 @@ class Need:
 
     def also(self, condition: Node) -> Need:
         """This and one more condition."""
-        return self if condition in self.conditions else replace(self, conditions=(*self.conditions, condition))
+        return (
+            self if condition in self.conditions else replace(self, conditions=(*self.conditions, condition))
+        )
 
     def predicate(self) -> EventPredicate | None:
         """The positive part as one predicate."""
@@ -84,7 +86,9 @@ class Workshop:
         def rename(state: int) -> int:
             return fresh.setdefault(state, self.state()) if state not in fresh else fresh[state]
 
-        arcs = tuple(replace(arc, source=rename(arc.source), target=rename(arc.target)) for arc in fragment.arcs)
+        arcs = tuple(
+            replace(arc, source=rename(arc.source), target=rename(arc.target)) for arc in fragment.arcs
+        )
         return Fragment(rename(fragment.initial), rename(fragment.final), arcs)
 
     def union(self, parts: Iterable[Fragment]) -> Fragment:
@@ -99,11 +103,15 @@ class Workshop:
             )
         return Fragment(initial, final, tuple(arcs))
 
-    def concatenation(self, first: Fragment, second: Fragment, between: Fragment | None, skip: Need | None) -> Fragment:
+    def concatenation(
+        self, first: Fragment, second: Fragment, between: Fragment | None, skip: Need | None
+    ) -> Fragment:
         """`second` after `first`; `between` are events in turn, `skip` says what may be passed over."""
         if between is not None:
             first = self.concatenation(first, between, None, None)
-        arcs = [replace(arc, target=second.initial) if arc.target == first.final else arc for arc in first.arcs]
+        arcs = [
+            replace(arc, target=second.initial) if arc.target == first.final else arc for arc in first.arcs
+        ]
         arcs.extend(second.arcs)
         if skip is not None:
             arcs.append(Arc(second.initial, skip, NO_LABELS, second.initial))

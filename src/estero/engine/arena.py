@@ -6,7 +6,8 @@ marks what is live and one forward pass moves it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,10 +57,15 @@ def grown(arena: Arena, capacity: int) -> Arena:
     """The same nodes with room for `capacity`."""
     bigger = new_arena(capacity)
     used = int(arena.size[0])
-    for old, new in zip(arena[:-1], bigger[:-1], strict=True):
-        new[:used] = old[:used]
+    copy_columns(arena[:-1], bigger[:-1], used)
     bigger.size[0] = used
     return bigger
+
+
+def copy_columns(old: Sequence[NDArray[Any]], new: Sequence[NDArray[Any]], count: int) -> None:
+    """Copies the first `count` rows of each column of `old` to the same column of `new`."""
+    for before, after in zip(old, new, strict=True):
+        after[:count] = before[:count]
 
 
 @kernel

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.arena import BOTTOM, NONE, UNION, Arena
+from estero.engine.arena import BOTTOM, NONE, UNION, Arena, copy_columns
 from estero.engine.jit import inlined, kernel
 
 FITS = 2.0**62
@@ -20,8 +20,12 @@ FITS = 2.0**62
 
 
 class NodeCounts(NamedTuple):
-    """Per node: number of paths modulo 2**64, the same as a float, the earliest start below; and memo
-    columns for the rim of one root (valid where `stamp` is the root's stamp)."""
+    """What is known of each node.
+
+    exact uint64: number of paths modulo 2**64; rough float64: the same, rounded; earliest int64: the
+    first start below. rim_exact and rim_rough are the counts inside the window of one root, valid where
+    `stamp` is that root's.
+    """
 
     exact: NDArray[np.uint64]
     rough: NDArray[np.float64]
@@ -77,7 +81,11 @@ def rim_of(arena, counts, root, oldest, stamp, order, stack):  # type: ignore[no
             height += 1
         if union:
             right = arena.right[node]
-            if arena.start[right] >= oldest and counts.earliest[right] < oldest and counts.stamp[right] != stamp:
+            if (
+                arena.start[right] >= oldest
+                and counts.earliest[right] < oldest
+                and counts.stamp[right] != stamp
+            ):
                 stack[height] = right
                 height += 1
         if height > waiting:
@@ -138,11 +146,16 @@ class Counter:
         """The exact number of complex events below each root that start at or after its `oldest`."""
         self._catch_up(arena)
         exact, rough = np.zeros(roots.size, np.uint64), np.zeros(roots.size)
-        count_roots(arena, self._counts, roots, oldests, self._stamp, self._order, self._stack, exact, rough)
+        with np.errstate(over="ignore"):  # words wrap around and are not used where they do
+            count_roots(
+                arena, self._counts, roots, oldests, self._stamp, self._order, self._stack, exact, rough
+            )
         self._stamp += roots.size
         numbers: list[int] = exact.tolist()
         for place in np.flatnonzero(~(rough < FITS)).tolist():
-            numbers[place] = self._path_counts(arena, int(roots[place]), int(oldests[place]))[int(roots[place])]
+            numbers[place] = self._path_counts(arena, int(roots[place]), int(oldests[place]))[
+                int(roots[place])
+            ]
         return numbers
 
     def path(self, arena: Arena, root: int, oldest: int, index: int) -> tuple[int, list[tuple[int, int]]]:
@@ -193,14 +206,16 @@ class Counter:
         if self._counts.exact.size < size:
             capacity = arena.kind.size
             bigger = _new_counts(capacity)
-            for old, new in zip(self._counts, bigger, strict=True):
-                new[: old.size] = old
+            copy_columns(self._counts, bigger, self._counts.exact.size)
             self._counts = bigger
             self._order, self._stack = np.empty(capacity, np.int32), np.empty(2 * capacity + 2, np.int32)
-        count_nodes(arena, self._counts, self._done)
+        with np.errstate(over="ignore"):
+            count_nodes(arena, self._counts, self._done)
         fresh = self._counts.rough[self._done : size]
         for node in (np.flatnonzero(~(fresh < FITS)) + self._done).tolist():
-            children = [arena.left[node]] if arena.kind[node] != UNION else [arena.left[node], arena.right[node]]
+            children = (
+                [arena.left[node]] if arena.kind[node] != UNION else [arena.left[node], arena.right[node]]
+            )
             self._large[node] = sum(
                 self._large[int(child)] if int(child) in self._large else int(self._counts.exact[child])
                 for child in children

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.arena import BOTTOM, NONE, UNION
+from estero.engine.arena import BOTTOM, NONE, UNION, copy_columns
 from estero.engine.jit import kernel
 
 DONE, GROW, FULL = 0, 1, 2
@@ -66,8 +66,7 @@ def deeper(walk: Walk) -> Walk:
     """The same walk with twice the room."""
     bigger = new_walk(2 * walk.path_event.size)
     bigger.cursor[:] = walk.cursor
-    for old, new in zip(walk[1:], bigger[1:], strict=True):
-        new[: old.size] = old
+    copy_columns(walk[1:], bigger[1:], walk.path_event.size)
     return bigger
 
 
@@ -75,7 +74,8 @@ def deeper(walk: Walk) -> Walk:
 def walk_roots(arena, roots, ends, oldests, limit, walk, matches, sizes):  # type: ignore[no-untyped-def]
     """Fills `matches` with complex events of the roots, at most `limit` for each end (0: all).
 
-    sizes[0] counts complex events and sizes[1] items. Returns DONE, GROW (path or stack full) or FULL (matches full).
+    sizes[0] counts complex events and sizes[1] items. Returns DONE, GROW (path or stack is full) or FULL
+    (matches are).
     """
     cursor = walk.cursor
     root = cursor[ROOT]

@@ -13,8 +13,11 @@ EMPTY = -1
 
 
 class KeyTable(NamedTuple):
-    """Numbers of distinct rows of words: slot int32[power of two] holds a number or EMPTY; words
-    uint64[capacity, width] holds row after row; size[0] counts them."""
+    """Numbers of distinct rows of words.
+
+    slot int32[power of two] holds a number or EMPTY; words uint64[capacity, width] holds row after row;
+    size[0] counts them.
+    """
 
     slot: NDArray[np.int32]
     words: NDArray[np.uint64]
@@ -24,24 +27,34 @@ class KeyTable(NamedTuple):
 def new_table(capacity: int, width: int) -> KeyTable:
     """An empty table for `capacity` rows of `width` words."""
     slots = 2 << max(3, int(capacity - 1).bit_length())
-    return KeyTable(np.full(slots, EMPTY, np.int32), np.empty((capacity, width), np.uint64), np.zeros(1, np.int64))
+    return KeyTable(
+        np.full(slots, EMPTY, np.int32), np.empty((capacity, width), np.uint64), np.zeros(1, np.int64)
+    )
 
 
 def table_of(words: NDArray[np.uint64], capacity: int) -> KeyTable:
     """A table for `capacity` rows in which row i of `words` has number i."""
     table = new_table(capacity, words.shape[1])
     numbers = np.empty(words.shape[0], np.int32)
-    number_rows(table, words, numbers, 0, True)
+    number_rows(table, words, numbers, insert=True)
     return table
 
 
-@kernel
-def number_rows(table, words, numbers, first, insert):  # type: ignore[no-untyped-def]
-    """numbers[i] = the number of row i of `words`, from row `first` on; returns where it stopped.
+def number_rows(
+    table: KeyTable, words: NDArray[np.uint64], numbers: NDArray[np.int32], first: int = 0, *, insert: bool
+) -> int:
+    """Fills numbers[i] with the number of row i of `words`, from row `first` on; returns where it stopped.
 
     A new row gets the next number if `insert`, else the scan stops there; it also stops when the table
     is full. words uint64[n, width], numbers int32[n].
     """
+    with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
+        return int(_number_rows(table, words, numbers, first, insert))
+
+
+@kernel
+def _number_rows(table, words, numbers, first, insert):  # type: ignore[no-untyped-def]
+    """See `number_rows`. Invariant: no more than half of the slots are taken, so every probe ends."""
     mask = table.slot.size - 1
     width = words.shape[1]
     last = EMPTY

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import numba
+import logging
+from typing import Any
 
-kernel = numba.njit(cache=True, nogil=True, _nrt=False)
+import numba
+from numba.core import event
+
+_log = logging.getLogger("estero")
+
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+
+kernel: Any = numba.njit(**_OPTIONS)
 """For kernels, which allocate nothing.
 
 `_nrt=False` leaves out reference counting: a kernel that takes its arrays as named tuples would count
@@ -12,5 +20,27 @@ at every field it reads. Measured on `advance` with every event relevant: 2 mill
 12 million without.
 """
 
-inlined = numba.njit(cache=True, nogil=True, _nrt=False, inline="always")
-"""For the small steps of a kernel: a call would copy the descriptors of thirty arrays."""
+inlined: Any = numba.njit(**_OPTIONS, inline="always")
+"""For the frequent small steps of a kernel: a call would copy the descriptors of thirty arrays.
+
+Rare steps are left to calls: inlining them as well made `advance` 5 % faster and tripled its compilation.
+"""
+
+
+class _Notice(event.Listener):
+    """Says once that kernels are being compiled; what comes from the cache on disk is silent."""
+
+    said = False
+
+    def on_start(self, event: event.Event) -> None:
+        """A compilation begins."""
+        dispatcher = event.data["dispatcher"]
+        if not self.said and dispatcher.py_func.__module__.startswith("estero."):
+            self.said = True
+            _log.warning("estero: compiling kernels, once; they are cached on disk for the next run")
+
+    def on_end(self, event: event.Event) -> None:
+        """Nothing is said at the end."""
+
+
+event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine import run_cea
-from estero.engine.arena import grown, mark_live, move_live, new_arena
+from estero.engine.arena import NONE, copy_columns, grown, mark_live, move_live, new_arena
 from estero.engine.count import Counter
 from estero.engine.enumerate import DONE, FULL, GROW, Matches, deeper, new_walk, walk_roots
 from estero.engine.hashing import new_table, number_rows, table_of, window_starts
@@ -25,9 +25,12 @@ from estero.engine.tecs import grown_cells, new_cells
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How events are read: `window` in the unit of the stamps (None: none), `consume` one of the
-    CONSUME codes of run_cea, `gaps` whether events that were dropped as irrelevant count (contiguity),
-    `keyed` whether events carry a partition key, `words` the number of bit words."""
+    """How events are read.
+
+    `window` is in the unit of the stamps (None: none), `consume` one of the CONSUME codes of run_cea,
+    `gaps` whether events that were dropped as irrelevant count (contiguity), `keyed` whether events
+    carry a partition key, `words` the number of bit words.
+    """
 
     window: int | None = None
     consume: int = run_cea.CONSUME_NONE
@@ -37,9 +40,11 @@ class Settings:
 
 
 class EventBatch(NamedTuple):
-    """n relevant events in stream order: `stamps` int64[n] (what the window measures, not falling),
-    `ordinal` int64[n] (place in the partition's stream), `words` uint64[n, width] (bits), `keys`
-    uint64[n, 2] (ignored unless keyed)."""
+    """n relevant events in stream order.
+
+    `stamps` int64[n]: what the window measures, not falling; `ordinal` int64[n]: place in the partition's
+    stream; `words` uint64[n, width]: bits; `keys` uint64[n, 2]: partition, ignored unless keyed.
+    """
 
     stamps: NDArray[np.int64]
     ordinal: NDArray[np.int64]
@@ -48,8 +53,10 @@ class EventBatch(NamedTuple):
 
 
 class Roots(NamedTuple):
-    """Compact sets that ended, in order of `event` (their end): the complex events below `root` that
-    start at or after `oldest`. Valid until the recognizer goes on."""
+    """Compact sets that ended, in order of `event` (their end).
+
+    The complex events below `root` that start at or after `oldest`. Valid until the recognizer goes on.
+    """
 
     event: NDArray[np.int64]
     root: NDArray[np.int32]
@@ -98,11 +105,12 @@ class Recognizer:
         count = batch.stamps.size
         if count == 0:
             return
+        classes, partitions = self._class_numbers(batch.words), self._partition_numbers(batch.keys)
         cursor = self._cursor
         cursor[run_cea.AT] = 0
         cursor[run_cea.FIRST] = self._seen
         starts = self._window_starts(batch.stamps)
-        events = Events(self._class_numbers(batch.words), self._partition_numbers(batch.keys), batch.ordinal, starts)
+        events = Events(classes, partitions, batch.ordinal, starts)
         while True:
             code = run_cea.advance(
                 self._builder.tables,
@@ -185,29 +193,31 @@ class Recognizer:
 
     def _class_numbers(self, words: NDArray[np.uint64]) -> NDArray[np.int32]:
         numbers = np.empty(words.shape[0], np.int32)
-        row = number_rows(self._classes, words, numbers, 0, False)
+        row = number_rows(self._classes, words, numbers, insert=False)
         while row < words.shape[0]:
             size = int(self._classes.size[0])
             if size == self._classes.words.shape[0]:
                 self._classes = table_of(self._classes.words, 2 * size)
-            number_rows(self._classes, words[row : row + 1], numbers[row : row + 1], 0, True)
+            number_rows(self._classes, words[row : row + 1], numbers[row : row + 1], insert=True)
             event_class = self._automaton.class_of(_bits(words[row]))
             if event_class != numbers[row]:
-                raise RuntimeError("an automaton serves one recognizer only: its classes were numbered elsewhere")
+                raise RuntimeError(
+                    "an automaton serves one recognizer only: its classes were numbered elsewhere"
+                )
             self._builder.make_room_for_class(event_class)
-            row = number_rows(self._classes, words, numbers, row, False)
+            row = number_rows(self._classes, words, numbers, row, insert=False)
         return numbers
 
     def _partition_numbers(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
         if not self.settings.keyed:
             return np.zeros(keys.shape[0], np.int32)
         numbers = np.empty(keys.shape[0], np.int32)
-        row = number_rows(self._keys, keys, numbers, 0, True)
+        row = number_rows(self._keys, keys, numbers, insert=True)
         while row < keys.shape[0]:
             used = int(self._keys.size[0])
             self._keys = table_of(self._keys.words[:used], 2 * used)
             self._partitions = _grown_partitions(self._partitions, 2 * used)
-            row = number_rows(self._keys, keys, numbers, row, True)
+            row = number_rows(self._keys, keys, numbers, row, insert=True)
         return numbers
 
     def _learn(self, state: int, event_class: int) -> None:
@@ -218,7 +228,9 @@ class Recognizer:
 
     def _make_room(self, events: Events, keys: NDArray[np.uint64]) -> Events:
         cursor = self._cursor
-        need_nodes, need_cells, need_entries, need_pending = (int(need) for need in cursor[run_cea.NEED_NODES :])
+        need_nodes, need_cells, need_entries, need_pending = (
+            int(need) for need in cursor[run_cea.NEED_NODES :]
+        )
         cursor[run_cea.NEED_NODES :] = 0
         if need_pending > self._pending.entry.size:
             self._pending = run_cea.new_pending(2 * need_pending, self._builder.tables.accepts.size)
@@ -261,8 +273,7 @@ class Recognizer:
         capacity = max(64, 2 * kept.size)
         old = self._partitions
         self._partitions = _new_partitions(capacity)
-        for before, after in zip(old, self._partitions, strict=True):
-            after[: kept.size] = before[kept]
+        copy_columns([column[kept] for column in old], self._partitions, kept.size)
         self._keys = table_of(self._keys.words[kept], capacity)
 
 
@@ -272,19 +283,22 @@ def _bits(words: NDArray[np.uint64]) -> int:
 
 def _new_partitions(capacity: int) -> Partitions:
     return Partitions(
-        np.full(capacity, run_cea.NONE, np.int32), np.full(capacity, -1, np.int64), np.zeros(capacity, np.int64)
+        np.full(capacity, NONE, np.int32),
+        np.full(capacity, -1, np.int64),
+        np.zeros(capacity, np.int64),
     )
 
 
 def _grown_partitions(partitions: Partitions, capacity: int) -> Partitions:
     bigger = _new_partitions(capacity)
-    for old, new in zip(partitions, bigger, strict=True):
-        new[: old.size] = old
+    copy_columns(partitions, bigger, partitions.first.size)
     return bigger
 
 
 def _new_found(room: int) -> Found:
-    return Found(np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int64), np.zeros(1, np.int64))
+    return Found(
+        np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int64), np.zeros(1, np.int64)
+    )
 
 
 def _new_matches(room: int, items: int) -> Matches:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.arena import NONE
+from estero.engine.arena import NONE, copy_columns
 from estero.engine.jit import inlined, kernel
 from estero.engine.tecs import bottom, free_list, insert_behind, merge, new_cell, output
 
@@ -48,8 +48,11 @@ class Tables(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Active states of partitions: state, head cell of the list, its length, its merged node (NONE if
-    changed since), next entry of the partition. free[0] heads the free entries, free[1] counts them."""
+    """Active states of partitions.
+
+    state, head cell of its list, the list's length, its merged node (NONE if changed since), next entry
+    of the partition; all int32. free[0] heads the free entries, free[1] counts them.
+    """
 
     state: NDArray[np.int32]
     head: NDArray[np.int32]
@@ -68,8 +71,11 @@ class Partitions(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """Scratch of one step: touched entries and their rows; what goes to which state (a node, or a whole
-    list by its cell and length); where[state] is that state's entry while one step writes."""
+    """Scratch of one step, int32.
+
+    Touched entries and their rows; what goes to which state (a node, or a whole list by its cell and
+    length); where[state] is that state's entry while one step writes.
+    """
 
     entry: NDArray[np.int32]
     row: NDArray[np.int32]
@@ -91,8 +97,11 @@ class Found(NamedTuple):
 
 
 class Events(NamedTuple):
-    """A batch for the kernel: class int32, partition int32, ordinal int64, oldest int64 (the sequence
-    number of the earliest start that is inside the window when this event is the end)."""
+    """A batch for the kernel: class int32, partition int32, ordinal int64, oldest int64.
+
+    `oldest` is the sequence number of the earliest start that is inside the window when this event is
+    the end.
+    """
 
     event_class: NDArray[np.int32]
     partition: NDArray[np.int32]
@@ -104,16 +113,15 @@ def new_entries(capacity: int) -> Entries:
     """`capacity` free entries."""
     following = np.arange(1, capacity + 1, dtype=np.int32)
     following[-1] = NONE
-    columns = [np.zeros(capacity, np.int32) for _ in range(4)]
-    return Entries(*columns, following, np.array([0, capacity], np.int64))
+    state, head, length, merged = (np.zeros(capacity, np.int32) for _ in range(4))
+    return Entries(state, head, length, merged, following, np.array([0, capacity], np.int64))
 
 
 def grown_entries(entries: Entries, capacity: int) -> Entries:
     """The same entries and further free ones, `capacity` in all."""
     old = entries.state.size
     bigger = new_entries(capacity)
-    for before, after in zip(entries[:-1], bigger[:-1], strict=True):
-        after[:old] = before
+    copy_columns(entries[:-1], bigger[:-1], old)
     bigger.next[capacity - 1] = entries.free[0]
     bigger.free[0] = old
     bigger.free[1] = entries.free[1] + capacity - old
@@ -122,11 +130,12 @@ def grown_entries(entries: Entries, capacity: int) -> Entries:
 
 def new_pending(capacity: int, states: int) -> Pending:
     """Scratch for steps that touch or fill up to `capacity` entries."""
-    columns = [np.empty(capacity, np.int32) for _ in range(7)]
-    return Pending(*columns, np.full(states, NONE, np.int32))
+    entry, row, target, node, cell, length, merging = (np.empty(capacity, np.int32) for _ in range(7))
+    where = np.full(states, NONE, np.int32)
+    return Pending(entry, row, target, node, cell, length, merging, where)
 
 
-@inlined
+@kernel
 def drop_all(cells, entries, partitions, partition):  # type: ignore[no-untyped-def]
     """Forgets every run of a partition."""
     entry = partitions.first[partition]
@@ -140,7 +149,7 @@ def drop_all(cells, entries, partitions, partition):  # type: ignore[no-untyped-
     partitions.first[partition] = NONE
 
 
-@inlined
+@kernel
 def unlink_dropped(entries, partitions, partition):  # type: ignore[no-untyped-def]
     """Takes the entries whose list is gone (head NONE) out of the partition."""
     entry = partitions.first[partition]
@@ -166,10 +175,8 @@ def merged_node(arena, cells, entries, entry, oldest, scratch):  # type: ignore[
     node = entries.merged[entry]
     if node == NONE:
         head = entries.head[entry]
-        if cells.next[head] == NONE:
-            node = cells.node[head]
-        else:
-            node = merge(arena, cells, head, oldest, scratch)
+        alone = cells.next[head] == NONE
+        node = cells.node[head] if alone else merge(arena, cells, head, oldest, scratch)
         entries.merged[entry] = node
     return node
 
@@ -217,7 +224,7 @@ def add_node(arena, cells, entries, entry, node, oldest, scratch):  # type: igno
     entries.merged[entry] = NONE
 
 
-@inlined
+@kernel
 def add_list(arena, cells, entries, entry, cell, length, oldest, scratch):  # type: ignore[no-untyped-def]
     """Adds a whole list to an entry's: the one with the newer head stays, the other becomes one node."""
     head = entries.head[entry]
@@ -348,7 +355,12 @@ def advance(tables, arena, cells, entries, partitions, pending, found, events, c
                 skip = tables.skip[row]
                 if skip == state:
                     if tables.accepts[state]:
-                        report(found, event, merged_node(arena, cells, entries, entry, oldest, pending.merging), oldest)
+                        report(
+                            found,
+                            event,
+                            merged_node(arena, cells, entries, entry, oldest, pending.merging),
+                            oldest,
+                        )
                     continue
                 dropped = True
                 if skip == DEAD:
@@ -386,7 +398,9 @@ def advance(tables, arena, cells, entries, partitions, pending, found, events, c
                 entry = pending.where[state] if mapped else find_entry(entries, partitions, partition, state)
                 if entry == NONE:
                     if cell == NONE:
-                        entry = new_entry(entries, partitions, partition, state, new_cell(cells, node, NONE), 1)
+                        entry = new_entry(
+                            entries, partitions, partition, state, new_cell(cells, node, NONE), 1
+                        )
                     else:
                         entry = new_entry(entries, partitions, partition, state, cell, pending.length[number])
                     if mapped:
@@ -394,7 +408,9 @@ def advance(tables, arena, cells, entries, partitions, pending, found, events, c
                 elif cell == NONE:
                     add_node(arena, cells, entries, entry, node, oldest, pending.merging)
                 else:
-                    add_list(arena, cells, entries, entry, cell, pending.length[number], oldest, pending.merging)
+                    add_list(
+                        arena, cells, entries, entry, cell, pending.length[number], oldest, pending.merging
+                    )
             if mapped:
                 entry = partitions.first[partition]
                 while entry != NONE:

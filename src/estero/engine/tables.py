@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from estero.engine.run_cea import DEAD, IDLE, MISSING, Tables
 
-
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
@@ -18,10 +17,12 @@ class RowLike(Protocol):
     """What a state does with a class: `skip` (state or DEAD) and edges (label-set id, state)."""
 
     @property
-    def skip(self) -> int: ...
+    def skip(self) -> int:
+        """The state after reading the event unmarked, or DEAD."""
 
     @property
-    def edges(self) -> Sequence[tuple[int, int]]: ...
+    def edges(self) -> Sequence[tuple[int, int]]:
+        """(label-set id, state after reading the event so marked)."""
 
 
 class Automaton(Protocol):
@@ -30,13 +31,17 @@ class Automaton(Protocol):
     State 0 is where runs begin and is never entered again; class 0 is the events with no bit set.
     """
 
-    def row(self, state: int, event_class: int) -> RowLike: ...
+    def row(self, state: int, event_class: int) -> RowLike:
+        """What `state` does with events of the class."""
 
-    def class_of(self, bits: int) -> int: ...
+    def class_of(self, bits: int) -> int:
+        """The class of events with these bits."""
 
-    def accepts(self, state: int) -> bool: ...
+    def accepts(self, state: int) -> bool:
+        """Whether a run that enters `state` has found a complex event."""
 
-    def continues(self, state: int) -> bool: ...
+    def continues(self, state: int) -> bool:
+        """Whether more can be found from `state`."""
 
 
 class TableBuilder:

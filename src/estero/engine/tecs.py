@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.arena import BOTTOM, NONE, UNION
-from estero.engine.jit import inlined
+from estero.engine.jit import inlined, kernel
 
 
 class Cells(NamedTuple):
@@ -84,7 +84,7 @@ def pair(arena, left, right):  # type: ignore[no-untyped-def]
     return node
 
 
-@inlined
+@kernel
 def unite(arena, one, two):  # type: ignore[no-untyped-def]
     """The union of two safe nodes of equal max_start, safe again (distributed-cea, figure "union")."""
     if arena.kind[one] != UNION:
@@ -111,7 +111,7 @@ def new_cell(cells, node, following):  # type: ignore[no-untyped-def]
     return cell
 
 
-@inlined
+@kernel
 def free_list(cells, head):  # type: ignore[no-untyped-def]
     """Gives the cells of a list back."""
     while head != NONE:
@@ -132,7 +132,7 @@ def length(cells, head):  # type: ignore[no-untyped-def]
     return count
 
 
-@inlined
+@kernel
 def merge(arena, cells, head, oldest, scratch):  # type: ignore[no-untyped-def]
     """The union of a list, as one safe node; expired cells (max_start < oldest) are cut off first.
 

@@ -89,9 +89,7 @@ class InProcessRun:
         """The plan for counting: no attribute crosses."""
         keys = self.plan.classification.keys
         payload = tuple(dict.fromkeys(name for bracket in keys for name in bracket))
-        return replace(
-            self.plan, shown=(), classification=replace(self.plan.classification, payload=payload)
-        )
+        return replace(self.plan, shown=(), classification=replace(self.plan.classification, payload=payload))
 
 
 def _without_limits(
@@ -101,7 +99,9 @@ def _without_limits(
     if recognition.plan.limit is None:
         return indexes
     full: dict[int, int] = {}
-    for position, count in zip(ended.position.tolist(), recognition.recognizer.counts(ended.roots), strict=True):
+    for position, count in zip(
+        ended.position.tolist(), recognition.recognizer.counts(ended.roots), strict=True
+    ):
         full[position] = full.get(position, 0) + count
     found: list[int] = []
     places = iter(indexes)

@@ -104,7 +104,9 @@ class Recognition:
         for position, count in zip(ended.position.tolist(), self.recognizer.counts(ended.roots), strict=True):
             totals[position] = totals.get(position, 0) + count
         limit = self.plan.limit
-        return [(position, count if limit is None else min(count, limit)) for position, count in totals.items()]
+        return [
+            (position, count if limit is None else min(count, limit)) for position, count in totals.items()
+        ]
 
     def pick(self, ended: Ended, indexes: list[int]) -> pa.RecordBatch:
         """The complex events with these indexes in the enumeration of `ended`, without LIMIT, ascending."""

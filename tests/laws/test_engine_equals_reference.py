@@ -1,0 +1,36 @@
+"""The engine finds what the reference semantics say, however it is asked."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from estero.language.query import QueryTree
+from estero.pipeline.answer import Answer
+from estero.semantics import Event, evaluate_query, is_answer
+from laws.evaluators import by_end, in_process, planned
+from strategies import TICK, queries, streams, to_table
+
+
+@given(queries(), streams())
+def test_every_complex_event_is_found_once(tree: QueryTree, events: list[Event]) -> None:
+    found = in_process(tree, events)
+    if tree.limit is None:
+        assert found == evaluate_query(tree, events, tick=TICK)
+    else:
+        assert is_answer(tree, events, found, tick=TICK)
+
+
+@given(queries(), streams())
+def test_counts_are_those_of_enumeration(tree: QueryTree, events: list[Event]) -> None:
+    run = planned(tree, to_table(events))
+    found = by_end(Answer(run).batches())
+    assert dict(run.counts()) == {end: len(complex_events) for end, complex_events in found.items()}
+
+
+@given(queries(), streams(), st.integers(0, 40))
+def test_picking_by_index_is_enumeration(tree: QueryTree, events: list[Event], index: int) -> None:
+    run = planned(tree, to_table(events))
+    rows = [repr(row) for row in Answer(run).to_arrow().to_pylist()]
+    picked = [repr(row) for batch in run.at([index]) for row in batch.to_pylist()]
+    assert picked == rows[index : index + 1]
