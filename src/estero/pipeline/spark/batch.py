@@ -124,7 +124,7 @@ class Work:
         def recognize(batches: Batches) -> Batches:
             left = limit
             recognition = Recognition(self.plan, self.events, time=self.time)
-            for batch in self.as_classified(batches):
+            for batch in as_classified(batches, self.events):
                 for table in recognition.push(batch):
                     if left is not None and table.num_rows >= left:
                         yield self.shown(table.slice(0, left))
@@ -134,27 +134,29 @@ class Work:
 
         return recognize
 
-    def as_classified(self, batches: Batches) -> Batches:
-        """Batches from Spark → batches of `events`: numbered where the JVM did not, keys unsigned."""
-        seen = 0
-        for batch in batches:
-            places = pa.array(np.arange(seen, seen + batch.num_rows))
-            seen += batch.num_rows
-            positions = batch.column(POSITION) if POSITION in batch.schema.names else places
-            columns = []
-            for field in self.events:
-                if field.name == POSITION or (field.name == TIME and TIME not in batch.schema.names):
-                    columns.append(positions)
-                elif field.name in KEYS:
-                    columns.append(batch.column(field.name).view(field.type))
-                else:
-                    columns.append(batch.column(field.name).cast(field.type))
-            yield pa.RecordBatch.from_arrays(columns, schema=self.events)
-
     def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """A batch of the public table → a batch of `answer`."""
         columns = [_fitted(table.column(field.name), field.type) for field in self.answer]
         return pa.RecordBatch.from_arrays(columns, schema=self.answer)
+
+
+def as_classified(batches: Batches, events: pa.Schema) -> Batches:
+    """Batches from Spark → batches of `events`: numbered where the JVM did not, keys unsigned."""
+    seen = 0
+    for batch in batches:
+        names = batch.schema.names
+        numbers = pa.array(np.arange(seen, seen + batch.num_rows))
+        seen += batch.num_rows
+        places = batch.column(POSITION) if POSITION in names else numbers
+        columns = []
+        for field in events:
+            if field.name == POSITION or (field.name == TIME and TIME not in names):
+                columns.append(places)
+            elif field.name in KEYS:
+                columns.append(batch.column(field.name).view(field.type))
+            else:
+                columns.append(batch.column(field.name).cast(field.type))
+        yield pa.RecordBatch.from_arrays(columns, schema=events)
 
 
 def without_positions(public: pa.Schema) -> pa.Schema:

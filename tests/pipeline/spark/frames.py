@@ -1,0 +1,53 @@
+"""What the tests of this room share: events as DataFrames, and answers in the form of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from estero.pipeline.spark.batch import Work
+from estero.plan import Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Row = dict[str, Any]
+
+
+def parquet_frame(spark: SparkSession, table: pa.Table, place: Path) -> DataFrame:
+    """The table in a Parquet file with many row groups, scanned by Spark."""
+    pa.parquet.write_table(table, place, row_group_size=max(1, table.num_rows // 10))
+    return spark.read.parquet(place.as_uri())
+
+
+def answer_batches(found: DataFrame, plan: Plan, events: DataFrame, *, positions: bool) -> list[pa.RecordBatch]:
+    """The rows that Spark found, as batches of the answer's own schema (which names the labels)."""
+    schema = Work.of(events.schema, plan, positions=positions).answer
+    table = found.toArrow()
+    columns = [table.column(field.name).cast(field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema).to_batches()
+
+
+def without_positions(rows: Sequence[Row]) -> list[Row]:
+    """Rows of the public table as they are where nobody asked for positions."""
+    return [_without_positions(row) for row in rows]
+
+
+def _without_positions(row: Row) -> Row:
+    kept = {name: value for name, value in row.items() if name not in ("start", "end")}
+    return {name: _events_without_positions(value) for name, value in kept.items()}
+
+
+def _events_without_positions(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [{name: item for name, item in event.items() if name != "position"} for event in value]
+
+
+def in_any_order(rows: Sequence[Row]) -> list[str]:
+    """Rows for comparison as a multiset; `repr` because NaN is not equal to itself."""
+    return sorted(map(repr, rows))
