@@ -39,7 +39,9 @@ def assemble(tree: Tree[Token]) -> Any:
             stack.extend((child, False) for child in reversed(subtrees))
             continue
         children = [child if isinstance(child, str) else results.pop(id(child)) for child in node.children]
-        results[id(node)] = PRODUCTIONS[str(node.data)](children, Span(node.meta.start_pos, node.meta.end_pos))
+        results[id(node)] = PRODUCTIONS[str(node.data)](
+            children, Span(node.meta.start_pos, node.meta.end_pos)
+        )
     return results[id(tree)]
 
 
@@ -52,7 +54,7 @@ class _Clause:
     span: Span
 
 
-def _query(children: Children, span: Span) -> q.QueryTree:
+def _query(children: Children, _span: Span) -> q.QueryTree:
     clauses = {child.name: child for child in children if isinstance(child, _Clause)}
     pattern, partition = clauses["WHERE"].value
     if partition is not None:
@@ -113,7 +115,9 @@ def _where(children: Children, span: Span) -> _Clause:
     if tails and isinstance(tails[-1], PartitionTail) and tails[-1].plain:
         last = tails[-1]
         keys = (tuple(key.attribute for key in keys) for keys in last.brackets)
-        brackets = tuple(q.KeyBracket(names, span=place) for names, place in zip(keys, last.places, strict=True))
+        brackets = tuple(
+            q.KeyBracket(names, span=place) for names, place in zip(keys, last.places, strict=True)
+        )
         partition = _Clause("PARTITION BY", brackets, last.span)
         tails = tails[:-1]
     for tail in tails:
@@ -123,12 +127,12 @@ def _where(children: Children, span: Span) -> _Clause:
                 span=tail.span,
                 found="PARTITION BY",
                 expected="FILTER and KEEP before PARTITION BY",
-                hint="move it behind the last FILTER, or put the part of the pattern that it covers in parentheses",
+                hint="move it behind the last FILTER, or put what it covers of the pattern in parentheses",
             )
     return _Clause("WHERE", (with_tails(pattern, tails), partition), span)
 
 
-def _whole_number(children: Children, span: Span) -> int:
+def _whole_number(children: Children, _span: Span) -> int:
     return int("".join(children))
 
 

@@ -83,7 +83,9 @@ def _typed_literal(children: Children, span: Span) -> Literal:
             span=span_of(word),
             found=str(word),
             expected="TIMESTAMP before a string, or an operator between the two",
-            hint="dates are timestamps too: TIMESTAMP '2024-01-31'" if word.upper() in ("DATE", "TIME") else "",
+            hint="dates are timestamps too: TIMESTAMP '2024-01-31'"
+            if word.upper() in ("DATE", "TIME")
+            else "",
         )
     try:
         return Literal(timestamp_value(string_value(text)), span=span)
@@ -169,7 +171,7 @@ def _event_filter(children: Children, span: Span) -> Node:
     return EventFilter(name_of(children[0]), node_of(children[1]), span=span)
 
 
-def _group(children: Children, span: Span) -> Node:
+def _group(children: Children, _span: Span) -> Node:
     return node_of(children[0])
 
 

@@ -54,7 +54,7 @@ def with_tails(pattern: p.Pattern, tails: list[Tail]) -> p.Pattern:
     return pattern
 
 
-def _tailed(children: Children, span: Span) -> p.Pattern:
+def _tailed(children: Children, _span: Span) -> p.Pattern:
     return with_tails(children[0], children[1:])
 
 
@@ -90,7 +90,7 @@ def _bracket(children: Children, span: Span) -> tuple[tuple[p.PartitionKey, ...]
     return tuple(children), span
 
 
-def _key(children: Children, span: Span) -> p.PartitionKey:
+def _key(children: Children, _span: Span) -> p.PartitionKey:
     *variable, attribute = map(name_of, children)
     return p.PartitionKey(attribute, variable[0] if variable else None)
 
@@ -151,7 +151,7 @@ def _sequence(children: Children, span: Span) -> p.Pattern:
                 span=span_of(separator),
                 found=str(separator),
                 expected=":" if chain.contiguous else ";",
-                hint="';' forbids any such event between the two parts, ':' asks for one event that is not such",
+                hint="';' forbids such events between the parts, ':' asks for one event that is not such",
             )
         chain.contiguous = contiguous
         if isinstance(item, _Absent):
@@ -189,15 +189,15 @@ def _bounded(contiguous: bool) -> Callable[[Children, Span], p.Pattern]:
     return iteration
 
 
-def _exactly(children: Children, span: Span) -> tuple[int, int | None]:
+def _exactly(children: Children, _span: Span) -> tuple[int, int | None]:
     return int(children[0]), int(children[0])
 
 
-def _at_least(children: Children, span: Span) -> tuple[int, int | None]:
+def _at_least(children: Children, _span: Span) -> tuple[int, int | None]:
     return int(children[0]), None
 
 
-def _from_to(children: Children, span: Span) -> tuple[int, int | None]:
+def _from_to(children: Children, _span: Span) -> tuple[int, int | None]:
     return int(children[0]), int(children[1])
 
 
@@ -233,11 +233,12 @@ def _modified(children: Children, span: Span) -> p.Pattern:
         span=span_of(word),
         found=str(word),
         expected="START, STRICT or NOT before a parenthesis",
-        hint=suggestion(word.upper(), ("START", "STRICT", "NOT")) or f"to filter events of {word}, write {word} FILTER …",
+        hint=suggestion(word.upper(), ("START", "STRICT", "NOT"))
+        or f"to filter events of {word}, write {word} FILTER …",
     )
 
 
-def _group(children: Children, span: Span) -> p.Pattern:
+def _group(children: Children, _span: Span) -> p.Pattern:
     return cast(p.Pattern, children[0])
 
 

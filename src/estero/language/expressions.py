@@ -48,9 +48,17 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Literal(Node):
-    """A constant. ``NULL`` is ``Literal(None)``."""
+    """A constant. ``NULL`` is ``Literal(None)``. Constants of different types differ: 1, 1.0 and TRUE."""
 
     value: Value
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Literal) and type(self.value) is type(other.value) and self.value == other.value
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
 
 
 @dataclass(frozen=True, slots=True)

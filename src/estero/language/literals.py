@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime
 from typing import Final
@@ -56,8 +57,8 @@ def literal_text(value: Value) -> str:
 
 
 def _float_text(value: float) -> str:
-    if value != value:
+    if math.isnan(value):
         raise ValueError("NaN has no literal")
-    if value in (float("inf"), float("-inf")):
+    if math.isinf(value):
         return "1e999" if value > 0 else "-1e999"
     return repr(value)

@@ -29,6 +29,18 @@ def listed(names: Iterable[str], word: str = "or") -> str:
     return f"{', '.join(front)} {word} {last}" if front else last
 
 
+def some(names: Iterable[str], most: int = 8) -> str:
+    """The first names as one phrase, and how many more there are.
+
+    >>> some(["a", "b", "c"], most=2)
+    'a, b or 1 more'
+    """
+    every = tuple(names)
+    if len(every) <= most:
+        return listed(every) if every else ""
+    return f"{', '.join(every[:most])} or {len(every) - most} more"
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """A hint that names what was probably meant, or the empty string."""
     close = nearest(name, known)

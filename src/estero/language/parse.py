@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.errors import QueryError
 from estero.language.expressions import Node
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 MAXIMUM_DEPTH: Final = 100
 """How deep a tree may be. Chains of one operator are one level, so this counts nested parentheses."""
 
-_TreeNode = TypeVar("_TreeNode", Node, Pattern)
-
 
 def parse_query(text: str) -> QueryTree:
     """The syntax tree of a whole query, with spans into `text`.
@@ -28,8 +27,6 @@ def parse_query(text: str) -> QueryTree:
     >>> print(parse_query("select * where a as x; b+ within 2 hours"))
     SELECT * WHERE a AS x ; b+ WITHIN 2 HOURS
     """
-    from dataclasses import replace
-
     tree: QueryTree = _parse(text, "query")
     return replace(tree, text=text)
 
@@ -62,7 +59,11 @@ def parser() -> Lark:
 
     grammar = resources.files(__package__).joinpath("ceql.lark").read_text(encoding="utf-8")
     return Lark(
-        grammar, parser="lalr", lexer="basic", start=["query", "pattern", "condition"], propagate_positions=True
+        grammar,
+        parser="lalr",
+        lexer="basic",
+        start=["query", "pattern", "condition"],
+        propagate_positions=True,
     )
 
 
@@ -76,12 +77,12 @@ def _parse(text: str, start: str) -> Any:
         tree = parser().parse(text, start=start)
         found = tree if isinstance(tree, str) else assemble(tree)
         _check_depth(found)
-        return found
     except UnexpectedInput as problem:
-        raise syntax_error(problem, text) from None
+        raise syntax_error(problem, text, start) from None
     except QueryError as error:
         error.text = text
         raise
+    return found
 
 
 def _check_depth(found: QueryTree | Pattern | Node | str) -> None:

@@ -116,21 +116,11 @@ def _pattern(pattern: Pattern, least: int) -> str:
 
 
 def _with_level(pattern: Pattern) -> tuple[int, str]:
+    for level, text_of in ((ATOM, _atom), (POSTFIX, _postfix), (LOOSE, _tailed)):
+        text = text_of(pattern)
+        if text is not None:
+            return level, text
     match pattern:
-        case EventType(name, stream):
-            return ATOM, f"{quoted(stream)}>{quoted(name)}" if stream is not None else quoted(name)
-        case Start(inner):
-            return ATOM, f"START({render_pattern(inner)})"
-        case Strict(inner):
-            return ATOM, f"STRICT({render_pattern(inner)})"
-        case As(inner, variable):
-            return POSTFIX, f"{_pattern(inner, POSTFIX)} AS {quoted(variable)}"
-        case Rename(inner, old, new):
-            return POSTFIX, f"{_pattern(inner, POSTFIX)} [{quoted(old)} -> {quoted(new)}]"
-        case Iteration(inner):
-            return POSTFIX, f"{_pattern(inner, POSTFIX)}{_repetition(pattern)}"
-        case Optional(inner):
-            return POSTFIX, f"{_pattern(inner, POSTFIX)}?"
         case Sequence():
             return SEQUENCE, _sequence(pattern)
         case All(parts):
@@ -141,14 +131,48 @@ def _with_level(pattern: Pattern) -> tuple[int, str]:
             return UNLESS, f"{_pattern(inner, UNLESS)} UNLESS {_pattern(forbidden, AND)}"
         case Disjunction(parts):
             return OR, _chain(parts, " OR ", UNLESS)
-        case Filter(inner, condition):
-            return LOOSE, f"{render_pattern(inner)} FILTER {render_condition(condition)}"
-        case Keep(inner, labels):
-            return LOOSE, f"{render_pattern(inner)} KEEP [{_names(labels)}]"
-        case PartitionBy(inner, keys):
-            return LOOSE, f"{render_pattern(inner)} PARTITION BY [{', '.join(map(_key, keys))}]"
         case _:
             raise TypeError(f"{type(pattern).__name__} is not a pattern that has a text")
+
+
+def _atom(pattern: Pattern) -> str | None:
+    match pattern:
+        case EventType(name, None):
+            return quoted(name)
+        case EventType(name, str(stream)):
+            return f"{quoted(stream)}>{quoted(name)}"
+        case Start(inner):
+            return f"START({render_pattern(inner)})"
+        case Strict(inner):
+            return f"STRICT({render_pattern(inner)})"
+        case _:
+            return None
+
+
+def _postfix(pattern: Pattern) -> str | None:
+    match pattern:
+        case As(inner, variable):
+            return f"{_pattern(inner, POSTFIX)} AS {quoted(variable)}"
+        case Rename(inner, old, new):
+            return f"{_pattern(inner, POSTFIX)} [{quoted(old)} -> {quoted(new)}]"
+        case Iteration(inner):
+            return f"{_pattern(inner, POSTFIX)}{_repetition(pattern)}"
+        case Optional(inner):
+            return f"{_pattern(inner, POSTFIX)}?"
+        case _:
+            return None
+
+
+def _tailed(pattern: Pattern) -> str | None:
+    match pattern:
+        case Filter(inner, condition):
+            return f"{render_pattern(inner)} FILTER {render_condition(condition)}"
+        case Keep(inner, labels):
+            return f"{render_pattern(inner)} KEEP [{_names(labels)}]"
+        case PartitionBy(inner, keys):
+            return f"{render_pattern(inner)} PARTITION BY [{', '.join(map(_key, keys))}]"
+        case _:
+            return None
 
 
 def _chain(parts: tuple[Pattern, ...], separator: str, least: int) -> str:
@@ -181,4 +205,5 @@ def _repetition(iteration: Iteration) -> str:
 
 
 def _key(key: PartitionKey) -> str:
-    return f"{quoted(key.variable)}.{quoted(key.attribute)}" if key.variable is not None else quoted(key.attribute)
+    attribute = quoted(key.attribute)
+    return attribute if key.variable is None else f"{quoted(key.variable)}.{attribute}"

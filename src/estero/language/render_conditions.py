@@ -52,16 +52,10 @@ def _with_level(node: Node) -> tuple[int, str]:
             return COMPARISON, _test(test, "NOT ")
         case Not(part):
             return NOT, f"NOT {_text(part, NOT)}"
-        case Comparison(operator, left, right):
-            return COMPARISON, f"{_text(left, SUM)} {operator} {_text(right, SUM)}"
-        case In() | Between() | Like() | Matches() | IsNull():
+        case Comparison() | In() | Between() | Like() | Matches() | IsNull():
             return COMPARISON, _test(node, "")
-        case Arithmetic(operator, left, right) if operator in ("+", "-"):
-            return SUM, f"{_text(left, SUM)} {operator} {_text(right, PRODUCT)}"
-        case Arithmetic(operator, left, right):
-            return PRODUCT, f"{_text(left, PRODUCT)} {operator} {_text(right, SIGN)}"
-        case Negative(operand):
-            return SIGN, _negative(operand)
+        case Arithmetic() | Negative():
+            return _computed(node)
         case Literal(value):
             text = literal_text(value)
             return SIGN if text.startswith("-") else VALUE, text
@@ -69,8 +63,20 @@ def _with_level(node: Node) -> tuple[int, str]:
             return VALUE, _value(node)
 
 
+def _computed(node: Arithmetic | Negative) -> tuple[int, str]:
+    match node:
+        case Arithmetic(operator, left, right) if operator in ("+", "-"):
+            return SUM, f"{_text(left, SUM)} {operator} {_text(right, PRODUCT)}"
+        case Arithmetic(operator, left, right):
+            return PRODUCT, f"{_text(left, PRODUCT)} {operator} {_text(right, SIGN)}"
+        case Negative(operand):
+            return SIGN, _negative(operand)
+
+
 def _test(node: Node, negation: str) -> str:
     match node:
+        case Comparison(operator, left, right):
+            return f"{_text(left, SUM)} {operator} {_text(right, SUM)}"
         case In(operand, members):
             return f"{_text(operand, SUM)} {negation}IN {{{', '.join(map(_member, members))}}}"
         case Between(operand, low, high):

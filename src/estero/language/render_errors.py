@@ -1,4 +1,4 @@
-"""A `QueryError` → a paragraph: what is wrong, the line of text with carets, what was expected, how to mend it."""
+"""A `QueryError` → a paragraph: what is wrong, the line with carets, what was expected, how to mend it."""
 
 from __future__ import annotations
 
@@ -61,6 +61,10 @@ def _padding(text: str) -> str:
 
 
 def _columns(text: str) -> int:
-    return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text
-    )
+    return sum(map(_width, text))
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1

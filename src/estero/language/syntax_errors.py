@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from estero.errors import QueryError, Span
+from estero.language.assemble_condition import span_of
 from estero.language.names import suggestion
-from estero.language.words import KEYWORDS, UNITS, is_keyword
+from estero.language.words import KEYWORDS, is_keyword
 
 if TYPE_CHECKING:
     from lark import Token
@@ -15,16 +16,19 @@ if TYPE_CHECKING:
 
 _END: Final = "the end of the text"
 
+_VALUE: Final = frozenset({"NAME", "INT", "FLOAT", "STRING", "TRUE", "FALSE", "NULL", "MINUS"})
+_COMPARISON: Final = frozenset(
+    {"EQUAL", "UNEQUAL", "LESS", "AT_MOST", "GREATER", "AT_LEAST", "IN", "LIKE", "TILDE"}
+)
 _GROUPS: Final = (
-    (frozenset("NAME INT FLOAT STRING TRUE FALSE NULL MINUS _LPAR NOT".split()), "a condition"),
-    (frozenset("NAME INT FLOAT STRING TRUE FALSE NULL MINUS _LPAR".split()), "a value"),
-    (frozenset("NAME INT FLOAT STRING TRUE FALSE NULL MINUS".split()), "a constant"),
-    (frozenset("NAME _LPAR NOT".split()), "a pattern"),
-    (frozenset("NAME _LPAR".split()), "a pattern"),
-    (frozenset("EQUAL UNEQUAL LESS AT_MOST GREATER AT_LEAST IN BETWEEN LIKE TILDE IS NOT".split()), "a comparison"),
-    (frozenset("PLUS MINUS STAR SLASH PERCENT".split()), "+ - * / %"),
-    (frozenset("PLUS COLON_PLUS _LBRACE _COLON_LBRACE QUESTION".split()), "a repetition"),
-    (frozenset("NAME QUOTED".split()), "a name"),
+    (_VALUE | {"_LPAR", "NOT"}, "a condition"),
+    (_VALUE | {"_LPAR"}, "a value"),
+    (_VALUE, "a constant"),
+    (frozenset({"NAME", "_LPAR", "NOT"}), "a pattern"),
+    (frozenset({"NAME", "_LPAR"}), "a pattern"),
+    (_COMPARISON | {"BETWEEN", "IS", "NOT"}, "a comparison"),
+    (frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}), "+ - * / %"),
+    (frozenset({"PLUS", "COLON_PLUS", "_LBRACE", "_COLON_LBRACE", "QUESTION"}), "a repetition"),
 )
 """Terminals that stand together, and what they are together. The first that fits wins."""
 
@@ -40,19 +44,19 @@ _WORDS: Final = {
 }
 
 
-def syntax_error(problem: UnexpectedInput, text: str) -> QueryError:
+def syntax_error(problem: UnexpectedInput, text: str, start: str) -> QueryError:
     """The error for a text that the grammar has no place for."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
     if isinstance(problem, UnexpectedCharacters):
         return _unreadable(problem, text)
     if isinstance(problem, UnexpectedToken):
-        return _misplaced(problem, text)
+        return _misplaced(problem, text, start)
     raise problem
 
 
 def _unreadable(problem: UnexpectedCharacters, text: str) -> QueryError:
-    start = problem.pos_in_stream
+    start = problem.pos_in_stream or 0
     rest = text[start:]
     span = Span(start, start + 1)
     if rest[0] == "'":
@@ -64,9 +68,13 @@ def _unreadable(problem: UnexpectedCharacters, text: str) -> QueryError:
             expected="a closing single quote",
             hint="a single quote inside a string is written twice: 'it''s'",
         )
-    if rest[0] in "\"`":
+    if rest[0] in ('"', "`"):
         return QueryError(
-            "this quoted name has no end", text=text, span=span, found=rest[0], expected=f"a closing {rest[0]}"
+            "this quoted name has no end",
+            text=text,
+            span=span,
+            found=rest[0],
+            expected=f"a closing {rest[0]}",
         )
     for sign, word in (("&&", "AND"), ("||", "OR"), ("&", "AND"), ("|", "OR"), ("!", "NOT"), ("≠", "!=")):
         if rest.startswith(sign):
@@ -88,31 +96,50 @@ def _unreadable(problem: UnexpectedCharacters, text: str) -> QueryError:
     )
 
 
-def _misplaced(problem: UnexpectedToken, text: str) -> QueryError:
+def _misplaced(problem: UnexpectedToken, text: str, start: str) -> QueryError:
     token = problem.token
-    accepted = set(problem.interactive_parser.accepts()) if problem.interactive_parser else set(problem.accepts or ())
+    accepted = _accepted_before(token, text, start)
     at_end = token.type == "$END"
-    found = _END if at_end else str(token)
-    span = _end_of(text) if at_end else Span(token.start_pos or 0, token.end_pos or 0)
-    expected = expected_words(accepted)
-    message = f"{'the text ends too early' if at_end else f'{_shown(token)} is not expected here'}"
+    end = len(text.rstrip())
+    span = Span(end, end) if at_end else span_of(token)
+    if not text.strip():
+        message = f"there is no {start} here"
+    else:
+        message = "the text ends too early" if at_end else f"{_shown(token)} is not expected here"
     return QueryError(
-        message, text=text, span=span, found=found, expected=expected, hint=_hint(token, accepted, text, span)
+        message,
+        text=text,
+        span=span,
+        found=_END if at_end else str(token),
+        expected=expected_words(accepted),
+        hint=_hint(token, accepted, text[: span.start].rstrip()),
     )
+
+
+def _accepted_before(token: Token, text: str, start: str) -> set[str]:
+    """The terminals that could stand where `token` does: those that the parser accepts after all before it.
+
+    The state in which the parser gave up tells less: some reductions are done before it notices.
+    """
+    from estero.language.parse import parser
+
+    reading = parser().parse_interactive(text, start=start)
+    for each in reading.lexer_thread.lex(reading.parser_state):  # type: ignore[no-untyped-call]
+        if each.start_pos == token.start_pos and token.type != "$END":
+            break
+        reading.feed_token(each)
+    return {str(each) for each in reading.accepts()}  # type: ignore[no-untyped-call]
 
 
 def _shown(token: Token) -> str:
     return str(token) if token.type in ("NAME", "QUOTED", "STRING") or is_keyword(token) else f"'{token}'"
 
 
-def _end_of(text: str) -> Span:
-    end = len(text.rstrip())
-    return Span(end, end)
-
-
 def expected_words(terminals: set[str]) -> str:
     """What could stand there, as one phrase, the likely things first."""
     left = set(terminals) - {"QUOTED"} if "NAME" in terminals else set(terminals)
+    if "NAME" not in terminals and len(terminals) > 3:
+        left -= {"_LPAR", "STRING"}  # START( and TIMESTAMP '' are what they could continue
     words: list[str] = []
     for group, word in _GROUPS:
         if group <= left:
@@ -132,39 +159,42 @@ def _sign(terminal: str) -> str:
     return f"'{parser().get_terminal(terminal).pattern.value}'"
 
 
-def _hint(token: Token, accepted: set[str], text: str, span: Span) -> str:
-    before = text[: span.start].rstrip()
+def _hint(token: Token, accepted: set[str], before: str) -> str:
+    """How to mend it, where the mistake is a known one."""
+    unclosed = _unclosed(before)
     if token.type == "EQUAL" and before.endswith("="):
         return "equality is written with one ="
-    if token.type == "$END" or "_RPAR" not in accepted:
-        unclosed = _unclosed(text[: span.start])
-        if token.type == "$END" and unclosed is not None:
-            return f"the {text[unclosed]!r} at character {unclosed + 1} is not closed"
-    if token.type in ("_RPAR", "_RSQUARE", "_RBRACE") and _unclosed(before) is None:
+    if token.type == "$END" and unclosed is not None:
+        return f"the {before[unclosed]!r} at character {unclosed + 1} is not closed"
+    if token.type in ("_RPAR", "_RSQUARE", "_RBRACE") and unclosed is None:
         return f"nothing is open that this {str(token)!r} could close"
-    if "WHERE" in accepted and "FROM" in accepted and token.type != "WHERE":
-        return "the pattern comes after WHERE"
+    if token.type in ("SEMICOLON", "COLON", "ALL", "UNLESS") and re.search(r"(?i)\bfilter\b", before):
+        return "a filter covers all of the pattern before it; to go on, put both in parentheses"
+    return _hint_on_words(token, accepted)
+
+
+def _hint_on_words(token: Token, accepted: set[str]) -> str:
+    if {"WHERE", "FROM"} <= accepted and token.type in ("NAME", "QUOTED", "_LPAR"):
+        possible = suggestion(token, ("WHERE", "FROM"))
+        return possible or "the pattern comes after WHERE"
     if token.type == "FLOAT" and accepted <= {"INT", "MINUS"}:
         return "a whole number of smaller units says the same: 1 HOUR 30 MINUTES"
-    if token.type == "QUOTED" and "STRING" in accepted:
+    if token.type == "QUOTED" and "STRING" in accepted and "NAME" not in accepted:
         return f"single quotes make a string: '{token[1:-1]}'"
     if "NAME" in accepted and is_keyword(token):
         return f'{token.upper()} is a keyword; as a name it is written "{token}"'
-    if token.type == "SEMICOLON" and "$END" in accepted:
-        return "a filter covers all of the pattern before it; to go on behind it, put that pattern in parentheses"
-    if token.type in ("SEMICOLON", "COLON", "_OR", "_AND") and re.search(r"(?i)\bfilter\b", before):
-        return "to go on behind a filter, put the filtered pattern in parentheses"
     if token.type == "NAME":
-        words = [*KEYWORDS, *UNITS] if before[-1:].isdigit() else KEYWORDS
-        possible = [word for word in words if word in accepted or f"_{word}" in accepted]
-        return suggestion(token.upper(), possible)
+        possible_words = [word for word in KEYWORDS if word in accepted or f"_{word}" in accepted]
+        return suggestion(token.upper(), possible_words)
     return ""
 
 
 def _unclosed(text: str) -> int | None:
     """The place of the last bracket that is not closed, outside strings and comments."""
     open_at: list[int] = []
-    for piece in re.finditer(r"""'(?:[^']|'')*'|"[^"]*"|`[^`]*`|--[^\n]*|/\*.*?\*/|[()\[\]{}]""", text, re.DOTALL):
+    for piece in re.finditer(
+        r"""'(?:[^']|'')*'|"[^"]*"|`[^`]*`|--[^\n]*|/\*.*?\*/|[()\[\]{}]""", text, re.DOTALL
+    ):
         if piece[0] in "([{":
             open_at.append(piece.start())
         elif piece[0] in ")]}" and open_at:

@@ -8,12 +8,13 @@ from typing import Final
 from estero.language.query import TimeUnit
 
 KEYWORDS: Final = (
-    "SELECT FROM WHERE PARTITION BY WITHIN CONSUME LIMIT FILTER KEEP AS UNLESS ALL AND OR NOT IN BETWEEN LIKE IS "
-    "TRUE FALSE NULL"
-).split()
+    *("SELECT", "FROM", "WHERE", "PARTITION", "BY", "WITHIN", "CONSUME", "LIMIT"),
+    *("FILTER", "KEEP", "AS", "UNLESS", "ALL", "AND", "OR", "NOT"),
+    *("IN", "BETWEEN", "LIKE", "IS", "TRUE", "FALSE", "NULL"),
+)
 """Reserved in any case: a name that is one of these is written in double quotes."""
 
-UNITS: Final = {unit.name: unit for unit in TimeUnit} | {unit.name.removesuffix("S"): unit for unit in TimeUnit}
+UNITS: Final = {name: unit for unit in TimeUnit for name in (unit.name, unit.name.removesuffix("S"))}
 """Units of a duration by their name in capitals, plural and singular."""
 
 AGGREGATES: Final = ("count", "sum", "avg", "stddev", "min", "max", "first", "last")
@@ -63,4 +64,4 @@ def quoted(name: str) -> str:
 def unquoted(text: str) -> str:
     """The name that a piece of a query's text writes: the reverse of `quoted`, backticks too."""
     mark = text[0]
-    return text[1:-1].replace(mark * 2, mark) if mark in "\"`" else text
+    return text[1:-1].replace(mark * 2, mark) if mark in ('"', "`") else text

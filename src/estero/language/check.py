@@ -1,0 +1,203 @@
+"""A query and what is known of its events → everything that is wrong, all at once, in order of place.
+
+`check_query` gathers what five checks note: the pattern's shape and types (here), the filters
+(check_filters.py), the clauses (check_clauses.py), and what this version does not evaluate
+(unsupported.py). Without a schema only what needs none is checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from estero.errors import QueryError
+from estero.language.check_clauses import check_clauses
+from estero.language.check_filters import check_filter
+from estero.language.kinds import kind_of
+from estero.language.labels import KnownTypes, bound_names, labels_of
+from estero.language.names import listed, some, suggestion
+from estero.language.parse import parse_query
+from estero.language.pattern import (
+    EventType,
+    Filter,
+    Iteration,
+    Keep,
+    Link,
+    Optional,
+    PartitionBy,
+    Pattern,
+    Rename,
+    Sequence,
+)
+from estero.language.problems import Problems
+from estero.language.query import QueryTree
+from estero.language.render import render_query
+from estero.language.schema import Kind, Schema
+from estero.language.selection import label_types
+from estero.language.unsupported import check_supported
+from estero.language.words import quoted
+
+__all__ = ["check_query", "kind_of", "labels_of"]
+
+
+def check_query(tree: QueryTree, schema: Schema | None = None) -> list[QueryError]:
+    """All errors of a query, in order of place; the empty list if there is none.
+
+    A tree without a text is checked as its canonical text, so that every error has a place.
+
+    >>> from estero.language.parse import parse_query
+    >>> [error.message for error in check_query(parse_query("SELECT x WHERE a AS y WITHIN 0 EVENTS"))]
+    ['no event is marked x', 'a window has to be longer than 0 events']
+    """
+    if not tree.text:
+        try:
+            tree = parse_query(render_query(tree))
+        except QueryError as error:
+            return [error]
+    problems = Problems(tree.text)
+    known = KnownTypes(schema, tree.streams)
+    _PatternCheck(tree, known, problems).run()
+    check_clauses(tree, known, problems)
+    check_supported(tree, problems)
+    return problems.in_order()
+
+
+@dataclass(frozen=True, slots=True)
+class _PatternCheck:
+    tree: QueryTree
+    known: KnownTypes
+    problems: Problems
+
+    def run(self) -> None:
+        bound = bound_names(self.tree.pattern)
+        allowed_optionals = {
+            id(part)
+            for node in self.tree.pattern.walk()
+            if isinstance(node, Sequence)
+            for part in node.parts
+            if isinstance(part, Optional)
+        }
+        for node in self.tree.pattern.walk():
+            match node:
+                case EventType():
+                    self._event_type(node)
+                case Filter():
+                    check_filter(node, bound, self.known, self.problems)
+                case Iteration():
+                    self._iteration(node)
+                case Sequence():
+                    self._sequence(node)
+                case Optional() if id(node) not in allowed_optionals:
+                    self._lonely_optional(node)
+                case Keep() | Rename():
+                    self._labels(node)
+                case PartitionBy():
+                    self._partition(node)
+                case _:
+                    pass
+
+    def _event_type(self, node: EventType) -> None:
+        streams = self.tree.streams
+        if node.stream is not None and streams and node.stream not in streams:
+            self.problems.add(
+                f"{node.stream} is not one of the streams in FROM",
+                node.span,
+                expected=listed(streams),
+                hint=suggestion(node.stream, streams),
+            )
+        elif not self.known.exists(node):
+            schema = self.known.schema
+            types = tuple(schema.types) if schema else ()
+            self.problems.add(
+                f"there are no events of type {node.name}",
+                node.span,
+                expected=some(types) or "no type at all: there are no events",
+                hint=suggestion(node.name, types),
+            )
+
+    def _iteration(self, node: Iteration) -> None:
+        text = self.problems.text
+        brace = text.rfind("{", node.span.start, node.span.end)
+        span = node.span if brace < 0 else type(node.span)(brace, node.span.end)
+        if node.minimum < 1:
+            self.problems.add(
+                "a repetition happens at least once",
+                span,
+                expected="{n,m} with n from 1",
+                hint="what may be missing is written with ?, as a part of a sequence: (…{1,m})?",
+            )
+        elif node.maximum is not None and node.maximum < node.minimum:
+            self.problems.add(
+                "the bounds of this repetition are reversed",
+                span,
+                expected="the smaller number first",
+                hint=f"{{{node.maximum},{node.minimum}}}",
+            )
+
+    def _sequence(self, node: Sequence) -> None:
+        if all(isinstance(part, Optional) for part in node.parts):
+            self.problems.add(
+                "every part of this sequence may be missing",
+                node.span,
+                expected="at least one part without ?",
+            )
+        for index, part in enumerate(node.parts):
+            around: list[Link] = [*node.links[max(0, index - 1) : index], *node.links[index : index + 1]]
+            if isinstance(part, Optional) and any(link.absent for link in around):
+                self.problems.add(
+                    "a part beside NOT(…) cannot be optional",
+                    part.span,
+                    expected="a part without ?",
+                    hint="write the two cases out, joined by OR",
+                )
+
+    def _lonely_optional(self, node: Optional) -> None:
+        self.problems.add(
+            "? makes a part of a sequence optional, and this is not one",
+            node.span,
+            expected="φ? between ; or :",
+            hint="put ? last on the part: (… AS x)?",
+        )
+
+    def _labels(self, node: Keep | Rename) -> None:
+        types = label_types(node.pattern)
+        for label in node.labels if isinstance(node, Keep) else (node.old,):
+            if label not in types:
+                self.problems.add(
+                    f"no event is marked {label}",
+                    self.problems.inner_span(node.span, quoted(label)),
+                    expected=some(types),
+                    hint=suggestion(label, types),
+                )
+
+    def _partition(self, node: PartitionBy) -> None:
+        types = label_types(node.pattern)
+        for key in node.keys:
+            span = self.problems.inner_span(node.span, quoted(key.attribute))
+            if key.variable is not None and key.variable not in types:
+                span = self.problems.inner_span(node.span, f"{quoted(key.variable)}.")
+                self.problems.add(
+                    f"no event is marked {key.variable}",
+                    type(span)(span.start, span.end - 1),
+                    expected=some(types),
+                    hint=suggestion(key.variable, types),
+                )
+                continue
+            marked = types[key.variable] if key.variable is not None else _all_types(node.pattern)
+            kinds = self.known.together(marked)
+            if kinds is not None and key.attribute not in kinds:
+                self.problems.add(
+                    f"there is no attribute {key.attribute}",
+                    span,
+                    expected=some(kinds),
+                    hint=suggestion(key.attribute, kinds),
+                )
+            elif kinds is not None and Kind.OPAQUE in kinds[key.attribute]:
+                self.problems.add(
+                    f"{key.attribute} cannot be compared, so it cannot be a key",
+                    span,
+                    expected="an attribute that holds truth values, numbers, strings or timestamps",
+                )
+
+
+def _all_types(pattern: Pattern) -> tuple[EventType, ...]:
+    return tuple(node for node in pattern.walk() if isinstance(node, EventType))

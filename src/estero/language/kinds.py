@@ -1,0 +1,343 @@
+"""The kinds of expressions: which there are, which fit together, and what is wrong where they do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final
+
+from estero.errors import QueryError
+from estero.language.expressions import (
+    Aggregate,
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Call,
+    Comparison,
+    EventFilter,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Matches,
+    Negative,
+    Node,
+    Not,
+    Or,
+    Range,
+    SetPredicate,
+    Value,
+)
+from estero.language.names import listed, suggestion
+from estero.language.problems import Problems
+from estero.language.regex import check_regex
+from estero.language.schema import Kind
+from estero.language.words import SCALAR_FUNCTIONS
+
+NUMBERS: Final = frozenset({Kind.INT, Kind.FLOAT})
+INT_MIN: Final = -(2**63)
+INT_MAX: Final = 2**63 - 1
+
+Lookup = Callable[[Attribute], Kind | None]
+"""The kind of an attribute; None where it is not known or wrong (and noted as a problem)."""
+
+
+def kind_of(node: Node, attributes: Mapping[str, Kind]) -> Kind | None:
+    """The kind of an expression or predicate over one event; None for NULL, which is of every kind.
+
+    Raises `QueryError` at the first thing that is wrong.
+
+    >>> from estero.language.parse import parse_condition
+    >>> kind_of(parse_condition("price / 2"), {"price": Kind.INT})
+    <Kind.FLOAT: 'a float'>
+    """
+    problems = Problems("")
+
+    def look_up(attribute: Attribute) -> Kind | None:
+        if attribute.variable is None and attribute.name in attributes:
+            return attributes[attribute.name]
+        problems.add(
+            f"there is no attribute {attribute.name}",
+            attribute.span,
+            hint=suggestion(attribute.name, attributes),
+        )
+        return None
+
+    kind = KindChecker(look_up, problems).kind(node)
+    found = problems.in_order()
+    if found:
+        raise found[0]
+    return kind
+
+
+def kind_of_value(value: Value) -> Kind | None:
+    """The kind of a constant; None for NULL."""
+    match value:
+        case bool():
+            return Kind.BOOL
+        case int():
+            return Kind.INT
+        case float():
+            return Kind.FLOAT
+        case str():
+            return Kind.STRING
+        case datetime():
+            return Kind.TIMESTAMP
+        case None:
+            return None
+
+
+class KindChecker:
+    """Finds kinds bottom-up, notes in `problems` what does not fit, and goes on as if it did."""
+
+    def __init__(self, look_up: Lookup, problems: Problems) -> None:
+        self._look_up = look_up
+        self._problems = problems
+
+    def kind(self, node: Node) -> Kind | None:
+        """The kind of an expression; None where it is of every kind or not known."""
+        match node:
+            case Literal(value):
+                self._check_literal(node)
+                return kind_of_value(value)
+            case Attribute():
+                return self._look_up(node)
+            case Negative(operand):
+                return self._number(operand, "-")
+            case Arithmetic(operator, left, right):
+                return self._arithmetic(operator, left, right)
+            case Call(name, arguments):
+                return self._call(node, name, arguments)
+            case EventFilter() | Aggregate() | SetPredicate():
+                self._refuse_filter(node)
+                return None
+            case _:
+                self._test(node)
+                return Kind.BOOL
+
+    def truth(self, node: Node) -> None:
+        """Note it where `node` is not a condition."""
+        kind = self.kind(node)
+        if kind not in (Kind.BOOL, None):
+            self._problems.add(
+                f"a condition is true or false, and this is {kind.value}",
+                node.span,
+                expected="a comparison",
+                hint="compare it with something, for example with = or <",
+            )
+
+    def comparable(self, left: Node, right: Node, place: Node) -> None:
+        """Note it where two expressions cannot be compared."""
+        first, second = self.kind(left), self.kind(right)
+        if first is None or second is None:
+            self._not_opaque(left, first)
+            self._not_opaque(right, second)
+            return
+        if Kind.OPAQUE in (first, second):
+            self._not_opaque(left, first)
+            self._not_opaque(right, second)
+        elif first is not second and not {first, second} <= NUMBERS:
+            self._problems.add(
+                f"{first.value} cannot be compared with {second.value}",
+                place.span,
+                expected=f"two values of one kind, or numbers; {_what(left)} is {first.value}",
+                hint=_conversion(left, first, right, second),
+            )
+
+    def _not_opaque(self, node: Node, kind: Kind | None) -> None:
+        if kind is Kind.OPAQUE:
+            self._problems.add(
+                f"{_what(node)} cannot be compared",
+                node.span,
+                expected="an attribute that holds truth values, numbers, strings or timestamps",
+                hint="lists, bytes and structures can only be shown, or tested with IS NULL",
+            )
+
+    def _test(self, node: Node) -> None:
+        match node:
+            case Comparison(_, left, right):
+                self.comparable(left, right, node)
+            case In(operand, members):
+                self._in(operand, members)
+            case Between(operand, low, high):
+                self.comparable(operand, low, node)
+                self.comparable(operand, high, node)
+            case Like(operand, pattern):
+                self._string(operand, "LIKE")
+                self._like_pattern(node, pattern)
+            case Matches(operand, regex):
+                self._string(operand, "~")
+                self._regex(node, regex)
+            case IsNull(operand):
+                self.kind(operand)
+            case And(parts) | Or(parts):
+                for part in parts:
+                    self.truth(part)
+            case Not(part):
+                self.truth(part)
+            case _:
+                raise TypeError(f"{type(node).__name__} has no kind")
+
+    def _in(self, operand: Node, members: tuple[Literal | Range, ...]) -> None:
+        for member in members:
+            if isinstance(member, Literal):
+                self.comparable(operand, member, member)
+                continue
+            self.comparable(operand, member.low, member.low)
+            self.comparable(member.low, member.high, member)
+            low, high = member.low.value, member.high.value
+            numbers = isinstance(low, int | float) and isinstance(high, int | float) and low > high
+            if numbers or (isinstance(low, str) and isinstance(high, str) and low > high):
+                self._problems.add(
+                    "this range is empty",
+                    member.span,
+                    expected="the smaller end first",
+                    hint="swap the two ends",
+                )
+
+    def _string(self, operand: Node, operator: str) -> None:
+        kind = self.kind(operand)
+        if kind not in (Kind.STRING, None):
+            self._problems.add(
+                f"{operator} takes a string, and {_what(operand)} is {kind.value}",
+                operand.span,
+                expected="a string",
+            )
+
+    def _like_pattern(self, node: Like, pattern: str) -> None:
+        if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
+            self._problems.add(
+                "the pattern of LIKE ends in its escape character",
+                node.span,
+                expected="a character after the last \\",
+                hint="a backslash itself is written \\\\",
+            )
+
+    def _regex(self, node: Matches, regex: str) -> None:
+        try:
+            check_regex(regex)
+        except QueryError as error:
+            self._problems.add(
+                error.message, node.span, found=error.found, expected=error.expected, hint=error.hint
+            )
+
+    def _number(self, operand: Node, operator: str) -> Kind | None:
+        kind = self.kind(operand)
+        if kind is None or kind in NUMBERS:
+            return kind
+        self._problems.add(
+            f"{operator} takes numbers, and {_what(operand)} is {kind.value}",
+            operand.span,
+            expected="an integer or a float",
+        )
+        return None
+
+    def _arithmetic(self, operator: str, left: Node, right: Node) -> Kind | None:
+        kinds = {self._number(left, operator), self._number(right, operator)}
+        if operator == "/" or Kind.FLOAT in kinds:
+            return Kind.FLOAT
+        return None if None in kinds else Kind.INT
+
+    def _check_literal(self, literal: Literal) -> None:
+        value = literal.value
+        if isinstance(value, int) and not INT_MIN <= value <= INT_MAX:
+            self._problems.add(
+                "this integer does not fit in 64 bits",
+                literal.span,
+                expected=f"an integer from {INT_MIN} to {INT_MAX}",
+                hint=f"as a float it is {float(value)!r}" if abs(value) < 10**300 else "",
+            )
+        elif isinstance(value, float) and not math.isfinite(value):
+            self._problems.add(
+                "this number is too large for a float", literal.span, expected="a number up to 1.79e308"
+            )
+
+    def _refuse_filter(self, node: Node) -> None:
+        if isinstance(node, SetPredicate):
+            self._unknown_function(node, node.name)
+            return
+        what = "X[…]" if isinstance(node, EventFilter) else "a function of a set of events"
+        self._problems.add(
+            f"{what} belongs into a filter, and this is a condition on one event",
+            node.span,
+            expected="attributes of the event, constants and operators",
+            hint="join filters outside the brackets: X[…] AND Y[…]",
+        )
+
+    def _unknown_function(self, node: Node, name: str) -> None:
+        self._problems.add(
+            f"there is no function {name} of one event",
+            node.span,
+            expected=listed(SCALAR_FUNCTIONS),
+            hint=suggestion(name, SCALAR_FUNCTIONS),
+        )
+
+    def _call(self, node: Node, name: str, arguments: tuple[Node, ...]) -> Kind | None:
+        if name == "coalesce":
+            return self._coalesce(node, arguments)
+        if name not in SCALAR_FUNCTIONS:
+            self._unknown_function(node, name)
+            return None
+        if len(arguments) != 1:
+            self._problems.add(
+                f"{name} takes one argument, not {len(arguments)}", node.span, expected=f"{name}(…)"
+            )
+            return None if name in ("abs", "floor", "ceil") else Kind.INT
+        (argument,) = arguments
+        if name in ("abs", "floor", "ceil"):
+            return self._number(argument, name)
+        wanted = Kind.STRING if name == "length" else Kind.TIMESTAMP
+        kind = self.kind(argument)
+        if kind not in (wanted, None):
+            self._problems.add(
+                f"{name} takes {wanted.value}, and {_what(argument)} is {kind.value}",
+                argument.span,
+                expected=wanted.value,
+            )
+        return Kind.INT
+
+    def _coalesce(self, node: Node, arguments: tuple[Node, ...]) -> Kind | None:
+        if not arguments:
+            self._problems.add("coalesce takes at least one argument", node.span, expected="coalesce(a, b)")
+            return None
+        kinds = {self.kind(argument) for argument in arguments} - {None}
+        if kinds == set(NUMBERS):
+            return Kind.FLOAT
+        if len(kinds) > 1:
+            self._problems.add(
+                f"coalesce mixes {listed(sorted(kind.value for kind in kinds if kind), 'and')}",
+                node.span,
+                expected="arguments of one kind, or numbers",
+            )
+            return None
+        return kinds.pop() if kinds else None
+
+
+def _what(node: Node) -> str:
+    match node:
+        case Attribute(name, None):
+            return name
+        case Attribute(name, variable):
+            return f"{variable}.{name}"
+        case Literal():
+            return "this constant"
+        case _:
+            return "this"
+
+
+def _conversion(left: Node, first: Kind, right: Node, second: Kind) -> str:
+    """How to write the constant so that the two compare, where one is a constant of the wrong kind."""
+    for node, own, other in ((right, second, first), (left, first, second)):
+        if not isinstance(node, Literal):
+            continue
+        if own is Kind.STRING and other is Kind.TIMESTAMP:
+            return f"write the instant as TIMESTAMP '{node.value}'"
+        if own is Kind.STRING and other in NUMBERS:
+            return "numbers stand without quotes"
+        if own in NUMBERS and other is Kind.STRING:
+            return f"strings stand in single quotes: '{node.value}'"
+        if own in NUMBERS and other is Kind.TIMESTAMP:
+            return "an instant is written TIMESTAMP '2024-01-31 12:00:00'"
+    return ""
