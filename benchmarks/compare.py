@@ -75,8 +75,8 @@ def check_answers(workload: Workload, query: BenchmarkQuery, table: pa.Table, co
             f"{query.text}\n  {len(differing)} end positions differ; at {end} Estero has "
             f"{counts.get(end, 0)} answers, CORE {core_counts.get(end, 0)}"
         )
-    if (query.answers == "none") != (not counts):
-        raise Disagreement(f"{query.text}\n  both have {sum(counts.values())} answers: the stream is wrong")
+    if query.answers == "none" and counts:
+        raise Disagreement(f"{query.text}\n  both have answers, but its last event never occurs")
     return {"whole answers": len(ours), "end positions": len(counts)}
 
 

@@ -20,7 +20,7 @@ NOT_LABELS = frozenset({"start", "end", "start_time", "end_time"})
 
 def answer_of(workload: Workload, text: str, events: Any) -> Any:
     """The answer of a query over events of this workload; lazy."""
-    return estero.query(text).run(events, type=workload.type_column, time=workload.time)
+    return estero.query(text).run(events, type=workload.type_column, time=workload.time, types=workload.types)
 
 
 def seconds_to_answers(workload: Workload, text: str, table: pa.Table) -> tuple[float, int]:
