@@ -8,7 +8,7 @@ Spans are carried and ignored by equality.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Literal as OneOf
 
@@ -201,3 +201,19 @@ class SetPredicate(Node):
 
     name: str
     arguments: tuple[VariableReference | Attribute | Literal, ...]
+
+
+def without_variable(node: Node) -> Node:
+    """The same condition with ``a`` for each ``X.a``."""
+    if isinstance(node, Attribute):
+        return replace(node, variable=None)
+    changed: dict[str, Node | tuple[object, ...]] = {}
+    for name in (each.name for each in fields(node)):
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            changed[name] = without_variable(value)
+        elif isinstance(value, tuple):
+            changed[name] = tuple(
+                without_variable(item) if isinstance(item, Node) else item for item in value
+            )
+    return replace(node, **changed)  # type: ignore[arg-type]

@@ -6,7 +6,6 @@ Each row of `PATTERNS` and `CONDITIONS` goes when its operator is evaluated.
 from __future__ import annotations
 
 import re
-from dataclasses import fields, replace
 from typing import Final
 
 from estero.errors import NOWHERE, Span
@@ -19,6 +18,7 @@ from estero.language.expressions import (
     Not,
     Or,
     SetPredicate,
+    without_variable,
 )
 from estero.language.labels import bound_names
 from estero.language.pattern import (
@@ -56,7 +56,7 @@ CONDITIONS: Final[dict[type[Node], str]] = {
 }
 STRATEGIES: Final = frozenset(Strategy) - {Strategy.ALL}
 _HINTS: Final[dict[type[Pattern], str]] = {
-    PartitionBy: "as a clause of the query, PARTITION BY takes plain attributes and stands outside parentheses",
+    PartitionBy: "the query's PARTITION BY takes plain attributes and stands outside parentheses",
 }
 _WORDS: Final[dict[type[Pattern], str]] = {
     Rename: r"\[[^\[]*\]$",
@@ -125,24 +125,10 @@ def _check_comparison(node: Node, problems: Problems) -> None:
     if len(named) > 1:
         _refuse("a condition on several variables", node.span, problems)
     elif named:
-        hint = f"write {quoted(named[0])}[{render_condition(_of_one_event(node))}]"
+        hint = f"write {quoted(named[0])}[{render_condition(without_variable(node))}]"
         _refuse("a condition with X.a outside of X[…]", node.span, problems, hint)
     elif not variables:
         _refuse("a filter that speaks of no variable", node.span, problems)
-
-
-def _of_one_event(node: Node) -> Node:
-    """The condition with ``a`` for each ``X.a``."""
-    if isinstance(node, Attribute):
-        return replace(node, variable=None)
-    changed: dict[str, Node | tuple[object, ...]] = {}
-    for name in (each.name for each in fields(node)):
-        value = getattr(node, name)
-        if isinstance(value, Node):
-            changed[name] = _of_one_event(value)
-        elif isinstance(value, tuple):
-            changed[name] = tuple(_of_one_event(item) if isinstance(item, Node) else item for item in value)
-    return replace(node, **changed)  # type: ignore[arg-type]
 
 
 def _refuse(what: str, span: Span, problems: Problems, hint: str = "") -> None:

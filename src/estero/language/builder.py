@@ -1,0 +1,269 @@
+"""Patterns and queries said in Python: the same syntax trees as from text.
+
+>>> a, b = var("a"), var("b")
+>>> pattern = event("SELL").named("a").then(event("BUY").named("b").repeated())
+>>> print(select(pattern.where((a.name == "X") & (b.price < 10))).partition_by("k").within(hours=2))
+SELECT * WHERE SELL AS a ; BUY AS b+ FILTER a[name = 'X'] AND b[price < 10] PARTITION BY [k] WITHIN 2 HOURS
+
+Every object here is immutable, carries its tree as `tree`, and prints as its canonical text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from estero.language.build_conditions import Condition, Expression, Variable, aggregate, attribute, call, var
+from estero.language.pattern import (
+    All,
+    As,
+    Conjunction,
+    Disjunction,
+    EventType,
+    Filter,
+    Iteration,
+    Keep,
+    Link,
+    Optional,
+    PartitionBy,
+    PartitionKey,
+    Pattern,
+    Rename,
+    Sequence,
+    Start,
+    Strict,
+    Unless,
+)
+from estero.language.query import (
+    AttributeWindow,
+    Consume,
+    DurationWindow,
+    EventWindow,
+    KeyBracket,
+    QueryTree,
+    SelectItem,
+    Strategy,
+    TimeUnit,
+)
+from estero.language.render import render_pattern, render_query
+
+__all__ = [
+    "Condition",
+    "Expression",
+    "PatternBuilder",
+    "QueryBuilder",
+    "Variable",
+    "aggregate",
+    "attribute",
+    "call",
+    "event",
+    "select",
+    "tree_of",
+    "var",
+]
+
+PatternLike: TypeAlias = "PatternBuilder | Pattern"
+
+
+def event(type: str, *, stream: str | None = None) -> PatternBuilder:
+    """One event of a type, of any stream or of one; what the events are called unless `named` otherwise."""
+    return PatternBuilder(EventType(type, stream))
+
+
+def select(pattern: PatternLike) -> QueryBuilder:
+    """The query for all complex events of a pattern."""
+    return QueryBuilder(QueryTree(_pattern(pattern)))
+
+
+def tree_of(query: QueryBuilder | PatternBuilder | QueryTree | Pattern) -> QueryTree:
+    """The syntax tree of a query that was built, or of the query for all that a pattern finds."""
+    if isinstance(query, QueryBuilder):
+        return query.tree
+    return query if isinstance(query, QueryTree) else QueryTree(_pattern(query))
+
+
+@dataclass(frozen=True, slots=True)
+class PatternBuilder:
+    """A pattern to which more is added from left to right; `tree` is what it is so far."""
+
+    tree: Pattern
+
+    def __str__(self) -> str:
+        return render_pattern(self.tree)
+
+    def named(self, variable: str) -> PatternBuilder:
+        """Marks all that this pattern marks with `variable` too: ``φ AS x``."""
+        return PatternBuilder(As(self.tree, variable))
+
+    def then(
+        self, *others: PatternLike, without: PatternLike | SequenceOf[PatternLike] = ()
+    ) -> PatternBuilder:
+        """This, later each of the others in turn: ``φ ; ψ``.
+
+        `without` are event types that must not happen between two of them: ``φ ; NOT(χ) ; ψ``.
+        """
+        return self._followed(others, without, contiguous=False)
+
+    def followed_directly_by(
+        self, *others: PatternLike, without: PatternLike | SequenceOf[PatternLike] = ()
+    ) -> PatternBuilder:
+        """This, and each of the others at the very next position: ``φ : ψ``.
+
+        Each of `without` stands for one event between two of them that is not such: ``φ : NOT(χ) : ψ``.
+        """
+        return self._followed(others, without, contiguous=True)
+
+    def _followed(
+        self,
+        others: SequenceOf[PatternLike],
+        without: PatternLike | SequenceOf[PatternLike],
+        *,
+        contiguous: bool,
+    ) -> PatternBuilder:
+        absent = (without,) if isinstance(without, PatternBuilder | Pattern) else tuple(without)
+        link = Link(contiguous, tuple(map(_pattern, absent)))
+        parts, links = (
+            (self.tree.parts, self.tree.links) if isinstance(self.tree, Sequence) else ((self.tree,), ())
+        )
+        added = tuple(map(_pattern, others))
+        if not added:
+            raise ValueError("a sequence goes on with at least one pattern")
+        return PatternBuilder(Sequence((*parts, *added), (*links, *[link] * len(added))))
+
+    def or_(self, *others: PatternLike) -> PatternBuilder:
+        """This or any of the others: ``φ OR ψ``."""
+        own = self.tree.parts if isinstance(self.tree, Disjunction) else (self.tree,)
+        return PatternBuilder(Disjunction(_several(own, others)))
+
+    def and_(self, *others: PatternLike) -> PatternBuilder:
+        """Complex events that are in all of them: ``φ AND ψ``."""
+        own = self.tree.parts if isinstance(self.tree, Conjunction) else (self.tree,)
+        return PatternBuilder(Conjunction(_several(own, others)))
+
+    def all_with(self, *others: PatternLike) -> PatternBuilder:
+        """Unions of one complex event of each, in any order: ``φ ALL ψ``."""
+        own = self.tree.parts if isinstance(self.tree, All) else (self.tree,)
+        return PatternBuilder(All(_several(own, others)))
+
+    def unless(self, forbidden: PatternLike) -> PatternBuilder:
+        """This, where nothing that is forbidden happens inside: ``φ UNLESS ψ``."""
+        return PatternBuilder(Unless(self.tree, _pattern(forbidden)))
+
+    def where(self, *conditions: Condition | Expression) -> PatternBuilder:
+        """What satisfies all the conditions: ``φ FILTER f``."""
+        if not conditions:
+            raise ValueError("a filter needs a condition")
+        first, *more = (each.as_filter() for each in conditions)
+        for each in more:
+            first = first & each
+        return PatternBuilder(Filter(self.tree, first.tree))
+
+    def repeated(self, least: int = 1, most: int | None = None, *, directly: bool = False) -> PatternBuilder:
+        """This, `least` to `most` times (None: no end), `directly` one behind the other or not: ``φ{2,3}``."""
+        return PatternBuilder(Iteration(self.tree, directly, least, most))
+
+    def optional(self) -> PatternBuilder:
+        """This or nothing, as a part of a sequence: ``φ?``."""
+        return PatternBuilder(Optional(self.tree))
+
+    def renamed(self, old: str, new: str) -> PatternBuilder:
+        """What is marked `old` is marked `new` instead: ``φ [old -> new]``."""
+        return PatternBuilder(Rename(self.tree, old, new))
+
+    def keep(self, *labels: str) -> PatternBuilder:
+        """Only these labels stay: ``φ KEEP [x, y]``."""
+        return PatternBuilder(Keep(self.tree, labels))
+
+    def partitioned_by(self, *keys: str | Expression) -> PatternBuilder:
+        """All marked events agree on the keys: ``"a"``, or ``var("x").a`` and ``var("y").b``."""
+        return PatternBuilder(PartitionBy(self.tree, tuple(map(_partition_key, keys))))
+
+    def at_start(self) -> PatternBuilder:
+        """Only from the first position of the stream: ``START(φ)``."""
+        return PatternBuilder(Start(self.tree))
+
+    def strict(self) -> PatternBuilder:
+        """Only where the marked positions form an interval: ``STRICT(φ)``."""
+        return PatternBuilder(Strict(self.tree))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryBuilder:
+    """A query to which clauses are added, in any order; a clause said again replaces the one before."""
+
+    tree: QueryTree
+
+    def __str__(self) -> str:
+        return render_query(self.tree)
+
+    def show(self, *labels: str, **attributes: SequenceOf[str]) -> QueryBuilder:
+        """Shows labels with all attributes, or some: ``show("a", b=["price"])``; no label is ``NONE``."""
+        items = [SelectItem(label) for label in labels]
+        for label, names in attributes.items():
+            if isinstance(names, str) or not names:
+                raise ValueError(f"the attributes of {label} are a list of at least one name")
+            items.append(SelectItem(label, tuple(names)))
+        return QueryBuilder(replace(self.tree, select=tuple(items)))
+
+    def strategy(self, strategy: Strategy | str) -> QueryBuilder:
+        """Keeps some of the complex events that end together: ``SELECT MAX …``."""
+        chosen = strategy if isinstance(strategy, Strategy) else Strategy[strategy.upper()]
+        return QueryBuilder(replace(self.tree, strategy=chosen))
+
+    def from_streams(self, *streams: str) -> QueryBuilder:
+        """Reads these streams: ``FROM s, t``."""
+        return QueryBuilder(replace(self.tree, streams=streams))
+
+    def partition_by(self, *keys: str | SequenceOf[str]) -> QueryBuilder:
+        """Looks at the events of each key apart; a tuple lists alternatives: ``PARTITION BY [a], [b, c]``."""
+        brackets = (KeyBracket((key,) if isinstance(key, str) else tuple(key)) for key in keys)
+        return QueryBuilder(replace(self.tree, partition_by=tuple(brackets)))
+
+    def within(
+        self,
+        *,
+        events: int | None = None,
+        ticks: int | None = None,
+        attribute: str | None = None,
+        **units: int,
+    ) -> QueryBuilder:
+        """No longer than this: ``events=100``, ``hours=2, minutes=30`` or ``ticks=5, attribute="ts"``."""
+        given = [events is not None, ticks is not None or attribute is not None, bool(units)]
+        if sum(given) != 1 or (ticks is None) != (attribute is None):
+            raise ValueError(
+                "a window is events=…, or a duration such as hours=2, or ticks=… with attribute=…"
+            )
+        if events is not None:
+            return QueryBuilder(replace(self.tree, window=EventWindow(events)))
+        if ticks is not None and attribute is not None:
+            return QueryBuilder(replace(self.tree, window=AttributeWindow(ticks, attribute)))
+        wrong = [name for name in units if name.upper() not in TimeUnit.__members__]
+        if wrong:
+            known = ", ".join(name.lower() for name in TimeUnit.__members__)
+            raise ValueError(f"there is no unit {wrong[0]}; the units are {known}")
+        parts = tuple((amount, TimeUnit[name.upper()]) for name, amount in units.items())
+        return QueryBuilder(replace(self.tree, window=DurationWindow(parts)))
+
+    def consume_by(self, policy: Consume | str) -> QueryBuilder:
+        """What is forgotten after an answer: ``CONSUME BY ANY``."""
+        chosen = policy if isinstance(policy, Consume) else Consume[policy.upper()]
+        return QueryBuilder(replace(self.tree, consume=chosen))
+
+    def limit(self, most: int) -> QueryBuilder:
+        """At most so many complex events for each end position: ``LIMIT n``."""
+        return QueryBuilder(replace(self.tree, limit=most))
+
+
+def _pattern(pattern: PatternLike) -> Pattern:
+    return pattern.tree if isinstance(pattern, PatternBuilder) else pattern
+
+
+def _several(own: tuple[Pattern, ...], others: SequenceOf[PatternLike]) -> tuple[Pattern, ...]:
+    if not others:
+        raise ValueError("there is no other pattern")
+    return (*own, *map(_pattern, others))
+
+
+def _partition_key(key: str | Expression) -> PartitionKey:
+    return PartitionKey(key) if isinstance(key, str) else key.as_key()
