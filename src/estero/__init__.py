@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from estero.language.builder import event, select, var
     from estero.pipeline.answer import Answer
     from estero.pipeline.complex_event import ComplexEvent
-    from estero.query import Query, query
+    from estero.queries import Query, query
 
 __version__ = "0.1.0"
 __all__ = [
@@ -43,9 +43,9 @@ __all__ = [
 _HOMES = {
     "Answer": "estero.pipeline.answer",
     "ComplexEvent": "estero.pipeline.complex_event",
-    "Query": "estero.query",
+    "Query": "estero.queries",
     "event": "estero.language.builder",
-    "query": "estero.query",
+    "query": "estero.queries",
     "select": "estero.language.builder",
     "var": "estero.language.builder",
 }
