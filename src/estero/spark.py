@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from pyspark.sql import DataFrame
 
     from estero.language.pattern import Pattern
     from estero.language.query import QueryTree
-    from estero.query import Query
+    from estero.pipeline.spark.collected import Collected
+    from estero.queries import Query
 
-__all__ = ["recognize"]
+__all__ = ["collect", "read_events", "recognize"]
 
 
 def recognize(
@@ -52,10 +55,37 @@ def recognize(
     that is missing or of a wrong kind.
     """
     from estero.pipeline.spark.batch import layout_of_frame, recognize_frame
-    from estero.query import Query
+    from estero.queries import Query
 
     asked = query if isinstance(query, Query) else Query(query)
     layout = layout_of_frame(
         df, type=type, time=time, order=order, time_unit=time_unit, only_type=asked.only_type
     )
     return recognize_frame(df, asked.plan(layout), positions=positions, partitions=partitions)
+
+
+def read_events(
+    path: str | PathLike[str],
+    *,
+    csv_options: Mapping[str, object] | None = None,
+    master: str = "local[*]",
+) -> DataFrame:
+    """The events in a file, glob or directory (Parquet, CSV, JSON lines, Arrow) as a DataFrame.
+
+    Uses the session that runs, else starts one on `master`. Names and types of columns are those that
+    `Query.run` sees in the same files; `csv_options` mean the same, too. Raises `DataError` where the
+    files cannot be read and `EnvironmentProblem` where Spark cannot start.
+    """
+    from estero.pipeline.inputs import open_input
+    from estero.pipeline.spark import files
+    from estero.pipeline.spark.session import local_session
+
+    open_input(path, csv_options)  # says what is wrong before a session is waited for
+    return files.read_events(local_session(master), path, csv_options=csv_options)
+
+
+def collect(matches: DataFrame) -> Collected:
+    """What `recognize` found, in this process: counted, limited, written, or read batch by batch."""
+    from estero.pipeline.spark.collected import Collected
+
+    return Collected(matches)

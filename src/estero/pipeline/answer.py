@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, overload
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ import pyarrow as pa
 from estero.errors import EnvironmentProblem
 from estero.pipeline.complex_event import ComplexEvent, Layout, complex_events
 from estero.pipeline.notebook import preview
-from estero.pipeline.writers import format_of, positions_schema, replaced, with_positions, writer_of
+from estero.pipeline.writers import write_answer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,16 +186,7 @@ class Answer:
         positions of events in place of their attributes. A path is written under a temporary name and
         renamed at the end, so it never holds half an answer. ValueError for an unknown format.
         """
-        if isinstance(target, (str, PathLike)):
-            path = Path(target)
-            name = format_of(path) if format is None else format
-            writer_of(name)
-            with replaced(path) as file:
-                self._write(file, name, positions)
-        elif format is None:
-            raise ValueError("an open file does not say its format: give format=")
-        else:
-            self._write(target, format, positions)
+        write_answer(target, self.schema, self.batches(), format=format, positions=positions)
 
     def plot(self, **options: Any) -> Picture:
         """A timeline of the first complex events; the options are those of `estero.plots.plot_answer`."""
@@ -215,13 +205,6 @@ class Answer:
 
     def _repr_html_(self) -> str:
         return preview(self.limit(11), shown=10)
-
-    def _write(self, file: BinaryIO, name: str, positions: bool) -> None:
-        schema, batches = self.schema, self.batches()
-        if positions:
-            schema = positions_schema(schema)
-            batches = (with_positions(batch, schema) for batch in batches)
-        writer_of(name)(file, schema, batches)
 
     def _has(self, place: int) -> bool:
         """Whether `place` can be in this part; for an open end only reading will tell."""

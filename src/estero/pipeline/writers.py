@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time
+from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -39,6 +40,33 @@ def writer_of(name: str) -> Write:
     if name not in FORMATS:
         raise ValueError(f"there is no format {name!r}: use one of {', '.join(FORMATS)}")
     return FORMATS[name]
+
+
+def write_answer(
+    target: str | PathLike[str] | BinaryIO,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    format: str | None = None,
+    positions: bool = False,
+) -> None:
+    """Writes the batches of an answer to a path (under a temporary name first) or an open binary file.
+
+    A path says the format by its suffix where `format` does not; `positions` writes the positions of
+    events in place of their attributes. ValueError for an unknown format, before anything is read.
+    """
+    if format is None and not isinstance(target, str | PathLike):
+        raise ValueError("an open file does not say its format: give format=")
+    if positions:
+        schema = positions_schema(schema)
+        batches = (with_positions(batch, schema) for batch in batches)
+    if isinstance(target, str | PathLike):
+        path = Path(target)
+        write = writer_of(format_of(path) if format is None else format)
+        with replaced(path) as file:
+            write(file, schema, batches)
+    else:
+        writer_of(str(format))(target, schema, batches)
 
 
 @contextmanager
