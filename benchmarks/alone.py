@@ -105,7 +105,8 @@ def command_line(repeats: int) -> Figures:
         events, query = Path(folder) / "events.parquet", Path(folder) / "query.ceql"
         pq.write_table(STOCK.table(50_000), events)
         query.write_text(STOCK.queries[0].text, encoding="utf-8")
-        command = [sys.executable, "-m", "estero", "run", str(query), "--events", str(events)]
+        command = [sys.executable, "-c", "from estero.cli import main; main()"]
+        command += ["run", str(query), "--events", str(events)]
         command += ["--type", "type", "--time", "stock_time", "--engine", "duckdb", "--format", "csv"]
         times = []
         for _ in range(max(repeats, 3) + 1):
