@@ -48,15 +48,18 @@ def classify_sql(
     columns: Mapping[str, ColumnType] | None = None,
     ordered: bool = True,
     positions: bool = True,
+    numbered: bool = False,
 ) -> str:
     """The statement that turns the relation `source` into the classified table of `plan.Classification`.
 
     `ordered`: `source` is in stream order already, else it is sorted by time, then `order`, then arrival.
-    Without `positions` the column ``__position`` is left out. `columns` says how to read the attributes
-    (columns.py); by default each is in its kind's own form. Rows come in stream order.
+    Without `positions` the column ``__position`` is left out; `numbered`: `source` has it already.
+    `columns` says how to read the attributes (columns.py); by default each is in its kind's own form.
+    Rows come in stream order.
     """
     known = columns_of(classification) if columns is None else columns
-    inner = _positioned(classification, source, known, ordered=ordered, positions=positions)
+    number = positions and not numbered
+    inner = _positioned(classification, source, known, ordered=ordered, positions=number)
     outputs: dict[str, str] = {}
     if positions:
         outputs[POSITION] = _name(POSITION, dialect)

@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from sqlglot import exp
 
 from estero.errors import DataError
 from estero.language.query import TimeUnit
 from estero.language.schema import Attributes, Kind, Schema
-from estero.pipeline.classify import KEYS, classify_sql, stream_order
+from estero.pipeline.classify import KEYS, classify_sql, relevance, stream_order
 from estero.pipeline.columns import ColumnType, as_read, cast, column_type
+from estero.pipeline.dictionaries import relevant_rows
 from estero.pipeline.fetching import GivenUp, fetched
 from estero.pipeline.inputs import Input, open_input, read_twice
 from estero.pipeline.reading_errors import reading
@@ -97,7 +100,8 @@ class Source:
         a text file is a `DataError` where its column is needed.
         """
         try:
-            yield from map(_with_unsigned_keys, self._run(self.sql(classification)))
+            sql, inputs = self._by_dictionary(classification) or (self.sql(classification), None)
+            yield from map(_with_unsigned_keys, self._run(sql, inputs))
         except DataError as error:
             raise self._naming_the_predicate(classification, error) from error.__cause__
 
@@ -233,11 +237,31 @@ class Source:
 
     # --------------------------------------------------------------------------------- running
 
-    def _attached(self) -> _Attached:
+    def _attached(self, inputs: Mapping[str, Input] | None = None) -> _Attached:
+        if inputs is not None:
+            return _Attached(self._connection.cursor(), inputs, None, None)
         if self.one_shot and self._spent:
             raise read_twice()
         self._spent = True
         return _Attached(self._connection.cursor(), self._inputs, self._view(), self._follower())
+
+    def _by_dictionary(self, classification: Classification) -> tuple[str, Mapping[str, Input]] | None:
+        """The statement over the rows that dictionaries have chosen, and these, where they can choose."""
+        table = next(iter(self._inputs.values())).table
+        if self._mapped or table is None or not self.is_sorted():
+            return None
+        chosen = relevant_rows(table, classification, self._truth)
+        if chosen is None:
+            return None
+        sql = classify_sql(classification, _EVENTS, columns=self.column_types, numbered=True)
+        return sql, {"": Input(stream=lambda: chosen, schema=chosen.schema)}
+
+    def _truth(self, classification: Classification, rows: pa.Table) -> NDArray[np.bool_]:
+        """Which of `rows` are relevant."""
+        condition = relevance(classification, "duckdb", columns=self.column_types)
+        sql = f"SELECT coalesce({condition}, false) AS relevant FROM {_EVENTS}"
+        batches = list(self._run(sql, {"": Input(table=rows)}))
+        return np.concatenate([batch.column(0).to_numpy(zero_copy_only=False) for batch in batches])
 
     def _view(self) -> str | None:
         """The union of the inputs, as a query, where each type has its own."""
@@ -287,9 +311,12 @@ class Source:
             raise null_time(str(time), row, self.file)
         return not found
 
-    def _run(self, sql: str) -> Iterator[pa.RecordBatch]:
-        """The answer to a query over ``events``; a failure of a stream comes out as it was raised."""
-        with self._attached() as (connection, watch), reading(self.file):
+    def _run(self, sql: str, inputs: Mapping[str, Input] | None = None) -> Iterator[pa.RecordBatch]:
+        """The answer to a query over ``events``: these inputs, or `inputs` in their place.
+
+        A failure of a stream comes out as it was raised.
+        """
+        with self._attached(inputs) as (connection, watch), reading(self.file):
 
             def batches() -> pa.RecordBatchReader:
                 return connection.sql(sql).to_arrow_reader(BATCH)
