@@ -160,7 +160,7 @@ class PatternBuilder:
         return PatternBuilder(Filter(self.tree, first.tree))
 
     def repeated(self, least: int = 1, most: int | None = None, *, directly: bool = False) -> PatternBuilder:
-        """This, `least` to `most` times (None: no end), `directly` one behind the other or not: ``φ{2,3}``."""
+        """This, `least` to `most` times (None: no end), `directly` behind each other or not: ``φ{2,3}``."""
         return PatternBuilder(Iteration(self.tree, directly, least, most))
 
     def optional(self) -> PatternBuilder:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
-from estero.errors import QueryError
+from estero.errors import QueryError, Span
 from estero.language.expressions import (
     Aggregate,
     And,
@@ -30,6 +30,7 @@ from estero.language.expressions import (
     SetPredicate,
     Value,
 )
+from estero.language.literals import literal_text
 from estero.language.names import listed, suggestion
 from estero.language.problems import Problems
 from estero.language.regex import check_regex
@@ -219,8 +220,11 @@ class KindChecker:
         try:
             check_regex(regex)
         except QueryError as error:
+            first, last = (regex[:edge].replace("'", "''") for edge in (error.span.start, error.span.end))
+            literal = node.span.end - len(literal_text(regex)) + 1
+            place = Span(literal + len(first), literal + len(last)) if node.span.end else node.span
             self._problems.add(
-                error.message, node.span, found=error.found, expected=error.expected, hint=error.hint
+                error.message, place, found=error.found, expected=error.expected, hint=error.hint
             )
 
     def _number(self, operand: Node, operator: str) -> Kind | None:

@@ -34,6 +34,7 @@ LAST: Final = 0x10FFFF
 MOST_REPETITIONS: Final = 1000
 """RE2's limit, for nested ones as a product."""
 
+SHARED: Final = r"characters, . [abc] [^a-z] \d \w \s \b ^ $ | ( ) * + ? {n,m}, escapes, a leading (?i)"
 _SHORTHANDS: Final[dict[str, Ranges]] = {
     "d": ((48, 57),),
     "w": ((48, 57), (65, 90), (95, 95), (97, 122)),
@@ -123,13 +124,13 @@ _KNOWN: Final = (
     ("&&", "a class intersection"),
     ("\\p", "a Unicode property"),
     ("\\P", "a Unicode property"),
-    ("[", "a bracket inside brackets; a plain one is written \\["),
-    ("{", "a brace that starts no repetition; a plain one is written \\{"),
+    ("[", "a bracket inside brackets (a plain one is written \\[)"),
+    ("{", "a brace that starts no repetition (a plain one is written \\{)"),
     ("+", "a repetition of nothing or of a repetition"),
     ("*", "a repetition of nothing or of a repetition"),
     ("?", "a repetition of nothing or of a repetition"),
     (")", "a parenthesis that closes nothing"),
-    ("\\", "an escape"),
+    ("\\", "this escape"),
 )
 
 
@@ -141,22 +142,22 @@ def _outside(regex: str, problem: UnexpectedInput) -> QueryError:
         rest, place = regex[place - 1 :], place - 1
     if not rest:
         return QueryError(
-            f"the regular expression {regex!r} ends too early",
+            "the regular expression ends too early",
             span=Span(len(regex), len(regex)),
             found="its end",
             expected="a closing ) or ], or a character after \\",
         )
-    number = rest[:2] if rest[1:2].isdigit() and rest[0] == "\\" else None
-    what = (
-        "a back reference" if number else next((word for start, word in _KNOWN if rest.startswith(start)), "")
-    )
-    found = number or (rest[:2] if rest[0] == "\\" else rest[:3] if rest.startswith("(?") else rest[0])
+    if rest[0] == "\\" and rest[1:2].isdigit():
+        what, found = "a back reference", rest[:2]
+    else:
+        start, what = next(((start, word) for start, word in _KNOWN if rest.startswith(start)), ("", "this"))
+        found = rest[:2] if start == "\\" else start or rest[0]
     return QueryError(
-        f"{found} at character {place + 1} of the regular expression {regex!r} is not in the syntax "
+        f"'{found}' at character {place + 1} of the regular expression: {what} is not in the syntax "
         "that all engines share",
         span=Span(place, place + len(found)),
-        found=what or found,
-        expected=r"characters, . [abc] [^a-z] \d \w \s \b ^ $ | ( ) * + ? {n,m}, escapes",
+        found=found,
+        expected=SHARED,
     )
 
 
@@ -182,10 +183,8 @@ def _check_tree(tree: Tree[Any], regex: str) -> None:
         if problem:
             span = Span(node.meta.start_pos, node.meta.end_pos)
             found = regex[span.start : span.end]
-            message = f"{found} at character {span.start + 1} of the regular expression {regex!r}: {problem}"
-            raise QueryError(
-                message, span=span, found=found, expected="a range or number that engines accept"
-            )
+            message = f"'{found}' at character {span.start + 1} of the regular expression: {problem}"
+            raise QueryError(message, span=span, found=found, expected=SHARED)
         stack.extend((child, product) for child in reversed(node.children) if not isinstance(child, str))
 
 

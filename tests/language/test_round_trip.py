@@ -1,0 +1,79 @@
+"""Canonical text parses back to the same tree, and every node knows its piece of the text."""
+
+from __future__ import annotations
+
+import pickle
+
+from hypothesis import given
+
+from estero.errors import QueryError
+from estero.language.check import check_query
+from estero.language.expressions import Node, Not, Range, VariableReference
+from estero.language.parse import parse_condition, parse_pattern, parse_query
+from estero.language.pattern import Filter, Pattern
+from estero.language.query import QueryTree
+from estero.language.render import render_condition, render_pattern, render_query
+from estero.language.selection import label_types
+from language.trees import conditions, patterns, queries
+
+
+@given(conditions)
+def test_a_condition_survives_its_text(condition: Node) -> None:
+    text = render_condition(condition)
+    again = parse_condition(text)
+    assert again == condition
+    assert render_condition(again) == text
+
+
+@given(patterns)
+def test_a_pattern_survives_its_text(pattern: Pattern) -> None:
+    text = render_pattern(pattern)
+    again = parse_pattern(text)
+    assert again == pattern
+    assert render_pattern(again) == text
+
+
+@given(queries)
+def test_a_query_survives_its_text(tree: QueryTree) -> None:
+    text = render_query(tree)
+    again = parse_query(text)
+    assert again == tree
+    assert again.text == text
+    assert render_query(again) == text
+
+
+@given(conditions)
+def test_a_condition_is_at_its_span(condition: Node) -> None:
+    text = render_condition(condition)
+    for node in parse_condition(text).walk():
+        if not isinstance(node, Range | VariableReference):
+            there = parse_condition(text[node.span.start : node.span.end])
+            assert there in (node, Not(node))  # x NOT IN {…} is the place of both
+
+
+@given(patterns)
+def test_a_pattern_is_at_its_span(pattern: Pattern) -> None:
+    text = render_pattern(pattern)
+    for node in parse_pattern(text).walk():
+        assert parse_pattern(text[node.span.start : node.span.end]) == node
+        if isinstance(node, Filter):
+            span = node.condition.span
+            assert parse_condition(text[span.start : span.end]) == node.condition
+
+
+@given(queries)
+def test_every_query_can_be_checked(tree: QueryTree) -> None:
+    parsed = parse_query(render_query(tree))
+    errors = check_query(parsed)
+    assert all(isinstance(error, QueryError) and error.text == parsed.text for error in errors)
+    assert [error.span.start for error in errors] == sorted(error.span.start for error in errors)
+    assert [error.message for error in errors] == [error.message for error in check_query(tree)]
+    assert all(str(error) for error in errors)
+
+
+@given(queries)
+def test_a_tree_is_hashable_and_pickles(tree: QueryTree) -> None:
+    again = pickle.loads(pickle.dumps(tree))
+    assert again == tree
+    assert hash(again) == hash(tree)
+    assert list(label_types(again.pattern)) == list(label_types(tree.pattern))

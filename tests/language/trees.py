@@ -1,0 +1,142 @@
+"""Random syntax trees of the whole language: all that the grammar can say, sensible or not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import strategies as st
+
+from estero.language import expressions as e
+from estero.language import pattern as p
+from estero.language import query as q
+from estero.language.words import AGGREGATES, KEYWORDS, SCALAR_FUNCTIONS, SET_PREDICATES
+
+names = st.one_of(
+    st.sampled_from(
+        ["a", "b", "SELL", "x1", "_", "größe", "none", "events", "timestamp", "start", "max", "NOT", "İN"]
+    ),
+    st.sampled_from(KEYWORDS),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4),
+)
+integers = st.integers(-(2**63), 2**63 - 1)
+constants = st.builds(
+    e.Literal,
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        integers,
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+        st.datetimes(timezones=st.just(UTC)).map(lambda instant: instant.replace(fold=0)),
+        st.just(datetime(1, 1, 1, tzinfo=UTC)),
+    ),
+)
+attributes = st.builds(e.Attribute, names, st.none() | names)
+set_names = names.filter(lambda name: name.lower() not in (*AGGREGATES, *SCALAR_FUNCTIONS, *SET_PREDICATES))
+aggregates = st.one_of(
+    st.builds(e.Aggregate, st.sampled_from(AGGREGATES), names, names),
+    st.builds(e.Aggregate, st.just("count"), names),
+)
+set_predicates = st.builds(
+    e.SetPredicate,
+    set_names | st.sampled_from(SET_PREDICATES),
+    st.lists(
+        st.builds(e.VariableReference, names) | st.builds(e.Attribute, names, names) | constants, max_size=3
+    ).map(tuple),
+)
+
+
+def _larger_conditions(parts: st.SearchStrategy[e.Node]) -> st.SearchStrategy[e.Node]:
+    several = st.lists(parts, min_size=2, max_size=3).map(tuple)
+    members = st.lists(constants | st.builds(e.Range, constants, constants), min_size=1, max_size=3).map(
+        tuple
+    )
+    tests = st.one_of(
+        st.builds(e.In, parts, members),
+        st.builds(e.Between, parts, parts, parts),
+        st.builds(e.Like, parts, st.text("a%_\\'", max_size=4)),
+        st.builds(e.Matches, parts, st.text("a.*'\\", max_size=4)),
+        st.builds(e.IsNull, parts),
+    )
+    return st.one_of(
+        tests,
+        tests.map(e.Not),
+        st.builds(e.Not, parts),
+        st.builds(e.Negative, parts),
+        st.builds(e.Arithmetic, st.sampled_from(["+", "-", "*", "/", "%"]), parts, parts),
+        st.builds(e.Comparison, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), parts, parts),
+        st.builds(e.Call, st.sampled_from(list(SCALAR_FUNCTIONS)), st.lists(parts, max_size=2).map(tuple)),
+        st.builds(e.And, several),
+        st.builds(e.Or, several),
+        st.builds(e.EventFilter, names, parts),
+    )
+
+
+conditions = st.recursive(
+    constants | attributes | aggregates | set_predicates, _larger_conditions, max_leaves=8
+)
+"""Expressions, predicates and filters, mixed as the grammar allows."""
+
+event_types = st.builds(p.EventType, names, st.none() | names)
+absent = st.recursive(
+    event_types,
+    lambda inner: st.builds(p.As, inner, names) | st.builds(p.Filter, inner, conditions),
+    max_leaves=2,
+)
+keys = st.lists(st.builds(p.PartitionKey, names, st.none() | names), min_size=1, max_size=3).map(tuple)
+
+
+def _sequences(parts: st.SearchStrategy[p.Pattern]) -> st.SearchStrategy[p.Pattern]:
+    links = st.builds(p.Link, st.booleans(), st.lists(absent, max_size=2).map(tuple))
+    further = st.lists(st.tuples(links, parts), min_size=1, max_size=3)
+    return st.builds(
+        lambda first, rest: p.Sequence((first, *(part for _, part in rest)), tuple(link for link, _ in rest)),
+        parts,
+        further,
+    )
+
+
+def _larger_patterns(parts: st.SearchStrategy[p.Pattern]) -> st.SearchStrategy[p.Pattern]:
+    several = st.lists(parts, min_size=2, max_size=3).map(tuple)
+    bounds = st.integers(0, 4)
+    return st.one_of(
+        _sequences(parts),
+        st.builds(p.As, parts, names),
+        st.builds(p.Rename, parts, names, names),
+        st.builds(p.Filter, parts, conditions),
+        st.builds(p.Disjunction, several),
+        st.builds(p.Conjunction, several),
+        st.builds(p.All, several),
+        st.builds(p.Unless, parts, parts),
+        st.builds(p.Iteration, parts, st.booleans(), bounds, st.none() | bounds),
+        st.builds(p.Optional, parts),
+        st.builds(p.Start, parts),
+        st.builds(p.Strict, parts),
+        st.builds(p.Keep, parts, st.lists(names, min_size=1, max_size=2).map(tuple)),
+        st.builds(p.PartitionBy, parts, keys),
+    )
+
+
+patterns = st.recursive(event_types, _larger_patterns, max_leaves=8)
+"""Patterns with every operator."""
+
+_some_names = st.lists(names, min_size=1, max_size=3).map(tuple)
+_units = st.sampled_from(q.TimeUnit)
+windows = st.one_of(
+    st.builds(q.EventWindow, integers),
+    st.builds(q.DurationWindow, st.lists(st.tuples(integers, _units), min_size=1, max_size=3).map(tuple)),
+    st.builds(q.AttributeWindow, integers, names),
+)
+queries = st.builds(
+    q.QueryTree,
+    pattern=patterns,
+    select=st.none()
+    | st.lists(st.builds(q.SelectItem, names, st.none() | _some_names), max_size=3).map(tuple),
+    strategy=st.sampled_from(q.Strategy),
+    streams=st.just(()) | _some_names,
+    partition_by=st.lists(st.builds(q.KeyBracket, _some_names), max_size=2).map(tuple),
+    window=st.none() | windows,
+    consume=st.sampled_from(q.Consume),
+    limit=st.none() | integers,
+)
+"""Queries with every clause."""
