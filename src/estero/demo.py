@@ -14,7 +14,7 @@ ROUNDS = 134
 """Readings of each kind by each station, ten minutes apart: 2,010 in all, over 22 hours."""
 
 QUERY = """\
-SELECT calm, damp, frost
+SELECT calm[time, value], damp[time, value], frost[time, value]
 WHERE Wind AS calm ; Humidity+ AS damp ; Temperature AS frost
 FILTER calm[value < 0.5] AND damp[value >= 96] AND frost[value < 0]
 PARTITION BY [station]

@@ -1,0 +1,341 @@
+"""The command line: run, check, explain, demo (`estero --help`).
+
+It speaks to the public interface only. Everything heavy is imported inside the commands, so that
+``--help`` is there at once and ``--engine duckdb`` never loads Spark.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import typer
+
+from estero.cli.options import (
+    Columns,
+    Count,
+    Debug,
+    Delimiter,
+    Engine,
+    EngineOption,
+    Events,
+    ExplainOption,
+    Format,
+    FormatOption,
+    Limit,
+    Master,
+    Order,
+    Out,
+    Picture,
+    Positions,
+    QueryFile,
+    Stream,
+    Time,
+    TimestampFormat,
+    TimeUnit,
+    Type,
+    format_of,
+    stream_of,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.table import Table
+
+    from estero import Answer, Query
+    from estero.cli.terminal import Found
+
+P = ParamSpec("P")
+
+DATA_OR_RUN_ERROR = 1
+QUERY_OR_USAGE_ERROR = 2
+INTERRUPTED = 128 + signal.SIGINT
+NOBODY_READS = 128 + 13
+"""As shells report a program that ended because the reader of its pipe did (SIGPIPE is 13)."""
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Complex event recognition: a query and events in, complex events out.",
+)
+
+
+def reported(command: Callable[P, None]) -> Callable[P, None]:
+    """Turns what goes wrong in a command into a paragraph on standard error and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+            sys.stdout.flush()
+        except (typer.Exit, typer.BadParameter):
+            raise
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # What is still buffered goes nowhere, so that Python does not complain about it at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(NOBODY_READS) from None
+        except Exception as error:  # noqa: BLE001 (the one place where errors become exit codes)
+            if kwargs.get("debug"):
+                import traceback
+
+                traceback.print_exc()
+            raise typer.Exit(_explained(error)) from None
+
+    return run
+
+
+def _explained(error: Exception) -> int:
+    """Says what went wrong; the exit code for it."""
+    from estero import EsteroError, QueryError
+    from estero.cli.terminal import complain
+
+    if isinstance(error, QueryError):
+        for each in (error, *error.others):
+            complain(str(each))
+        return QUERY_OR_USAGE_ERROR
+    if isinstance(error, EsteroError | OSError):
+        complain(str(error))
+    elif isinstance(error, MemoryError):
+        complain("there is not enough memory")
+    else:
+        complain(f"{type(error).__name__}: {error} (a bug of Estero; --debug shows where)")
+    return DATA_OR_RUN_ERROR
+
+
+@app.command()
+@reported
+def run(
+    query: QueryFile,
+    events: Events = None,
+    type: Type = None,
+    time: Time = None,
+    time_unit: TimeUnit = None,
+    order: Order = None,
+    delimiter: Delimiter = None,
+    columns: Columns = None,
+    timestamp_format: TimestampFormat = None,
+    out: Out = None,
+    format: FormatOption = None,
+    engine: EngineOption = Engine.SPARK,
+    master: Master = "local[*]",
+    limit: Limit = None,
+    count: Count = False,
+    positions: Positions = False,
+    explain: ExplainOption = False,
+    debug: Debug = False,
+) -> None:
+    """Find the complex events of a query in a stream of events."""
+    if events is None:
+        raise typer.BadParameter("run needs events", param_hint="--events")
+    chosen = format_of(out, format)
+    stream = stream_of(events, type, time, time_unit, order, delimiter, columns, timestamp_format)
+    parsed = _query(query)
+    if explain:
+        from estero.cli.terminal import messages
+
+        messages().print(str(parsed.explain(stream.path, **stream.arguments)), markup=False)
+    found = _found(parsed, stream, engine, master, positions=positions)
+    if limit is not None:
+        found = found.limit(limit)
+    if count:
+        _count(found)
+    elif out is not None:
+        _write(found, out, chosen, positions=positions)
+    else:
+        _show(found, chosen, all_rows=limit is not None, positions=positions)
+
+
+@app.command()
+@reported
+def check(
+    query: QueryFile,
+    events: Events = None,
+    type: Type = None,
+    time: Time = None,
+    time_unit: TimeUnit = None,
+    order: Order = None,
+    delimiter: Delimiter = None,
+    columns: Columns = None,
+    timestamp_format: TimestampFormat = None,
+    debug: Debug = False,
+) -> None:
+    """Say everything that is wrong with a query; with events, whether it fits them, too."""
+    parsed = _query(query)
+    if events is not None:
+        stream = stream_of(events, type, time, time_unit, order, delimiter, columns, timestamp_format)
+        _raise_all(parsed.check(stream.path, **stream.arguments))
+    print(f"{query}: ok")
+
+
+@app.command()
+@reported
+def explain(
+    query: QueryFile,
+    events: Events = None,
+    type: Type = None,
+    time: Time = None,
+    time_unit: TimeUnit = None,
+    order: Order = None,
+    delimiter: Delimiter = None,
+    columns: Columns = None,
+    timestamp_format: TimestampFormat = None,
+    debug: Debug = False,
+) -> None:
+    """Say how a query is evaluated: plan, guarantee, automaton and, with events, the SQL."""
+    parsed = _query(query)
+    if events is None:
+        print(parsed.explain())
+        return
+    stream = stream_of(events, type, time, time_unit, order, delimiter, columns, timestamp_format)
+    print(parsed.explain(stream.path, **stream.arguments))
+
+
+@app.command()
+@reported
+def demo(
+    picture: Picture = Path("estero-demo.svg"),
+    engine: EngineOption = Engine.DUCKDB,
+    debug: Debug = False,
+) -> None:
+    """Show a small stream, a query, its complex events, and a picture of them."""
+    import estero
+    from estero import demo as night
+    from estero.cli.terminal import output, table_of, working
+
+    console = output()
+    events = night.events()
+    parsed = estero.query(night.QUERY)
+    layout: dict[str, Any] = {"type": "kind", "time": "time", "order": ["id"]}
+    console.print(f"[bold]A stream[/]: {events.num_rows:,} readings of five farms in a cold night\n")
+    console.print(_first_rows(events))
+    console.print("\n[bold]A query[/]: the wind drops, the air is damp, then it freezes\n")
+    console.print(night.QUERY, markup=False)
+    answer = parsed.run(events, **layout)
+    with working("recognising"):
+        number = answer.count()
+        table, _ = table_of(answer, rows=8, positions=False)
+    console.print(f"[bold]The answer[/]: {number} complex events; the first of them\n")
+    console.print(table)
+    if engine is Engine.SPARK:
+        _compare_with_spark(parsed, answer, layout)
+        console.print(f"\n[bold]On Spark[/]: {number} complex events, the same ones")
+    with working("drawing"):
+        answer.plot(title="Frost may form", limit=number).save(picture)
+    console.print(f"\n[bold]Its picture[/]: {picture}")
+
+
+def _query(path: Path) -> Query:
+    import estero
+
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise typer.BadParameter(f"{path} is not a text in UTF-8", param_hint="QUERY.ceql") from None
+    return estero.query(text)
+
+
+def _found(query: Query, stream: Stream, engine: Engine, master: str, *, positions: bool) -> Found:
+    if engine is Engine.DUCKDB:
+        return query.run(stream.path, **stream.arguments)
+    # Spark does not know which types occur, so what is wrong with the query is found here; and at once.
+    _raise_all(query.check(stream.path, **stream.arguments))
+    from estero.cli.terminal import working
+    from estero.spark import collect, read_events, recognize
+
+    with working("starting Spark"):
+        frame = read_events(stream.path, csv_options=stream.csv_options, master=master)
+    # Without a time, positions are what tells where a complex event is.
+    placed = positions or stream.layout["time"] is None
+    return collect(recognize(frame, query, **stream.layout, positions=placed))
+
+
+def _raise_all(errors: list[Any]) -> None:
+    if errors:
+        first, *others = errors
+        first.others = tuple(others)
+        raise first
+
+
+def _count(found: Found) -> None:
+    from estero.cli.terminal import working
+
+    with working("counting"):
+        number = found.count()
+    print(number)
+
+
+def _write(found: Found, out: Path, format: Format, *, positions: bool) -> None:
+    from estero.cli.terminal import working
+
+    with working(f"writing {out}"):
+        found.write(out, format=format, positions=positions)
+
+
+def _show(found: Found, format: Format, *, all_rows: bool, positions: bool) -> None:
+    """Writes to standard output: a table of the first rows, or everything in another format."""
+    from estero.cli.terminal import ROWS_OF_A_TABLE, messages, output, table_of, working
+
+    if format is not Format.TABLE:
+        found.write(sys.stdout.buffer, format=format, positions=positions)
+        return
+    with working("recognising"):
+        table, more = table_of(found, rows=None if all_rows else ROWS_OF_A_TABLE, positions=positions)
+    output().print(table)
+    if not table.row_count:
+        messages().print("no complex events")
+    if more:
+        messages().print(
+            f"the first {ROWS_OF_A_TABLE}; --limit shows more, --count says how many there are, "
+            "--out FILE writes them all"
+        )
+
+
+def _compare_with_spark(query: Query, answer: Answer, layout: dict[str, Any]) -> None:
+    """Runs the demo's query on Spark; RuntimeError where the complex events are not those of `answer`."""
+    import tempfile
+
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    from estero import demo as night
+    from estero.cli.terminal import working
+
+    with tempfile.TemporaryDirectory(prefix="estero-") as directory:
+        path = str(Path(directory, "events.parquet"))
+        pyarrow.parquet.write_table(night.events(), path)
+        found = _found(query, Stream(path, layout), Engine.SPARK, "local[*]", positions=True)
+        with working("recognising on Spark"):
+            rows = pa.Table.from_batches(found.batches(), found.schema).to_pylist()
+    if sorted(map(str, rows)) != sorted(map(str, answer.to_arrow().to_pylist())):
+        raise RuntimeError(f"Spark finds other complex events: {len(rows)}")
+
+
+def _first_rows(events: pa.Table) -> Table:
+    from rich.table import Table
+
+    from estero.cli.terminal import short
+
+    table = Table(header_style="bold")
+    for name in events.column_names:
+        table.add_column(name)
+    for row in events.slice(0, 5).to_pylist():
+        table.add_row(*(short(value) for value in row.values()))
+    table.add_row(*["…"] * events.num_columns)
+    return table
+
+
+def main() -> None:
+    """The program `estero`."""
+    try:
+        app()
+    except KeyboardInterrupt:  # before or after a command
+        sys.exit(INTERRUPTED)

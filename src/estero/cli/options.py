@@ -1,0 +1,189 @@
+"""The options of the command line, and what the ones about events mean together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+class Engine(StrEnum):
+    """What evaluates a query."""
+
+    SPARK = "spark"
+    DUCKDB = "duckdb"
+
+
+class Format(StrEnum):
+    """What an answer is written as."""
+
+    TABLE = "table"
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
+SUFFIXES = {
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".csv": Format.CSV,
+    ".parquet": Format.PARQUET,
+    ".arrow": Format.ARROW,
+    ".feather": Format.ARROW,
+}
+
+EVENTS = "Options for the events"
+
+QueryFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="QUERY.ceql",
+        exists=True,
+        dir_okay=False,
+        allow_dash=True,
+        show_default=False,
+        help="The query; - reads it from standard input.",
+    ),
+]
+Events = Annotated[
+    str | None,
+    typer.Option(
+        "--events",
+        metavar="FILE",
+        help="Events in Parquet, CSV, JSON lines or Arrow: a file, glob or directory.",
+        rich_help_panel=EVENTS,
+    ),
+]
+Type = Annotated[
+    str | None,
+    typer.Option(
+        "--type",
+        metavar="COL",
+        help="The column with the event's type, if there are several.",
+        rich_help_panel=EVENTS,
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time", metavar="COL", help="The time column, by which events are sorted.", rich_help_panel=EVENTS
+    ),
+]
+TimeUnit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="UNIT",
+        help="A tick of an integer time column: ns, us, ms, s, min, h or d.",
+        rich_help_panel=EVENTS,
+    ),
+]
+Order = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--order",
+        metavar="COL",
+        help="A column that breaks ties of time; can be repeated.",
+        rich_help_panel=EVENTS,
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHAR", help="CSV: what separates values, where it is not found.", rich_help_panel=EVENTS
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,…", help="CSV without a header: the names of its columns.", rich_help_panel=EVENTS
+    ),
+]
+TimestampFormat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT", help="CSV: how timestamps are written, such as %Y%m%d%H%M.", rich_help_panel=EVENTS
+    ),
+]
+EngineOption = Annotated[
+    Engine,
+    typer.Option("--engine", help="spark runs the pipeline on Spark, duckdb in this process without Java."),
+]
+Master = Annotated[str, typer.Option(metavar="URL", help="The Spark master.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="FILE", dir_okay=False, help="Write to a file, whose suffix names the format."
+    ),
+]
+FormatOption = Annotated[
+    Format | None,
+    typer.Option("--format", show_default=False, help="Default: by the suffix of --out, else table."),
+]
+Limit = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="At most N complex events: the first, or on Spark any.")
+]
+Count = Annotated[bool, typer.Option("--count", help="Only say how many complex events there are.")]
+Positions = Annotated[bool, typer.Option("--positions", help="Show events as their positions in the stream.")]
+ExplainOption = Annotated[
+    bool, typer.Option("--explain", help="Say first how the query is evaluated, on standard error.")
+]
+Picture = Annotated[
+    Path, typer.Option(metavar="FILE", dir_okay=False, help="Where the picture goes (svg, png or pdf).")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Events and how they are laid out; `layout` are the keyword arguments that say so everywhere."""
+
+    path: str
+    layout: dict[str, Any] = field(default_factory=dict)
+    csv_options: dict[str, Any] | None = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of `Query.run` and its like."""
+        return {**self.layout, "csv_options": self.csv_options}
+
+
+def stream_of(
+    events: str,
+    type: str | None,
+    time: str | None,
+    time_unit: str | None,
+    order: list[str] | None,
+    delimiter: str | None,
+    columns: str | None,
+    timestamp_format: str | None,
+) -> Stream:
+    """The stream that the options of a command describe."""
+    csv_options: dict[str, Any] = {}
+    if delimiter is not None:
+        csv_options["delim"] = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
+    if columns is not None:
+        csv_options |= {"names": [name.strip() for name in columns.split(",")], "header": False}
+    if timestamp_format is not None:
+        csv_options["timestampformat"] = timestamp_format
+    layout = {"type": type, "time": time, "time_unit": time_unit, "order": order or []}
+    return Stream(events, layout, csv_options or None)
+
+
+def format_of(out: Path | None, named: Format | None) -> Format:
+    """The format to write; a usage error where it does not go with where it is written."""
+    if out is None:
+        if named in (Format.PARQUET, Format.ARROW):
+            raise typer.BadParameter(f"{named} goes to a file: give --out, too", param_hint="--format")
+        return named or Format.TABLE
+    if named is Format.TABLE:
+        raise typer.BadParameter("a table is for reading; name another format", param_hint="--format")
+    if named is None and out.suffix.lower() not in SUFFIXES:
+        known = ", ".join(SUFFIXES)
+        raise typer.BadParameter(
+            f"{out.name} does not say its format: use one of {known}, or give --format", param_hint="--out"
+        )
+    return named or SUFFIXES[out.suffix.lower()]

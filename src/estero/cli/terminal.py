@@ -1,0 +1,135 @@
+"""What the command line shows: answers as tables, a sign of life while it works, errors as a paragraph."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import BinaryIO
+
+    import pyarrow as pa
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+
+ROWS_OF_A_TABLE = 20
+EVENTS_OF_A_CELL = 4
+WIDTH_IN_A_PIPE = 160
+
+
+class Found(Protocol):
+    """The complex events of one run, wherever they were found."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, known before anything runs."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, made while they are asked for."""
+
+    def count(self) -> int:
+        """How many there are."""
+
+    def limit(self, n: int) -> Found:
+        """The first `n` of them."""
+
+    def write(
+        self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None, positions: bool = False
+    ) -> None:
+        """Writes them as parquet, csv, jsonl or arrow."""
+
+
+def output() -> Console:
+    """A console on standard output; in a pipe, as wide as a table needs."""
+    return _console(stderr=False)
+
+
+def messages() -> Console:
+    """A console on standard error."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    wide = None if stream.isatty() or "COLUMNS" in os.environ else WIDTH_IN_A_PIPE
+    return Console(stderr=stderr, width=wide, highlight=False, soft_wrap=False)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Shows that something is going on, and for how long, while the block runs; nothing in a pipe."""
+    console = messages()
+    if not console.is_terminal:
+        yield
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        progress.add_task(what, total=None)
+        yield
+
+
+def table_of(found: Found, *, rows: int | None, positions: bool) -> tuple[Table, bool]:
+    """The first `rows` complex events as a table (None: all), and whether there are more."""
+    from rich.table import Table
+
+    table = Table(header_style="bold", row_styles=("", "dim"))
+    for column in found.schema:
+        table.add_column(column.name, justify="left" if _is_list(column) else "right", overflow="fold")
+    shown = 0
+    for batch in (found if rows is None else found.limit(rows + 1)).batches():
+        kept = batch if rows is None else batch.slice(0, rows - shown)
+        for row in kept.to_pylist():
+            table.add_row(*(_cell(value, positions=positions) for value in row.values()))
+        shown += batch.num_rows
+    return table, rows is not None and shown > rows
+
+
+def _is_list(field: pa.Field) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(field.type))
+
+
+def _cell(value: Any, *, positions: bool) -> RenderableType:
+    from rich.text import Text
+
+    if not isinstance(value, list):
+        return Text(short(value))
+    if positions or not (value and isinstance(value[0], dict)):
+        return Text(", ".join(short(each["position"] if isinstance(each, dict) else each) for each in value))
+    lines = [_event(event) for event in value[:EVENTS_OF_A_CELL]]
+    if len(value) > EVENTS_OF_A_CELL:
+        lines.append(f"… and {len(value) - EVENTS_OF_A_CELL} more")
+    return Text("\n".join(lines))
+
+
+def _event(event: dict[str, Any]) -> str:
+    """An event on one line: its attributes, then ``@`` and its position where that is known."""
+    values = " ".join(short(value) for name, value in event.items() if name != "position")
+    return f"{values} @{event['position']}" if "position" in event else values
+
+
+def short(value: Any) -> str:
+    """A value in few letters."""
+    if value is None:
+        return "–"
+    if isinstance(value, datetime):
+        text = value.strftime("%Y-%m-%d %H:%M:%S")
+        return f"{text}.{value.microsecond:06d}".rstrip("0") if value.microsecond else text
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def complain(text: str) -> None:
+    """Writes a paragraph about what went wrong to standard error."""
+    from rich.text import Text
+
+    messages().print(Text.assemble(("error: ", "bold red"), text), soft_wrap=True)
