@@ -122,6 +122,24 @@ def cast(value: exp.Expr, engine_type: str) -> exp.Expr:
 
 
 def _micros_of_local_time(reference: exp.Expr) -> exp.Expr:
-    epoch = exp.Anonymous(this="to_timestamp_ntz", expressions=[exp.Literal.string("1970-01-01 00:00:00")])
-    unit = exp.Var(this="MICROSECOND")
-    return exp.Anonymous(this="timestampdiff", expressions=[unit, epoch, reference])
+    """Microseconds since 1970 on a clock that is never put forward: made of the parts of the local time.
+
+    ``timestampdiff`` would read it as an instant in the session's zone, an hour off in a gap of that zone.
+    """
+    local = cast(reference, "timestamp_ntz")
+    seconds = exp.Anonymous(this="date_part", expressions=[exp.Literal.string("SECOND"), local])
+    parts = [
+        (exp.Anonymous(this="unix_date", expressions=[cast(local.copy(), "DATE")]), 86_400_000_000),
+        (exp.Anonymous(this="hour", expressions=[local.copy()]), 3_600_000_000),
+        (exp.Anonymous(this="minute", expressions=[local.copy()]), 60_000_000),
+    ]
+    terms: list[exp.Expr] = [
+        exp.Mul(this=part, expression=exp.Literal.number(f"{micros}L")) for part, micros in parts
+    ]
+    terms.append(
+        cast(exp.paren(exp.Mul(this=seconds, expression=exp.Literal.number(1_000_000)), copy=False), "BIGINT")
+    )
+    total = terms[0]
+    for term in terms[1:]:
+        total = exp.Add(this=total, expression=term)
+    return total

@@ -24,12 +24,15 @@ def parquet_frame(spark: SparkSession, table: pa.Table, place: Path) -> DataFram
     return spark.read.parquet(place.as_uri())
 
 
-def answer_batches(found: DataFrame, plan: Plan, events: DataFrame, *, positions: bool) -> list[pa.RecordBatch]:
+def answer_batches(
+    found: DataFrame, plan: Plan, events: DataFrame, *, positions: bool
+) -> list[pa.RecordBatch]:
     """The rows that Spark found, as batches of the answer's own schema (which names the labels)."""
     schema = Work.of(events.schema, plan, positions=positions).answer
     table = found.toArrow()
     columns = [table.column(field.name).cast(field.type) for field in schema]
-    return pa.Table.from_arrays(columns, schema=schema).to_batches()
+    batches: list[pa.RecordBatch] = pa.Table.from_arrays(columns, schema=schema).to_batches()
+    return batches
 
 
 def without_positions(rows: Sequence[Row]) -> list[Row]:

@@ -21,11 +21,13 @@ from estero.pipeline.recognition import Recognition
 from estero.pipeline.report import label_of
 from estero.pipeline.sources import open_source
 from estero.pipeline.spark.frames import (
+    RESERVED,
     Tasks,
     arrow_type,
     classified_frame,
     classified_schema,
     columns_of_frame,
+    payload_name,
 )
 from estero.plan import Layout, Plan
 
@@ -149,14 +151,20 @@ def as_classified(batches: Batches, events: pa.Schema) -> Batches:
         seen += batch.num_rows
         places = batch.column(POSITION) if POSITION in names else numbers
         columns = []
-        for field in events:
-            if field.name == POSITION or (field.name == TIME and TIME not in names):
+        for field, name in zip(events, _crossing_names(events), strict=True):
+            if name == POSITION or (name == TIME and TIME not in names):
                 columns.append(places)
-            elif field.name in KEYS:
-                columns.append(batch.column(field.name).view(field.type))
+            elif name in KEYS:
+                columns.append(batch.column(name).view(field.type))
             else:
-                columns.append(batch.column(field.name).cast(field.type))
+                columns.append(batch.column(name).cast(field.type))
         yield pa.RecordBatch.from_arrays(columns, schema=events)
+
+
+def _crossing_names(events: pa.Schema) -> list[str]:
+    """The names under which the columns of `events` come from Spark."""
+    working = [name for name in events.names if name.startswith(RESERVED)]
+    return working + [payload_name(place) for place in range(len(events) - len(working))]
 
 
 def without_positions(public: pa.Schema) -> pa.Schema:

@@ -6,7 +6,7 @@ relevance condition reaches the scan and irrelevant events never reach Python. N
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,8 @@ NULL_TIME = "estero: the time is NULL"
 _ORDER = "__order"
 _RELEVANT = "__relevant"
 _KEYED = "__keyed"
-_RESERVED = "__"
+RESERVED = "__"
+"""How the names of working columns begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def columns_of_frame(schema: StructType) -> dict[str, ColumnType]:
             raise DataError(
                 "two columns of the DataFrame have this name", column=field.name, hint="rename one of them"
             )
-        if field.name.startswith(_RESERVED):
+        if field.name.startswith(RESERVED):
             raise DataError(
                 "names that begin with two underscores are Estero's own",
                 column=field.name,
@@ -81,24 +82,25 @@ def classified_frame(df: DataFrame, classification: Classification, tasks: Tasks
     """The classified rows of `df`, in stream order within each task.
 
     Columns: ``__position`` and ``__ordinal`` where `tasks` says so, ``__time`` if there is a time, the
-    key halves, the words of bits, the payload. Events with the same time and `order` keep their order of
-    arrival: that of the partitions of `df`, and within a partition that of its rows. Partitions of one
-    file follow the file; for several files Spark itself chooses an order, by size. An event without a
-    time is an error of the job when it is relevant; an irrelevant one is only looked at for its place.
+    key halves, the words of bits, the payload (`payload_name`). Events with the same time and `order`
+    keep their order of arrival: that of the partitions of `df`, and within a partition that of its rows.
+    Partitions of one file follow the file; for several files Spark itself chooses an order, by size. An
+    event without a time is an error of the job when it is relevant; an irrelevant one is only looked at
+    for its place.
     """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     columns = columns_of_frame(df.schema)
     relevant = F.expr(relevance(classification, "spark", columns=columns))
     computed = _computed(classification, columns) | {
-        name: F.col(quoted(name)) for name in classification.payload
+        payload_name(place): F.col(quoted(name)) for place, name in enumerate(classification.payload)
     }
     ordering = _ordering(classification, columns)
     arrival = F.monotonically_increasing_id()
     sort_keys = [F.col(name).asc_nulls_last() for name in ordering] + [F.col(ARRIVAL).asc()]
     if not (tasks.positions or tasks.ordinals):
         rows = df.where(relevant).select(*_named(computed | ordering), arrival.alias(ARRIVAL))
-        return _in_tasks(rows, tasks).sortWithinPartitions(*sort_keys).select(*_names(computed))
+        return _in_tasks(rows, tasks).sortWithinPartitions(*sort_keys).select(*computed)
     # Irrelevant events are counted and go no further: what they hold is not computed, nor moved.
     flags = {
         _RELEVANT: F.coalesce(relevant, F.lit(False)),
@@ -110,7 +112,7 @@ def classified_frame(df: DataFrame, classification: Classification, tasks: Tasks
         for name, value in computed.items()
     }
     rows = flagged.select(*_named(spared | ordering), *flags, ARRIVAL)
-    return _placed(rows, tasks, sort_keys, _names(computed))
+    return _placed(rows, tasks, sort_keys, list(computed))
 
 
 def classified_schema(events: StructType, classification: Classification, *, ordinals: bool) -> pa.Schema:
@@ -143,6 +145,11 @@ def arrow_type(name: str, events: StructType) -> pa.DataType:
             column=name,
             hint="leave the column out of the SELECT list, or cast it to another type",
         ) from error
+
+
+def payload_name(place: int) -> str:
+    """The name under which an attribute of the payload crosses; PySpark stumbles over names with dots."""
+    return f"__payload{place}"
 
 
 def quoted(name: str) -> str:
@@ -210,10 +217,6 @@ def _ordering(classification: Classification, columns: Mapping[str, ColumnType])
 
 def _named(columns: Mapping[str, Column]) -> list[Column]:
     return [column.alias(name) for name, column in columns.items()]
-
-
-def _names(columns: Iterable[str]) -> list[str]:
-    return [quoted(name) for name in columns]
 
 
 def _in_tasks(rows: DataFrame, tasks: Tasks) -> DataFrame:
