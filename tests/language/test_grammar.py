@@ -1,0 +1,102 @@
+"""Each production of the grammar: a text that it reads, and a near one that nothing reads."""
+
+from __future__ import annotations
+
+import pytest
+from lark import Token, Tree
+
+from estero.errors import QueryError
+from estero.language.assemble import PRODUCTIONS
+from estero.language.parse import parse_condition, parse_pattern, parse_query, parser
+
+QUERIES = {
+    "query": ("SELECT * WHERE a", "SELECT * WHERE a b"),
+    "strategy": ("SELECT MAX * WHERE a", "SELECT MOST * WHERE a"),
+    "select_list": ("SELECT a, b WHERE a ; b", "SELECT a b c WHERE a ; b"),
+    "select_item": ("SELECT a[x, y] WHERE a", "SELECT a[] WHERE a"),
+    "from_clause": ("SELECT * FROM s, t WHERE a", "SELECT * FROM WHERE a"),
+    "where": ("SELECT * WHERE a FILTER a[x = 1]", "SELECT * WHERE FILTER a[x = 1]"),
+    "whole_number": ("SELECT * WHERE a LIMIT 5", "SELECT * WHERE a LIMIT 5.0"),
+    "within_clause": ("SELECT * WHERE a WITHIN 1 EVENTS", "SELECT * WHERE a WITHIN"),
+    "span_window": ("SELECT * WHERE a WITHIN 2 HOURS 30 MINUTES", "SELECT * WHERE a WITHIN 2 HOURS 30"),
+    "attribute_window": ("SELECT * WHERE a WITHIN 5 [ts]", "SELECT * WHERE a WITHIN [ts]"),
+    "consume_clause": ("SELECT * WHERE a CONSUME BY ANY", "SELECT * WHERE a CONSUME BY MOST"),
+    "limit_clause": ("SELECT * WHERE a LIMIT 1", "SELECT * WHERE a LIMIT one"),
+    "partition_tail": ("SELECT * WHERE a PARTITION BY [k], [l]", "SELECT * WHERE a PARTITION BY k"),
+    "bracket": ("SELECT * WHERE a PARTITION BY [k, l]", "SELECT * WHERE a PARTITION BY []"),
+    "key": ("SELECT * WHERE (a PARTITION BY [a.k])", "SELECT * WHERE (a PARTITION BY [a.k.l])"),
+}
+PATTERNS = {
+    "tailed": ("a ; b FILTER a[x = 1] KEEP [a]", "a FILTER a[x = 1] ; b"),
+    "filter_tail": ("a FILTER a[x = 1]", "a FILTER"),
+    "keep_tail": ("a KEEP [a, b]", "a KEEP a"),
+    "disjunction": ("a OR b OR c", "a OR OR b"),
+    "unless": ("a UNLESS b", "UNLESS b"),
+    "conjunction": ("a AND b", "a AND"),
+    "all": ("a ALL b ALL c", "ALL a"),
+    "absent": ("a ; NOT(b AS y FILTER y[x = 1]) ; c", "a ; NOT(b ; c) ; d"),
+    "sequence": ("a ; b : c", "a ; : b"),
+    "plus": ("a+", "+a"),
+    "contiguous_plus": ("a :+", "a : + b"),
+    "iteration": ("a{2}", "a{}"),
+    "contiguous_iteration": ("a :{2,3}", "a :{2,3"),
+    "exactly": ("a{3}", "a{x}"),
+    "at_least": ("a{3,}", "a{,3}"),
+    "from_to": ("a{3,4}", "a{3;4}"),
+    "optional": ("a ; b?", "a ; ?"),
+    "as_": ("(a ; b) AS x", "a AS (x)"),
+    "rename": ("a [a -> b]", "a [a - b]"),
+    "event_type": ("a", "1"),
+    "stream_type": ("s>a", "s>t>a"),
+    "modified": ("START(a ; STRICT(b))", "BEGIN(a)"),
+    "group": ("(a)", "(a"),
+}
+CONDITIONS = {
+    "or_": ("x OR y OR z", "x OR"),
+    "and_": ("x AND y", "AND x"),
+    "not_": ("NOT x = 1", "x NOT"),
+    "comparison": ("x <> 1", "x = = 1"),
+    "in_": ("x NOT IN {1, -5..9, 'a'}", "x IN (1, 2)"),
+    "member": ("x IN {1..2}", "x IN {1..2..3}"),
+    "constant": ("x IN {-1.5, TIMESTAMP '2024-01-01', NULL}", "x IN {y}"),
+    "between": ("x BETWEEN 1 AND 2 + 3", "x BETWEEN 1"),
+    "like": ("x LIKE 'a%'", "x LIKE y"),
+    "matches": ("x ~ 'a.b'", "x ~ y"),
+    "is_null": ("x IS NOT NULL", "x IS 1"),
+    "arithmetic": ("x + 1 * 2 % 3", "x + * 2"),
+    "negative": ("-x", "x-"),
+    "typed_literal": ("ts < TIMESTAMP '2024-01-01T12:00:00Z'", "ts < TIMESTAMP '2024-13-01'"),
+    "attribute": ('"two words" = 1', '"" = 1'),
+    "variable_attribute": ("x.a = y.b", "x.a.b = 1"),
+    "call": ("coalesce(x, 1) = 1", "abs(x"),
+    "event_filter": ("x[a > 1]", "x[]"),
+    "condition_group": ("(x OR y) AND z", "()"),
+}
+CASES = [
+    (production, reader, accepted, rejected)
+    for table, reader in ((QUERIES, "query"), (PATTERNS, "pattern"), (CONDITIONS, "condition"))
+    for production, (accepted, rejected) in table.items()
+]
+READERS = {"query": parse_query, "pattern": parse_pattern, "condition": parse_condition}
+
+
+@pytest.mark.parametrize(("production", "reader", "accepted", "rejected"), CASES)
+def test_a_production_reads_what_it_should_and_no_more(
+    production: str, reader: str, accepted: str, rejected: str
+) -> None:
+    tree = parser().parse(accepted, start=reader)
+    assert production in _used(tree)
+    READERS[reader](accepted)
+    with pytest.raises(QueryError) as caught:
+        READERS[reader](rejected)
+    assert caught.value.text == rejected
+
+
+def test_every_production_that_builds_something_has_its_examples() -> None:
+    built = {str(rule.alias or rule.origin.name) for rule in parser().rules}
+    assert set(PRODUCTIONS) <= built
+    assert {production for production, *_ in CASES} == set(PRODUCTIONS)
+
+
+def _used(tree: Tree[Token]) -> set[str]:
+    return {str(each.data) for each in tree.iter_subtrees()}
