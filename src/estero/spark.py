@@ -84,8 +84,17 @@ def read_events(
     return files.read_events(local_session(master), path, csv_options=csv_options)
 
 
-def collect(matches: DataFrame) -> Collected:
-    """What `recognize` found, in this process: counted, limited, written, or read batch by batch."""
-    from estero.pipeline.spark.collected import Collected
+def collect(
+    matches: DataFrame,
+    *,
+    events: str | PathLike[str] | None = None,
+    csv_options: Mapping[str, object] | None = None,
+) -> Collected:
+    """What `recognize` found, in this process: counted, limited, written, or read batch by batch.
 
-    return Collected(matches)
+    With the path that `events` were read from, an error about a malformed row names file and line.
+    """
+    from estero.pipeline.spark.collected import Collected
+    from estero.pipeline.spark.files import check_rows
+
+    return Collected(matches, recheck=None if events is None else lambda: check_rows(events, csv_options))

@@ -98,17 +98,13 @@ def _explained(error: Exception) -> int:
     from estero import EsteroError, QueryError
     from estero.cli.terminal import complain
 
-    if isinstance(error, QueryError):
-        for each in (error, *error.others):
-            complain(str(each))
-        return QUERY_OR_USAGE_ERROR
     if isinstance(error, EsteroError | OSError):
         complain(str(error))
     elif isinstance(error, MemoryError):
         complain("there is not enough memory")
     else:
         complain(f"{type(error).__name__}: {error} (a bug of Estero; --debug shows where)")
-    return DATA_OR_RUN_ERROR
+    return QUERY_OR_USAGE_ERROR if isinstance(error, QueryError) else DATA_OR_RUN_ERROR
 
 
 @app.command()
@@ -255,7 +251,8 @@ def _found(query: Query, stream: Stream, engine: Engine, master: str, *, positio
         frame = read_events(stream.path, csv_options=stream.csv_options, master=master)
     # Without a time, positions are what tells where a complex event is.
     placed = positions or stream.layout["time"] is None
-    return collect(recognize(frame, query, **stream.layout, positions=placed))
+    matches = recognize(frame, query, **stream.layout, positions=placed)
+    return collect(matches, events=stream.path, csv_options=stream.csv_options)
 
 
 def _raise_all(errors: list[Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet
 
+from estero.errors import DataError
 from estero.pipeline.spark.failures import jobs
 from estero.pipeline.spark.frames import quoted
 from estero.pipeline.writers import write_answer
@@ -25,8 +26,6 @@ LABEL = "estero:label"
 _ORDER = ("end", "start", "end_time", "start_time")
 _ROWS = 65_536
 
-Guard = Callable[[], AbstractContextManager[None]]
-
 
 class Collected:
     """The rows of a DataFrame of complex events, in order of their ends: read, counted, written.
@@ -34,12 +33,12 @@ class Collected:
     Each question runs the job. Rows wait in a temporary file of the machine that runs Spark in local mode,
     so an answer of any size fits; from a cluster they come through memory. Complex events with the same
     ends keep one order from run to run. `limit` keeps any `n` of them: Spark stops when it has found so many.
-    `guard` says how failures of Spark are reported.
+    `recheck` is called when the data made a job fail, to say it better than Spark does.
     """
 
-    def __init__(self, frame: DataFrame, *, guard: Guard = jobs) -> None:
+    def __init__(self, frame: DataFrame, *, recheck: Callable[[], None] | None = None) -> None:
         self._frame = frame
-        self._guard = guard
+        self._recheck = recheck
 
     @property
     def schema(self) -> pa.Schema:
@@ -58,24 +57,24 @@ class Collected:
 
     def limit(self, n: int) -> Collected:
         """Any `n` of the complex events."""
-        return Collected(self._frame.limit(n), guard=self._guard)
+        return Collected(self._frame.limit(n), recheck=self._recheck)
 
     def count(self) -> int:
         """How many there are."""
-        with self._guard():
+        with self._job():
             return self._frame.count()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in order of their ends."""
         schema = self.schema
         if not str(self._frame.sparkSession.conf.get("spark.master")).startswith("local"):
-            with self._guard():
+            with self._job():
                 table = self._ordered().toArrow()
             yield from table.cast(schema).to_batches(_ROWS)
             return
         with tempfile.TemporaryDirectory(prefix="estero-") as directory:
             spool = Path(directory, "rows")
-            with self._guard():
+            with self._job():
                 self._ordered().write.parquet(spool.as_uri())
             for file in sorted(spool.glob("*.parquet")):
                 for batch in pyarrow.parquet.ParquetFile(file).iter_batches(_ROWS):
@@ -86,6 +85,16 @@ class Collected:
     ) -> None:
         """Writes parquet, csv, jsonl or arrow, as `Answer.write` does."""
         write_answer(target, self.schema, self.batches(), format=format, positions=positions)
+
+    @contextmanager
+    def _job(self) -> Iterator[None]:
+        try:
+            with jobs():
+                yield
+        except DataError:
+            if self._recheck is not None:
+                self._recheck()
+            raise
 
     def _ordered(self) -> DataFrame:
         """The rows in one partition, sorted by their ends and then by all else that has an order."""
