@@ -111,7 +111,7 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str) -> QueryError:
         text=text,
         span=span,
         found=_END if at_end else str(token),
-        expected=expected_words(accepted),
+        expected=_expected_unit(expected_words(accepted), accepted, text[: span.start]),
         hint=_hint(token, accepted, text[: span.start].rstrip()),
     )
 
@@ -133,6 +133,12 @@ def _accepted_before(token: Token, text: str, start: str) -> set[str]:
 
 def _shown(token: Token) -> str:
     return str(token) if token.type in ("NAME", "QUOTED", "STRING") or is_keyword(token) else f"'{token}'"
+
+
+def _expected_unit(words: str, accepted: set[str], before: str) -> str:
+    """Behind a number a name can only be a unit."""
+    behind_number = re.search(r"\d\s*$", before) is not None and "NAME" in accepted
+    return words.replace("a name", "a unit", 1) if behind_number else words
 
 
 def expected_words(terminals: set[str]) -> str:
@@ -166,6 +172,8 @@ def _hint(token: Token, accepted: set[str], before: str) -> str:
         return "equality is written with one ="
     if token.type == "$END" and unclosed is not None:
         return f"the {before[unclosed]!r} at character {unclosed + 1} is not closed"
+    if accepted == {"_LBRACE"}:
+        return "the members of a set stand in braces: IN {1, 2, 5..9}"
     if token.type in ("_RPAR", "_RSQUARE", "_RBRACE") and unclosed is None:
         return f"nothing is open that this {str(token)!r} could close"
     if token.type in ("SEMICOLON", "COLON", "ALL", "UNLESS") and re.search(r"(?i)\bfilter\b", before):

@@ -122,6 +122,8 @@ def _check_comparison(node: Node, problems: Problems) -> None:
             return
     variables = [each.variable for each in node.walk() if isinstance(each, Attribute)]
     named = sorted({each for each in variables if each is not None})
+    if None in variables:
+        return  # an error of its own
     if len(named) > 1:
         _refuse("a condition on several variables", node.span, problems)
     elif named:

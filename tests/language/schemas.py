@@ -1,0 +1,33 @@
+"""What the tests of checks know of the events."""
+
+from __future__ import annotations
+
+from estero.language.query import TimeUnit
+from estero.language.schema import Kind, Schema
+
+SELL = {
+    "name": Kind.STRING,
+    "price": Kind.FLOAT,
+    "volume": Kind.INT,
+    "ts": Kind.TIMESTAMP,
+    "ok": Kind.BOOL,
+    "tags": Kind.OPAQUE,
+    "id": Kind.INT,
+}
+BUY = {
+    "name": Kind.STRING,
+    "price": Kind.INT,
+    "volume": Kind.INT,
+    "ts": Kind.TIMESTAMP,
+    "broker": Kind.STRING,
+}
+TICK = {"at": Kind.INT, "value": Kind.FLOAT}
+
+SCHEMAS: dict[str, Schema | None] = {
+    "none": None,
+    "trades": Schema({"SELL": SELL, "BUY": BUY}, closed=True, time="ts"),
+    "streams": Schema({"s>SELL": SELL, "t>BUY": BUY}, closed=True, time="ts"),
+    "untimed": Schema(shared=SELL),
+    "ticks": Schema(shared=TICK, time="at"),
+    "milliseconds": Schema(shared=TICK, time="at", time_unit=TimeUnit.MILLISECONDS),
+}

@@ -1,0 +1,162 @@
+"""The builder says the same as text."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+
+from estero.language.build_conditions import Condition, Expression
+from estero.language.builder import (
+    PatternBuilder,
+    QueryBuilder,
+    aggregate,
+    attribute,
+    call,
+    event,
+    select,
+    tree_of,
+    var,
+)
+from estero.language.parse import parse_condition, parse_pattern, parse_query
+
+a, b, c = event("a"), event("b"), event("c")
+x, y = var("x"), var("y")
+
+
+@pytest.mark.parametrize(
+    ("built", "text"),
+    [
+        (event("R", stream="S").named("x"), "S>R AS x"),
+        (a.then(b).then(c), "a ; b ; c"),
+        (a.then(b, c), "a ; b ; c"),
+        (a.then(b.then(c)), "a ; (b ; c)"),
+        (a.followed_directly_by(b).then(c), "a : b ; c"),
+        (a.then(b, without=c), "a ; NOT(c) ; b"),
+        (a.followed_directly_by(b, without=[c, c.named("x")]), "a : NOT(c) : NOT(c AS x) : b"),
+        (a.or_(b).or_(c), "a OR b OR c"),
+        (a.and_(b, c), "a AND b AND c"),
+        (a.all_with(b).all_with(c), "a ALL b ALL c"),
+        (a.unless(b), "a UNLESS b"),
+        (a.repeated(), "a+"),
+        (a.repeated(directly=True), "a :+"),
+        (a.repeated(2, 3), "a{2,3}"),
+        (a.then(b).repeated(2, 2), "(a ; b){2}"),
+        (a.then(b.optional()), "a ; b?"),
+        (a.renamed("a", "z"), "a [a -> z]"),
+        (a.then(b).keep("a"), "a ; b KEEP [a]"),
+        (a.then(b).partitioned_by("k", var("a").l), "a ; b PARTITION BY [k, a.l]"),
+        (a.at_start(), "START(a)"),
+        (a.then(b).strict(), "STRICT(a ; b)"),
+        (a.named("x").where(x.v > 1), "a AS x FILTER x[v > 1]"),
+        (a.named("x").where(x.v > 1, x.w.is_null()), "a AS x FILTER x[v > 1] AND x[w IS NULL]"),
+    ],
+)
+def test_a_built_pattern_is_that_of_its_text(built: PatternBuilder, text: str) -> None:
+    assert built.tree == parse_pattern(text)
+    assert str(built) == text
+
+
+@pytest.mark.parametrize(
+    ("built", "text"),
+    [
+        (x.name == "INTC", "x[name = 'INTC']"),
+        (x.v != None, "x[v != NULL]"),  # noqa: E711  it builds a comparison
+        (x.v > 5, "x[v > 5]"),
+        (x["unit price"] >= 1.5, 'x["unit price" >= 1.5]'),
+        (x.v + 1 - x.w * 2 <= -x.u / 3 % 4, "x[v + 1 - w * 2 <= -u / 3 % 4]"),
+        (1 + x.v * 2 > 2 / x.v, "x[1 + v * 2 > 2 / v]"),
+        (abs(x.v) < 3, "x[abs(v) < 3]"),
+        (call("length", x.s) == 3, "x[length(s) = 3]"),
+        (x.v.is_in(1, "a", range(3, 6)), "x[v IN {1, 'a', 3..5}]"),
+        (x.v.between(1, x.w), "x[v BETWEEN 1 AND w]"),
+        (x.s.like("a%"), "x[s LIKE 'a%']"),
+        (x.s.matches("a.b"), "x[s ~ 'a.b']"),
+        (x.s.is_not_null(), "x[s IS NOT NULL]"),
+        (x.ts < datetime(2024, 1, 31, tzinfo=UTC), "x[ts < TIMESTAMP '2024-01-31T00:00:00Z']"),
+        ((x.v > 1) & (y.v > 2) & (y.w > 3), "x[v > 1] AND y[v > 2] AND y[w > 3]"),
+        ((x.v > 1) | ~(y.v > 2), "x[v > 1] OR NOT y[v > 2]"),
+        ((x.v > 1) & x.ok, "x[v > 1] AND x[ok]"),
+        (x[(attribute("v") > 1) | (attribute("w") > 2)], "x[v > 1 OR w > 2]"),
+        (x.v > y.v, "x.v > y.v"),
+        (aggregate("avg", x.v) > 5, "avg(x.v) > 5"),
+        (aggregate("count", x) >= 3, "count(x) >= 3"),
+    ],
+)
+def test_a_built_condition_is_that_of_its_text(built: Condition, text: str) -> None:
+    assert built.tree == parse_condition(text)
+    assert str(built) == text
+
+
+@pytest.mark.parametrize(
+    ("built", "text"),
+    [
+        (select(a), "SELECT * WHERE a"),
+        (select(a).show(), "SELECT NONE WHERE a"),
+        (select(a.then(b)).show("a", b=["v", "w"]), "SELECT a, b[v, w] WHERE a ; b"),
+        (select(a).strategy("max"), "SELECT MAX * WHERE a"),
+        (select(a).from_streams("s", "t"), "SELECT * FROM s, t WHERE a"),
+        (select(a).partition_by("k", ("l", "m")), "SELECT * WHERE a PARTITION BY [k], [l, m]"),
+        (select(a).within(events=100), "SELECT * WHERE a WITHIN 100 EVENTS"),
+        (select(a).within(hours=2, minutes=30), "SELECT * WHERE a WITHIN 2 HOURS 30 MINUTES"),
+        (select(a).within(ticks=5, attribute="ts"), "SELECT * WHERE a WITHIN 5 [ts]"),
+        (select(a).consume_by("any").limit(3), "SELECT * WHERE a CONSUME BY ANY LIMIT 3"),
+        (select(a.partitioned_by("k")), "SELECT * WHERE (a PARTITION BY [k])"),
+    ],
+)
+def test_a_built_query_is_that_of_its_text(built: QueryBuilder, text: str) -> None:
+    assert built.tree == parse_query(text)
+    assert str(built) == text
+
+
+def test_anything_that_was_built_has_a_query() -> None:
+    expected = parse_query("SELECT * WHERE a")
+    assert [tree_of(each) for each in (a, a.tree, select(a), select(a).tree)] == [expected] * 4
+
+
+def test_a_value_of_events_is_not_true_or_false_in_python() -> None:
+    with pytest.raises(TypeError, match="join conditions with &"):
+        bool(x.v)
+    with pytest.raises(TypeError, match="join conditions with &"):
+        bool(1 < x.v < 5)
+
+
+def test_what_cannot_be_said_is_refused_at_once() -> None:
+    value: Expression = x.v
+    with pytest.raises(ValueError, match="NaN has no literal"):
+        value.between(0.0, math.nan)
+    with pytest.raises(TypeError, match="is not a truth value, a number"):
+        _ = value == [1]
+    with pytest.raises(ValueError, match="not a range of neighbours"):
+        value.is_in(range(5, 1))
+    with pytest.raises(ValueError, match="there is no function upper"):
+        call("upper", value)
+    with pytest.raises(ValueError, match="there is no aggregate median"):
+        aggregate("median", value)
+    with pytest.raises(TypeError, match="an aggregate takes a variable"):
+        aggregate("avg", value + 1)
+    with pytest.raises(ValueError, match="a set needs a member"):
+        value.is_in()
+    with pytest.raises(TypeError, match="cannot be a key"):
+        a.partitioned_by(value + 1)
+
+
+def test_a_window_is_one_of_three_kinds() -> None:
+    query = select(a)
+    for wrong in ({}, {"events": 5, "hours": 1}, {"ticks": 5}, {"attribute": "ts"}):
+        with pytest.raises(ValueError, match="a window is events="):
+            query.within(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="there is no unit weeks; the units are nanoseconds"):
+        query.within(weeks=1)
+
+
+def test_empty_chains_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least one pattern"):
+        a.then()
+    with pytest.raises(ValueError, match="no other pattern"):
+        a.or_()
+    with pytest.raises(ValueError, match="a filter needs a condition"):
+        a.where()
+    with pytest.raises(ValueError, match="a list of at least one name"):
+        select(a).show(a="name")

@@ -1,0 +1,127 @@
+"""Every message about a query, by its full text: errors.txt holds queries and what is said of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from estero.errors import QueryError, Span
+from estero.language.check import check_query
+from estero.language.kinds import kind_of
+from estero.language.parse import parse_condition, parse_query
+from estero.language.render import render_error
+from estero.language.schema import Kind
+from language.schemas import SCHEMAS
+
+
+def _cases() -> list[tuple[str, str, str]]:
+    blocks = (Path(__file__).parent / "errors.txt").read_text(encoding="utf-8").split("=====\n")
+    cases = []
+    for block in blocks:
+        first, _, rest = block.partition("\n")
+        text, said = rest.split("\n-----\n")
+        cases.append((first.removeprefix("schema: "), text, said.removesuffix("\n")))
+    return cases
+
+
+@pytest.mark.parametrize(("schema", "text", "said"), _cases())
+def test_an_error_says_where_what_and_how_to_mend_it(schema: str, text: str, said: str) -> None:
+    assert "\n\n".join(map(str, _errors(schema, text))) == said
+
+
+@pytest.mark.parametrize(("schema", "text", "said"), _cases())
+def test_an_error_carries_its_parts(schema: str, text: str, said: str) -> None:
+    for error in _errors(schema, text):
+        assert error.text == text
+        assert error.span.end <= len(text)
+        assert error.expected or "does not evaluate it yet" in error.message
+
+
+def _errors(schema: str, text: str) -> list[QueryError]:
+    try:
+        return check_query(parse_query(text), SCHEMAS[schema])
+    except QueryError as error:
+        return [error]
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        (
+            "none",
+            "SELECT a WHERE x AS a ; y? ; z :+ FILTER a[p = 1] OR NOT z[q] PARTITION BY [k] WITHIN 1 HOUR",
+        ),
+        ("trades", "SELECT s[name], BUY WHERE SELL AS s ; BUY FILTER s[price > 5 AND volume = 2.5]"),
+        (
+            "trades",
+            "SELECT * WHERE SELL AS x ; BUY AS x FILTER x[broker = 'b' AND id = 1 AND name LIKE 'a%']",
+        ),
+        (
+            "trades",
+            "SELECT * WHERE SELL ; BUY PARTITION BY [broker, name] WITHIN 5 [ts] CONSUME BY PARTITION LIMIT 1",
+        ),
+        (
+            "trades",
+            "SELECT * WHERE (SELL AS a OR BUY AS a){2,3} FILTER a[ts > TIMESTAMP '2024-01-01' AND name ~ 'a']",
+        ),
+        (
+            "trades",
+            "SELECT * WHERE SELL FILTER SELL[price = NULL OR coalesce(name, 'a') = 'b' OR tags IS NULL]",
+        ),
+        ("streams", "SELECT * FROM s, t WHERE s>SELL ; BUY FILTER SELL[ok] AND BUY[broker = 'b']"),
+        ("streams", "SELECT * FROM s WHERE SELL FILTER SELL[ok]"),
+        ("untimed", "SELECT * WHERE ANYTHING PARTITION BY [name] WITHIN 5 [ts]"),
+        ("ticks", "SELECT * WHERE a WITHIN 5 [at]"),
+        ("milliseconds", "SELECT * WHERE a WITHIN 5 SECONDS"),
+    ],
+)
+def test_a_query_without_errors_has_none(schema: str, text: str) -> None:
+    assert check_query(parse_query(text), SCHEMAS[schema]) == []
+
+
+def test_further_errors_are_printed_behind_the_first() -> None:
+    first, second = QueryError("one"), QueryError("two", hint="three")
+    first.others = (second,)
+    assert str(first) == "one\n\ntwo\n  hint: three"
+
+
+def test_a_long_line_is_cut_around_the_place() -> None:
+    text = "x" * 500 + "HERE" + "y" * 500
+    line, carets = render_error(QueryError("m", text=text, span=Span(500, 504))).splitlines()[1:]
+    assert len(line) < 120
+    assert line[carets.index("^") : carets.rindex("^") + 1] == "HERE"
+
+
+def test_a_place_that_spans_lines_is_shown_on_its_first() -> None:
+    said = render_error(QueryError("m", text="a\nbcd\ne", span=Span(3, 7)))
+    assert said == "m\n  2 | bcd\n    |  ^^"
+
+
+def test_the_kind_of_an_expression_follows_from_its_attributes() -> None:
+    kinds = {"i": Kind.INT, "f": Kind.FLOAT, "s": Kind.STRING, "t": Kind.TIMESTAMP, "b": Kind.BOOL}
+    expected = {
+        "i + i": Kind.INT,
+        "i + f": Kind.FLOAT,
+        "i / i": Kind.FLOAT,
+        "-i % 3": Kind.INT,
+        "NULL": None,
+        "NULL + i": None,
+        "NULL + f": Kind.FLOAT,
+        "abs(f)": Kind.FLOAT,
+        "floor(f)": Kind.FLOAT,
+        "ceil(i)": Kind.INT,
+        "length(s)": Kind.INT,
+        "hour(t)": Kind.INT,
+        "coalesce(NULL, i, f)": Kind.FLOAT,
+        "coalesce(NULL, s)": Kind.STRING,
+        "coalesce(NULL)": None,
+        "i = f AND NOT b": Kind.BOOL,
+        "s IS NULL": Kind.BOOL,
+    }
+    assert {text: kind_of(parse_condition(text), kinds) for text in expected} == expected
+
+
+def test_the_kind_of_a_wrong_expression_is_its_first_error() -> None:
+    with pytest.raises(QueryError, match="there is no attribute valu"):
+        kind_of(parse_condition("valu + 1"), {"value": Kind.INT})
