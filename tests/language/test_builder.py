@@ -146,7 +146,7 @@ def test_a_window_is_one_of_three_kinds() -> None:
     query = select(a)
     for wrong in ({}, {"events": 5, "hours": 1}, {"ticks": 5}, {"attribute": "ts"}):
         with pytest.raises(ValueError, match="a window is events="):
-            query.within(**wrong)  # type: ignore[arg-type]
+            query.within(**wrong)
     with pytest.raises(ValueError, match="there is no unit weeks; the units are nanoseconds"):
         query.within(weeks=1)
 

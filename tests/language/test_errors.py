@@ -59,11 +59,11 @@ def _errors(schema: str, text: str) -> list[QueryError]:
         ),
         (
             "trades",
-            "SELECT * WHERE SELL ; BUY PARTITION BY [broker, name] WITHIN 5 [ts] CONSUME BY PARTITION LIMIT 1",
+            "SELECT * WHERE SELL ; BUY PARTITION BY [broker, name] WITHIN 5 [ts] CONSUME BY PARTITION",
         ),
         (
             "trades",
-            "SELECT * WHERE (SELL AS a OR BUY AS a){2,3} FILTER a[ts > TIMESTAMP '2024-01-01' AND name ~ 'a']",
+            "SELECT * WHERE (SELL AS a OR BUY AS a){2} FILTER a[ts > TIMESTAMP '2024-01-01' AND name ~ 'a']",
         ),
         (
             "trades",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
@@ -11,6 +12,9 @@ from hypothesis import strategies as st
 
 from estero.errors import QueryError
 from estero.language.regex import check_regex, for_java, for_python, for_re2
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FOUND = [
     ("", "", True),
@@ -50,6 +54,30 @@ FOUND = [
 def test_python_and_re2_find_the_same(regex: str, text: str, found: bool) -> None:
     assert (re.search(for_python(regex), text) is not None) == found
     assert _re2(regex, text) == found
+
+
+@pytest.mark.spark
+def test_java_finds_the_same(spark: SparkSession) -> None:
+    from pyspark.sql.functions import lit
+
+    row = spark.range(1).select(*(lit(text).rlike(for_java(regex)) for regex, text, _ in FOUND)).first()
+    assert row is not None
+    assert {case: found for case, found in zip(FOUND, row, strict=True) if found != case[2]} == {}
+
+
+@pytest.mark.spark
+def test_java_finds_the_same_in_columns(spark: SparkSession) -> None:
+    """Constants are folded before they run; columns take the compiled way."""
+    from pyspark.sql.functions import col
+
+    texts = spark.createDataFrame(
+        [(number, text) for number, (_, text, _) in enumerate(FOUND)], ["n", "text"]
+    )
+    found = texts.select("n", *(col("text").rlike(for_java(regex)) for regex, _, _ in FOUND)).collect()
+    expected = [
+        [re.search(for_python(regex), text) is not None for regex, _, _ in FOUND] for _, text, _ in FOUND
+    ]
+    assert [list(row[1:]) for row in sorted(found)] == expected
 
 
 pieces = st.sampled_from(
