@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from estero.errors import QueryError
+from estero.language.builder import Built, tree_of
 from estero.language.check import check_query
+from estero.language.labels import type_names
 from estero.language.parse import parse_query
-from estero.language.pattern import EventType, Pattern
+from estero.language.pattern import EventType
 from estero.language.query import QueryTree
 from estero.language.schema import Schema
 from estero.plan import Layout, Plan, plan_query
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
     from estero.pipeline.sources import Source
 
 
-def query(text: str | QueryTree | Pattern) -> Query:
-    """The query of a CEQL text, or of a tree made by the builder.
+def query(text: str | Built) -> Query:
+    """The query of a CEQL text, or of what the builder has made: a query, or a pattern for all it finds.
 
     Raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
     """
@@ -38,10 +40,8 @@ class Query:
     events have none of them; `csv_options` are passed to the reader of CSV files.
     """
 
-    def __init__(self, text: str | QueryTree | Pattern) -> None:
-        if isinstance(text, Pattern):
-            text = QueryTree(text)
-        self.tree = parse_query(text) if isinstance(text, str) else parse_query(str(text))
+    def __init__(self, text: str | Built) -> None:
+        self.tree = parse_query(text if isinstance(text, str) else str(tree_of(text)))
         raise_all(check_query(self.tree, None))
 
     def __str__(self) -> str:
@@ -173,8 +173,6 @@ class Query:
 
 def event_type_names(tree: QueryTree) -> list[tuple[str, ...]]:
     """For each atom of the pattern, the type names of events that it reads."""
-    from estero.automata.compile_pattern import type_names
-
     atoms = dict.fromkeys(node for node in tree.pattern.walk() if isinstance(node, EventType))
     return [type_names(atom, tree.streams) for atom in atoms]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from estero.automata.cea import CEA
 from estero.automata.compile_filter import apply_filter
 from estero.automata.fragment import ANYTHING, Fragment, Need, Workshop, freeze
+from estero.language.labels import type_names
 from estero.language.pattern import (
     As,
     Disjunction,
@@ -31,14 +32,6 @@ def compile_pattern(pattern: Pattern, streams: tuple[str, ...] = ()) -> CEA:
     `streams` are the names after FROM: they qualify type names (``S>R``).
     """
     return freeze(_Compiler(Workshop(), streams).fragment(pattern))
-
-
-def type_names(event_type: EventType, streams: tuple[str, ...]) -> tuple[str, ...]:
-    """The type names of events that an atom reads: ``R``, or ``S>R`` for a stream S of the query."""
-    if event_type.stream is None:
-        return (event_type.name, *(f"{stream}>{event_type.name}" for stream in streams))
-    qualified = f"{event_type.stream}>{event_type.name}"
-    return (qualified, event_type.name) if streams == (event_type.stream,) else (qualified,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def select(pattern: PatternLike) -> QueryBuilder:
     return QueryBuilder(QueryTree(_pattern(pattern)))
 
 
-def tree_of(query: QueryBuilder | PatternBuilder | QueryTree | Pattern) -> QueryTree:
+def tree_of(query: Built) -> QueryTree:
     """The syntax tree of a query that was built, or of the query for all that a pattern finds."""
     if isinstance(query, QueryBuilder):
         return query.tree
@@ -267,3 +267,7 @@ def _several(own: tuple[Pattern, ...], others: SequenceOf[PatternLike]) -> tuple
 
 def _partition_key(key: str | Expression) -> PartitionKey:
     return PartitionKey(key) if isinstance(key, str) else key.as_key()
+
+
+Built: TypeAlias = QueryBuilder | PatternBuilder | QueryTree | Pattern
+"""What stands for a query: made by the builder, or a syntax tree."""
