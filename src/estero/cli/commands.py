@@ -234,6 +234,9 @@ def _query(path: Path) -> Query:
 
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+        raise typer.BadParameter(f"{path}: {reason}", param_hint="QUERY.ceql") from None
     except UnicodeDecodeError:
         raise typer.BadParameter(f"{path} is not a text in UTF-8", param_hint="QUERY.ceql") from None
     return estero.query(text)

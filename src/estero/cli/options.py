@@ -42,9 +42,6 @@ QueryFile = Annotated[
     Path,
     typer.Argument(
         metavar="QUERY.ceql",
-        exists=True,
-        dir_okay=False,
-        allow_dash=True,
         show_default=False,
         help="The query; - reads it from standard input.",
     ),

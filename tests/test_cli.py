@@ -1,0 +1,361 @@
+"""The command line: what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner, Result
+
+from estero import demo
+from estero.cli import app
+
+LAYOUT = ["--type", "kind", "--time", "time", "--order", "id"]
+FROST = """
+    SELECT calm, frost
+    WHERE Wind AS calm ; Temperature AS frost
+    FILTER calm[value < 0.1] AND frost[value < 0]
+    PARTITION BY [station] WITHIN 3 MINUTES
+"""
+FROSTS = 3
+ALL_PAIRS = "SELECT a, b WHERE Wind+ AS a ; Wind AS b"
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the stream of the demo, a query that fits it, and some that do not."""
+    directory = tmp_path_factory.mktemp("night")
+    events = demo.events()
+    pyarrow.parquet.write_table(events, directory / "events.parquet")
+    texts = {
+        "frost": FROST,
+        "endless": ALL_PAIRS,
+        "syntax": "SELECT * WHERE Wind ; ; Humidity",
+        "unknown": "SELECT * WHERE Wnd AS w FILTER w[valu > 3]",
+        "kinds": "SELECT * WHERE Wind AS w FILTER w[station > 3]",
+    }
+    for name, text in texts.items():
+        (directory / f"{name}.ceql").write_text(text)
+    return directory
+
+
+def estero(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def run(night: Path, query: str, *options: str | Path) -> Result:
+    events = night / "events.parquet"
+    return estero("run", night / f"{query}.ceql", "--events", events, *LAYOUT, "--engine", "duckdb", *options)
+
+
+def command(*arguments: str | Path) -> Sequence[str]:
+    return [sys.executable, "-c", "from estero.cli import main; main()", *map(str, arguments)]
+
+
+def test_the_help_names_the_commands() -> None:
+    result = estero("--help")
+    assert result.exit_code == 0
+    for name in ("run", "check", "explain", "demo"):
+        assert name in result.output
+
+
+def test_the_number_of_complex_events_is_all_that_count_prints(night: Path) -> None:
+    assert run(night, "frost", "--count").stdout == f"{FROSTS}\n"
+
+
+def test_json_lines_hold_events(night: Path) -> None:
+    lines = run(night, "frost", "--format", "jsonl").stdout.splitlines()
+    assert len(lines) == FROSTS
+    first = json.loads(lines[0])
+    assert list(first) == ["start", "end", "start_time", "end_time", "station", "labels"]
+    assert first["labels"]["calm"][0]["kind"] == "Wind"
+    assert first["labels"]["frost"][0]["value"] < 0
+
+
+def test_json_lines_hold_positions_where_they_are_asked_for(night: Path) -> None:
+    result = run(night, "frost", "--format", "jsonl", "--positions", "--limit", "1")
+    line = json.loads(result.stdout)
+    assert list(line) == ["start", "end", "labels"]
+    assert line["labels"] == {"calm": [line["start"]], "frost": [line["end"]]}
+
+
+def test_csv_has_a_header_and_a_row_for_each_complex_event(night: Path) -> None:
+    lines = run(night, "frost", "--format", "csv").stdout.splitlines()
+    assert lines[0] == '"start","end","start_time","end_time","station","calm","frost"'
+    assert len(lines) == FROSTS + 1
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv", "jsonl"])
+def test_a_file_has_the_format_of_its_suffix(night: Path, tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"answer.{suffix}"
+    result = run(night, "frost", "--out", out)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert list(tmp_path.iterdir()) == [out]
+    if suffix == "parquet":
+        assert pyarrow.parquet.read_table(out).num_rows == FROSTS
+    elif suffix == "arrow":
+        assert pa.ipc.open_file(out.read_bytes()).read_all().num_rows == FROSTS
+    else:
+        assert len(out.read_text().splitlines()) == FROSTS + (suffix == "csv")
+
+
+def test_a_table_shows_the_first_complex_events_and_says_that_there_are_more(night: Path) -> None:
+    result = run(night, "endless")
+    assert result.exit_code == 0
+    assert result.stdout.count("\n") > 20
+    assert "the first 20; --limit shows more" in result.stderr
+
+
+def test_a_table_of_nothing_says_so(night: Path) -> None:
+    (night / "never.ceql").write_text("SELECT * WHERE Wind AS w FILTER w[value > 1000]")
+    result = run(night, "never")
+    assert result.exit_code == 0
+    assert "no complex events" in result.stderr
+
+
+def test_an_explanation_comes_first_and_on_standard_error(night: Path) -> None:
+    result = run(night, "frost", "--explain", "--count")
+    assert result.stdout == f"{FROSTS}\n"
+    assert "guarantee: constant time per event" in result.stderr
+
+
+def test_the_query_is_read_from_standard_input(night: Path) -> None:
+    arguments = [
+        "run",
+        "-",
+        "--events",
+        str(night / "events.parquet"),
+        *LAYOUT,
+        "--engine",
+        "duckdb",
+        "--count",
+    ]
+    assert CliRunner().invoke(app, arguments, input=FROST).stdout == f"{FROSTS}\n"
+
+
+def test_a_csv_file_without_a_header_gets_its_names_and_its_timestamps(tmp_path: Path) -> None:
+    (tmp_path / "events.csv").write_text("A|202501010000|1\nB|202501010001|2\n")
+    (tmp_path / "q.ceql").write_text("SELECT * WHERE A AS a ; B AS b FILTER b[n = 2] WITHIN 1 MINUTE")
+    options = ["--delimiter", "|", "--columns", "kind, at, n", "--timestamp-format", "%Y%m%d%H%M"]
+    layout = ["--type", "kind", "--time", "at", "--engine", "duckdb", "--count"]
+    result = estero("run", tmp_path / "q.ceql", "--events", tmp_path / "events.csv", *options, *layout)
+    assert (result.stdout, result.stderr) == ("1\n", "")
+
+
+def test_check_says_ok_or_points_at_the_place(night: Path) -> None:
+    fine = estero("check", night / "frost.ceql", "--events", night / "events.parquet", *LAYOUT)
+    assert (fine.exit_code, fine.stdout) == (0, f"{night / 'frost.ceql'}: ok\n")
+    wrong = estero("check", night / "syntax.ceql")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert "error: ';' is not expected here" in wrong.stderr
+    assert "^" in wrong.stderr
+
+
+def test_check_compares_with_the_events_and_says_everything_at_once(night: Path) -> None:
+    result = estero("check", night / "unknown.ceql", "--events", night / "events.parquet", *LAYOUT)
+    assert result.exit_code == 2
+    assert "Wind" in result.stderr  # the nearest name
+    kinds = estero("check", night / "kinds.ceql", "--events", night / "events.parquet", *LAYOUT)
+    assert kinds.exit_code == 2
+    assert "a string cannot be compared with an integer" in kinds.stderr
+
+
+def test_explain_shows_the_automaton_and_with_events_the_sql(night: Path) -> None:
+    alone = estero("explain", night / "frost.ceql")
+    assert alone.exit_code == 0
+    assert "Automaton" in alone.stdout
+    assert (
+        "SELECT"
+        in estero("explain", night / "frost.ceql", "--events", night / "events.parquet", *LAYOUT).stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--format", "parquet"], "give --out"),
+        (["--out", "answer.txt"], "does not say its format"),
+        (["--out", "answer.csv", "--format", "table"], "a table is for reading"),
+        (["--engine", "flink"], "is not one of"),
+        (["--limit", "-1"], "greater than or equal to 0"),
+    ],
+)
+def test_wrong_usage_is_refused_with_exit_code_2(night: Path, arguments: list[str], said: str) -> None:
+    result = run(night, "frost", *arguments)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_run_needs_events(night: Path) -> None:
+    result = estero("run", night / "frost.ceql")
+    assert result.exit_code == 2
+    assert "run needs events" in result.stderr
+
+
+def test_a_missing_query_file_is_wrong_usage() -> None:
+    result = estero("check", "nowhere.ceql")
+    assert result.exit_code == 2
+    assert "nowhere.ceql: No such file or directory" in result.stderr
+
+
+def test_a_query_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "q.ceql").write_bytes("SELECT * WHERE Señal".encode("latin-1"))
+    result = estero("check", tmp_path / "q.ceql")
+    assert result.exit_code == 2
+    assert "UTF-8" in result.stderr
+
+
+def test_a_missing_file_of_events_is_one_sentence_and_exit_code_1(night: Path) -> None:
+    result = estero("run", night / "frost.ceql", "--events", "nowhere.csv", "--engine", "duckdb")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "error: nowhere.csv: there is no such file\n"
+
+
+def test_a_missing_time_column_names_the_columns_that_there_are(night: Path) -> None:
+    result = run(night, "frost", "--time", "when")
+    assert result.exit_code == 1
+    assert "there is no time column 'when'" in result.stderr
+    assert "id, kind, time, station, value" in result.stderr
+
+
+def test_a_malformed_row_is_named_and_leaves_no_file(night: Path, tmp_path: Path) -> None:
+    rows = [f"{i},Wind,2025-01-01 00:00:00,x,1.5" for i in range(30_000)]
+    (tmp_path / "events.csv").write_text(
+        "\n".join(
+            [
+                "id,kind,time,station,value",
+                "0,Temperature,2025-01-01 00:00:00,x,1.5",
+                *rows,
+                "1,Wind,soon,x,1.5",
+                "",
+            ]
+        )
+    )
+    arguments = ["--events", str(tmp_path / "events.csv"), *LAYOUT, "--engine", "duckdb"]
+    result = estero("run", night / "frost.ceql", *arguments, "--out", tmp_path / "answer.csv")
+    assert result.exit_code == 1
+    assert "events.csv, line 30003, column 'time'" in result.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["events.csv"]
+
+
+def test_a_stack_trace_is_shown_on_request_only(night: Path) -> None:
+    arguments: list[str | Path] = [
+        "run",
+        night / "frost.ceql",
+        "--events",
+        "nowhere.csv",
+        "--engine",
+        "duckdb",
+    ]
+    assert "Traceback" not in estero(*arguments).output
+    assert "Traceback" in estero(*arguments, "--debug").stderr
+
+
+def test_the_engine_duckdb_never_loads_spark(night: Path) -> None:
+    code = (
+        "import sys; from typer.testing import CliRunner; from estero.cli import app\n"
+        "result = CliRunner().invoke(app, sys.argv[1:]); print(result.stdout.strip())\n"
+        "print([name for name in ('pyspark', 'py4j', 'matplotlib') if name in sys.modules])"
+    )
+    arguments: list[str | Path] = ["run", night / "frost.ceql", "--events", night / "events.parquet", *LAYOUT]
+    process = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments), "--engine", "duckdb", "--count"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert process.stdout == f"{FROSTS}\n[]\n"
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from typer.testing import CliRunner; from estero.cli import app\n"
+        "CliRunner().invoke(app, ['run', '--help'])\n"
+        "print([name for name in ('numpy', 'pyarrow', 'duckdb', 'numba', 'pyspark') if name in sys.modules])"
+    )
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"
+
+
+def test_a_reader_that_goes_away_is_no_error(night: Path) -> None:
+    arguments: list[str | Path] = [
+        "run",
+        night / "endless.ceql",
+        "--events",
+        night / "events.parquet",
+        *LAYOUT,
+    ]
+    process = subprocess.Popen(
+        command(*arguments, "--engine", "duckdb", "--format", "jsonl"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline().startswith(b"{")
+    process.stdout.close()
+    assert process.wait(timeout=60) == 128 + signal.SIGPIPE
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def test_an_interrupt_ends_a_long_run_and_leaves_no_file(night: Path, tmp_path: Path) -> None:
+    arguments: list[str | Path] = [
+        "run",
+        night / "endless.ceql",
+        "--events",
+        night / "events.parquet",
+        *LAYOUT,
+    ]
+    process = subprocess.Popen(
+        command(*arguments, "--engine", "duckdb", "--out", tmp_path / "answer.csv"), stderr=subprocess.PIPE
+    )
+    assert process.stderr is not None
+    while not any(each.stat().st_size for each in tmp_path.iterdir()):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 128 + signal.SIGINT
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_draws_a_picture(tmp_path: Path) -> None:
+    result = estero("demo", "--picture", tmp_path / "demo.svg")
+    assert result.exit_code == 0, result.output
+    assert "45 complex events" in result.stdout
+    assert (tmp_path / "demo.svg").read_text().startswith("<?xml")
+
+
+@pytest.mark.spark
+def test_spark_is_the_default_and_writes_the_same_file(night: Path, tmp_path: Path) -> None:
+    events = night / "events.parquet"
+    process = subprocess.run(
+        command(
+            "run",
+            night / "frost.ceql",
+            "--events",
+            events,
+            *LAYOUT,
+            "--positions",
+            "--out",
+            tmp_path / "s.jsonl",
+        ),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"SPARK_LOCAL_DIRS": str(tmp_path / "scratch")},
+    )
+    assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
+    run(night, "frost", "--positions", "--out", tmp_path / "d.jsonl")
+    assert sorted((tmp_path / "s.jsonl").read_text().splitlines()) == sorted(
+        (tmp_path / "d.jsonl").read_text().splitlines()
+    )
