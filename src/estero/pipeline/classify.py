@@ -37,6 +37,11 @@ def bits_name(word: int) -> str:
     return f"__bits{word}"
 
 
+def screen_name(word: int) -> str:
+    """The name of the column that holds the screened parts of predicates ``63 * word …``."""
+    return f"__screen{word}"
+
+
 KEYS = ("__key0", "__key1")
 
 
@@ -48,17 +53,19 @@ def classify_sql(
     columns: Mapping[str, ColumnType] | None = None,
     ordered: bool = True,
     positions: bool = True,
-    numbered: bool = False,
+    screened: Sequence[Node | None] | None = None,
 ) -> str:
     """The statement that turns the relation `source` into the classified table of `plan.Classification`.
 
     `ordered`: `source` is in stream order already, else it is sorted by time, then `order`, then arrival.
-    Without `positions` the column ``__position`` is left out; `numbered`: `source` has it already.
-    `columns` says how to read the attributes (columns.py); by default each is in its kind's own form.
-    Rows come in stream order.
+    Without `positions` the column ``__position`` is left out. `columns` says how to read the attributes
+    (columns.py); by default each is in its kind's own form. Rows come in stream order.
+
+    With `screened`, `source` is screened (screening.py) and has its positions: predicate k is true where
+    bit k of ``__screen…`` is set and `screened[k]` is true, and rows without any bit are left in.
     """
     known = columns_of(classification) if columns is None else columns
-    number = positions and not numbered
+    number = positions and screened is None
     inner = _positioned(classification, source, known, ordered=ordered, positions=number)
     outputs: dict[str, str] = {}
     if positions:
@@ -66,12 +73,17 @@ def classify_sql(
     time = time_column(classification, dialect, columns=known)
     outputs[TIME] = _name(POSITION, dialect) if time is None and positions else time or "0"
     outputs.update(key_columns(classification, dialect, columns=known))
-    outputs.update(predicate_columns(classification, dialect, columns=known))
+    writer = _Writer(classification, dialect, known)
+    if screened is None:
+        outputs.update(predicate_columns(classification, dialect, columns=known))
+        relevant = writer.relevance()
+    else:
+        outputs.update(writer.screened_words(screened))
+        relevant = exp.and_(exp.true(), *writer.known_keys())
     for name in classification.payload:
         outputs[name] = _name(name, dialect)
     selected = ", ".join(f"{sql} AS {_name(name, dialect)}" for name, sql in outputs.items())
-    relevant = relevance(classification, dialect, columns=known)
-    return f"SELECT {selected} FROM ({inner}) WHERE {relevant}"
+    return f"SELECT {selected} FROM ({inner}) WHERE {relevant.sql(dialect=dialect)}"
 
 
 def columns_of(classification: Classification) -> dict[str, ColumnType]:
@@ -213,6 +225,28 @@ class _Writer:
         terms = [self._guarded(types, self._bits(group)) for types, group in groups.items()]
         return self._as_integer(_sum(terms) if terms else exp.Literal.number(0))
 
+    def screened_words(self, rests: Sequence[Node | None]) -> dict[str, str]:
+        """The words of bits where the first part of each predicate is in ``__screen…``: name → SQL."""
+        words: dict[str, str] = {}
+        for word in range(max(1, -(-len(rests) // WORD))):
+            masks: dict[Node | None, int] = {}
+            for bit, rest in enumerate(rests[word * WORD : (word + 1) * WORD]):
+                masks[rest] = masks.get(rest, 0) | 1 << bit
+            terms = [self._screened(screen_name(word), mask, rest) for rest, mask in masks.items()]
+            total = self._as_integer(_sum(terms) if terms else exp.Literal.number(0))
+            words[bits_name(word)] = total.sql(dialect=self._dialect)
+        return words
+
+    def _screened(self, name: str, mask: int, rest: Node | None) -> SQL:
+        """The bits of `mask` that are set and whose rest is true; it is not asked of other events."""
+        screen = exp.column(name, quoted=True)
+        bits = exp.paren(exp.BitwiseAnd(this=screen, expression=self._number(mask)))
+        if rest is None:
+            return bits
+        asked = exp.NEQ(this=bits, expression=self._number(0))
+        is_true = exp.Case().when(self._expressions.condition(rest), bits.copy()).else_(self._number(0))
+        return exp.Case().when(asked, is_true).else_(self._number(0))
+
     def _bits(self, group: Sequence[tuple[int, EventPredicate]]) -> SQL:
         always = sum(1 << bit for bit, predicate in group if predicate.condition is None)
         terms: list[SQL] = [self._number(always)] if always else []
@@ -249,7 +283,7 @@ class _Writer:
 
     def relevance(self) -> SQL:
         """The prefilter, the exact test where the prefilter lets more pass, and the keys."""
-        parts: list[SQL] = [self._key_is_known(bracket) for bracket in self._classification.keys]
+        parts = self.known_keys()
         if not self._classification.keep_all:
             parts.append(self._prefilter())
             if not all(self._is_safe(each.condition) for each in self._classification.predicates):
@@ -257,6 +291,10 @@ class _Writer:
                 exact = [exp.NEQ(this=self.word(each), expression=self._number(0)) for each in words]
                 parts.append(exp.paren(exp.or_(*exact)))
         return exp.and_(*parts) if parts else exp.true()
+
+    def known_keys(self) -> list[SQL]:
+        """For each bracket of the key, that it is not NULL."""
+        return [self._key_is_known(bracket) for bracket in self._classification.keys]
 
     def _prefilter(self) -> SQL:
         """Implied by any bit, and safe to evaluate on every event: by type, then any of the conditions."""

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import difflib
-import os
-import tempfile
-import threading
+import functools
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from sqlglot import exp
 
 from estero.errors import DataError
 from estero.language.query import TimeUnit
 from estero.language.schema import Attributes, Kind, Schema
-from estero.pipeline.classify import KEYS, classify_sql, relevance, stream_order
+from estero.pipeline.attaching import EVENTS, Attached, Connection, connect
+from estero.pipeline.classify import KEYS, bits_name, classify_sql, stream_order
 from estero.pipeline.columns import ColumnType, as_read, cast, column_type
-from estero.pipeline.dictionaries import relevant_rows
-from estero.pipeline.fetching import GivenUp, fetched
+from estero.pipeline.fetching import fetched
 from estero.pipeline.inputs import Input, open_input, read_twice
 from estero.pipeline.reading_errors import reading
+from estero.pipeline.screening import Screen
 from estero.pipeline.stream_order import OrderCheck, null_time
 from estero.plan import Classification
 
@@ -34,8 +32,6 @@ MAPPED_TYPE = "__type"
 BATCH = 131_072
 """Rows of a classified batch, at most."""
 
-_EVENTS = "events"
-Connection = duckdb.DuckDBPyConnection
 _UNITS: Mapping[str, TimeUnit] = {
     "ns": TimeUnit.NANOSECONDS,
     "us": TimeUnit.MICROSECONDS,
@@ -67,7 +63,8 @@ class Source:
     ) -> None:
         self._inputs = inputs
         self._mapped = type_column == MAPPED_TYPE
-        self._connection = _connect()
+        self._connection = connect()
+        self._single_thread: Connection | None = None
         self._sorted: bool | None = None
         self._spent = False
         self._kinds_of_inputs = {name: self._describe(each) for name, each in inputs.items()}
@@ -100,24 +97,30 @@ class Source:
         a text file is a `DataError` where its column is needed.
         """
         try:
-            sql, inputs = self._by_dictionary(classification) or (self.sql(classification), None)
-            yield from map(_with_unsigned_keys, self._run(sql, inputs))
+            screen = self._screen(classification)
+            if screen is None:
+                yield from map(_with_unsigned_keys, self._run(self.sql(classification)))
+                return
+            sql = classify_sql(classification, EVENTS, columns=self.column_types, screened=screen.rests)
+            for batch in self._run(sql, screen):
+                relevant = batch if classification.keep_all else _with_bits(batch)
+                if relevant.num_rows:
+                    yield _with_unsigned_keys(relevant)
         except DataError as error:
             raise self._naming_the_predicate(classification, error) from error.__cause__
 
     def sql(self, classification: Classification) -> str:
         """The statement that `read` runs, over the relation ``events``."""
-        return classify_sql(classification, _EVENTS, columns=self.column_types, ordered=self.is_sorted())
+        return classify_sql(classification, EVENTS, columns=self.column_types, ordered=self.is_sorted())
 
     def classified_schema(self, classification: Classification) -> pa.Schema:
         """The columns of the batches that `read` gives; reads no event."""
-        empty = {
-            name: Input(table=each.schema.empty_table()) if each.schema is not None else each
-            for name, each in self._inputs.items()
-        }
-        statement = classify_sql(classification, _EVENTS, columns=self.column_types)
-        attached = _Attached(self._connection.cursor(), empty, self._view(), None)
-        with attached as (connection, _), reading(self.file):
+        empty = [
+            Input(table=each.schema.empty_table()) if each.schema is not None else each
+            for each in self._inputs.values()
+        ]
+        statement = classify_sql(classification, EVENTS, columns=self.column_types)
+        with Attached(self._connection, empty, view=self._view()) as (connection, _), reading(self.file):
             schema = connection.sql(f"{statement} LIMIT 0").to_arrow_table().schema
         return _with_unsigned_keys(pa.RecordBatch.from_pylist([], schema=schema)).schema
 
@@ -141,7 +144,7 @@ class Source:
             return True
         column = as_read(self.type_column, self.column_types[self.type_column])
         same = exp.EQ(this=column, expression=exp.Literal.string(name))
-        return bool(self._rows(f"SELECT 1 FROM {_EVENTS} WHERE {same.sql('duckdb')} LIMIT 1"))
+        return bool(self._rows(f"SELECT 1 FROM {EVENTS} WHERE {same.sql('duckdb')} LIMIT 1"))
 
     def type_names(self) -> tuple[str, ...]:
         """The types that occur, sorted; none are known of a stream that passes once."""
@@ -152,7 +155,7 @@ class Source:
         if self.one_shot:
             return ()
         column = as_read(self.type_column, self.column_types[self.type_column]).sql("duckdb")
-        rows = self._rows(f"SELECT DISTINCT {column} AS name FROM {_EVENTS} WHERE {column} IS NOT NULL")
+        rows = self._rows(f"SELECT DISTINCT {column} AS name FROM {EVENTS} WHERE {column} IS NOT NULL")
         return tuple(sorted(str(row[0]) for row in rows))
 
     # --------------------------------------------------------------------------------- opening
@@ -161,8 +164,8 @@ class Source:
         connection = self._connection.cursor()
         with reading(each.file):
             if each.query is None:
-                connection.register(_EVENTS, each.schema.empty_table() if each.schema else each.table)
-            rows = connection.execute(f"DESCRIBE {each.query or f'FROM {_EVENTS}'}").fetchall()
+                connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
+            rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
         return {row[0]: (row[1], column_type(row[1], "duckdb")) for row in rows}
 
     def _union(self) -> dict[str, ColumnType]:
@@ -237,31 +240,13 @@ class Source:
 
     # --------------------------------------------------------------------------------- running
 
-    def _attached(self, inputs: Mapping[str, Input] | None = None) -> _Attached:
-        if inputs is not None:
-            return _Attached(self._connection.cursor(), inputs, None, None)
-        if self.one_shot and self._spent:
-            raise read_twice()
-        self._spent = True
-        return _Attached(self._connection.cursor(), self._inputs, self._view(), self._follower())
-
-    def _by_dictionary(self, classification: Classification) -> tuple[str, Mapping[str, Input]] | None:
-        """The statement over the rows that dictionaries have chosen, and these, where they can choose."""
-        table = next(iter(self._inputs.values())).table
-        if self._mapped or table is None or not self.is_sorted():
+    def _screen(self, classification: Classification) -> Screen | None:
+        """What the events are screened by, where they are one Arrow table or stream in order."""
+        schema = next(iter(self._inputs.values())).schema
+        if self._mapped or schema is None or not self.is_sorted():
             return None
-        chosen = relevant_rows(table, classification, self._truth)
-        if chosen is None:
-            return None
-        sql = classify_sql(classification, _EVENTS, columns=self.column_types, numbered=True)
-        return sql, {"": Input(stream=lambda: chosen, schema=chosen.schema)}
-
-    def _truth(self, classification: Classification, rows: pa.Table) -> NDArray[np.bool_]:
-        """Which of `rows` are relevant."""
-        condition = relevance(classification, "duckdb", columns=self.column_types)
-        sql = f"SELECT coalesce({condition}, false) AS relevant FROM {_EVENTS}"
-        batches = list(self._run(sql, {"": Input(table=rows)}))
-        return np.concatenate([batch.column(0).to_numpy(zero_copy_only=False) for batch in batches])
+        screen = Screen(classification, schema)
+        return screen if screen.useful else None
 
     def _view(self) -> str | None:
         """The union of the inputs, as a query, where each type has its own."""
@@ -276,7 +261,7 @@ class Source:
                 if column != common or engine_type.startswith("ENUM("):
                     value = cast(as_read(name, column), _engine_type(common))
                 selected.append(f"{value.sql('duckdb')} AS {_quoted(name)}")
-            parts.append(f"SELECT {', '.join(selected)} FROM {_EVENTS}{index}")
+            parts.append(f"SELECT {', '.join(selected)} FROM {EVENTS}{index}")
         return " UNION ALL BY NAME ".join(parts)
 
     def _follower(self) -> OrderCheck | None:
@@ -301,22 +286,32 @@ class Source:
         values = [each.sql("duckdb") for each in stream_order(ordering, self.column_types)]
         is_null = "false" if time is None else f"{_quoted(time)} IS NULL"
         here, before = (f"({', '.join(values)})", ", ".join(f"lag({each}) OVER ()" for each in values))
-        steps = f"SELECT {is_null} AS missing, {here} < ({before}) AS back FROM {_EVENTS}"
+        steps = f"SELECT {is_null} AS missing, {here} < ({before}) AS back FROM {EVENTS}"
         found = self._rows(
             f"SELECT missing FROM ({steps}) WHERE missing OR back ORDER BY missing DESC LIMIT 1"
         )
         if found and found[0][0]:
-            numbered = f"SELECT {is_null} AS missing, row_number() OVER () AS row FROM {_EVENTS}"
+            numbered = f"SELECT {is_null} AS missing, row_number() OVER () AS row FROM {EVENTS}"
             row = self._rows(f"SELECT min(row) FROM ({numbered}) WHERE missing")[0][0]
             raise null_time(str(time), row, self.file)
         return not found
 
-    def _run(self, sql: str, inputs: Mapping[str, Input] | None = None) -> Iterator[pa.RecordBatch]:
-        """The answer to a query over ``events``: these inputs, or `inputs` in their place.
+    def _run(self, sql: str, screen: Screen | None = None) -> Iterator[pa.RecordBatch]:
+        """The answer to a query over ``events``; a failure of a stream comes out as it was raised.
 
-        A failure of a stream comes out as it was raised.
+        What is screened has its positions, and threads would change the order: there is one.
         """
-        with self._attached(inputs) as (connection, watch), reading(self.file):
+        if self.one_shot and self._spent:
+            raise read_twice()
+        self._spent = True
+        attached = Attached(
+            self._connection if screen is None else self._single(),
+            self._inputs.values(),
+            view=self._view(),
+            follower=self._follower(),
+            screen=screen,
+        )
+        with attached as (connection, watch), reading(self.file):
 
             def batches() -> pa.RecordBatchReader:
                 return connection.sql(sql).to_arrow_reader(BATCH)
@@ -329,6 +324,11 @@ class Source:
             if watch.failure is not None:  # a stream that broke off can look like one that ended
                 raise watch.failure
 
+    def _single(self) -> Connection:
+        if self._single_thread is None:
+            self._single_thread = connect(threads=1)
+        return self._single_thread
+
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for batch in self._run(sql) for row in batch.to_pylist()]
 
@@ -338,85 +338,12 @@ class Source:
             return error
         for predicate in classification.predicates:
             alone = Classification((predicate,), self.schema, self.type_column, self.only_type, order=())
-            sql = classify_sql(alone, _EVENTS, columns=self.column_types, positions=False)
+            sql = classify_sql(alone, EVENTS, columns=self.column_types, positions=False)
             try:
                 self._rows(f"SELECT count(*), sum(__bits0) FROM ({sql})")
             except DataError as again:
                 return DataError(f"{again.message}, in {predicate}", file=error.file)
         return error
-
-
-class _Attached:
-    """A cursor on which the inputs are readable as ``events``, for one query."""
-
-    def __init__(
-        self,
-        connection: Connection,
-        inputs: Mapping[str, Input],
-        view: str | None,
-        follower: OrderCheck | None,
-    ) -> None:
-        self._connection = connection
-        self._inputs = inputs
-        self._view = view
-        self._follower = follower
-
-    def __enter__(self) -> tuple[Connection, _Watch]:
-        watch = _Watch(self._follower)
-        self._connection.execute("SET TimeZone = 'UTC'")
-        for index, each in enumerate(self._inputs.values()):
-            name = _EVENTS if self._view is None else f"{_EVENTS}{index}"
-            if each.query is not None:
-                with reading(each.file):
-                    self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {each.query}")
-            elif each.stream is not None:
-                self._connection.register(name, watch.over(each.stream()))
-            else:
-                self._connection.register(name, each.table)
-        if self._view is not None:
-            self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {_EVENTS} AS {self._view}")
-        return self._connection, watch
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
-
-class _Watch:
-    """Looks at the streams of one query as they pass: their order, their failures, and whether to go on.
-
-    DuckDB passes on only the text of a failure, so it is kept here.
-    """
-
-    def __init__(self, follower: OrderCheck | None) -> None:
-        self._follower = follower
-        self.stopped = threading.Event()
-        self.failure: BaseException | None = None
-
-    def over(self, stream: pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """The stream under watch."""
-        return pa.RecordBatchReader.from_batches(stream.schema, self._batches(stream))
-
-    def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        try:
-            for batch in stream:
-                if self.stopped.is_set():
-                    raise GivenUp
-                if self._follower is not None:
-                    self._follower.follow(batch)
-                    if self._follower.first_unsorted is not None:
-                        raise _unsorted(self._follower.first_unsorted)
-                yield batch
-        except BaseException as error:
-            self.failure = error
-            raise
-
-
-def _unsorted(row: int) -> DataError:
-    return DataError(
-        "the event is earlier than the one before it, and a stream that passes once is not sorted here",
-        row=row,
-        hint="sort it, or collect it into a table first (pyarrow.Table.from_batches): tables are sorted",
-    )
 
 
 def _common(name: str, first: tuple[str, ColumnType], second: tuple[str, ColumnType]) -> ColumnType:
@@ -443,25 +370,19 @@ def _engine_type(column: ColumnType) -> str:
     return {Kind.BOOL: "BOOLEAN", Kind.INT: "BIGINT", Kind.FLOAT: "DOUBLE"}.get(column.kind, "VARCHAR")
 
 
+def _with_bits(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with some bit set."""
+    words = itertools.takewhile(batch.schema.names.__contains__, map(bits_name, itertools.count()))
+    some = functools.reduce(np.bitwise_or, (batch.column(word).to_numpy() for word in words))
+    return batch if some.all() else batch.filter(pa.array(some != 0))
+
+
 def _with_unsigned_keys(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The keys as 64 unsigned bits, whichever way DuckDB holds them."""
     for index, name in enumerate(batch.schema.names):
         if name in KEYS and batch.schema.field(index).type == pa.int64():
             batch = batch.set_column(index, name, batch.column(index).view(pa.uint64()))
     return batch
-
-
-def _connect() -> Connection:
-    connection = duckdb.connect(":memory:")
-    spill = str(Path(tempfile.gettempdir()) / f"estero-spill-{os.getpid()}")
-    for setting, value in (
-        ("TimeZone", "'UTC'"),
-        ("temp_directory", exp.Literal.string(spill).sql("duckdb")),
-        ("enable_progress_bar", "false"),
-        ("python_enable_replacements", "false"),
-    ):
-        connection.execute(f"SET {setting} = {value}")
-    return connection
 
 
 def _quoted(name: str) -> str:

@@ -1,0 +1,310 @@
+"""A first look at Arrow batches, before DuckDB: which events can be relevant, told by their strings alone.
+
+Most predicates of selective queries ask for a type and for a name, ``type = 'SELL' AND name = 'INTC'``.
+The part of a predicate that says "this string column is one of these" is *screened* here by looking masks
+up, one bit per predicate; what is left of it, the *rest*, is SQL as ever (classify.py). Only events that
+pass go on to DuckDB, with their positions and with their masks.
+
+Measured (10 million events, 100 names, 24 of them asked for, one core): DuckDB alone takes 50 ns an event
+with plain strings and 26 with dictionaries, as it builds its own strings first and goes through 24
+comparisons; ``pyarrow.compute.index_in`` over all events takes 16 ns a column, the looks below 1 to 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.automata.cea import EventPredicate
+from estero.language.expressions import And, Attribute, Comparison, In, Literal, Node
+from estero.pipeline.classify import POSITION, WORD, screen_name
+from estero.plan import Classification
+
+ROWS = 1 << 16
+"""Rows looked at in one go: their masks stay in the cache."""
+
+_GROUPS = 8
+_ALL_GROUPS = (1 << _GROUPS) - 1
+_SLOT_BITS = 12
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_WORD_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A predicate as ``column is one of these strings``, for some columns, AND the rest."""
+
+    one_of: Mapping[str, frozenset[str]]
+    rest: Node | None
+
+
+def split(predicate: EventPredicate, type_column: str | None, screened: Collection[str]) -> Split:
+    """The part of a predicate that is screened by these columns, and its rest; it is true where both are."""
+    one_of: dict[str, frozenset[str]] = {}
+    if type_column is not None:
+        one_of[type_column] = frozenset(predicate.types)
+    condition = predicate.condition
+    parts = condition.parts if isinstance(condition, And) else () if condition is None else (condition,)
+    rest: list[Node] = []
+    for part in parts:
+        name, strings = _one_of(part) or ("", frozenset())
+        if name in screened:
+            one_of[name] = one_of.get(name, strings) & strings
+        else:
+            rest.append(part)
+    return Split(one_of, And(tuple(rest)) if len(rest) > 1 else rest[0] if rest else None)
+
+
+def _one_of(condition: Node) -> tuple[str, frozenset[str]] | None:
+    match condition:
+        case Comparison("=", Attribute(name, None), Literal(str() as text)):
+            return name, frozenset((text,))
+        case Comparison("=", Literal(str() as text), Attribute(name, None)):
+            return name, frozenset((text,))
+        case In(Attribute(name, None), members):
+            texts = [member.value for member in members if isinstance(member, Literal)]
+            if len(texts) == len(members) and all(isinstance(text, str) for text in texts):
+                return name, frozenset(str(text) for text in texts)
+    return None
+
+
+class Screen:
+    """The masks of a classification over the string columns of Arrow batches with `events` as their schema.
+
+    `useful` is false where there is nothing to look up. `columns` are the columns that it reads or passes
+    on, `schema` is that of what it gives, and `rests` are what is left of the predicates, in order.
+    """
+
+    def __init__(self, classification: Classification, events: pa.Schema) -> None:
+        strings = {field.name for field in events if _is_string(field.type)}
+        type_column = classification.type_column
+        splits = [split(each, type_column, strings) for each in classification.predicates]
+        asked = list(dict.fromkeys(name for each in splits for name in each.one_of))
+        self.rests = [each.rest for each in splits]
+        self._kept = [
+            name for name in dict.fromkeys(_kept(classification, self.rests)) if name in events.names
+        ]
+        self.columns = list(dict.fromkeys((*self._kept, *asked)))
+        self.useful = bool(asked) and strings.issuperset(asked) and _can_be_taken(events, self.columns)
+        self._words = [screen_name(word) for word in range(max(1, -(-len(splits) // WORD)))]
+        added = [pa.field(name, pa.int64()) for name in (POSITION, *self._words)]
+        self.schema = pa.schema([*(events.field(name) for name in self._kept), *added])
+        self._keep_all = classification.keep_all
+        self._columns = [_ScreenedColumn(name, splits) for name in asked]
+        self._telling = [column for column in self._columns if column.tells_apart]
+        self._ranked = False
+
+    def passed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The events that may be relevant, with their positions and masks; `batches` are the whole stream."""
+        base = 0
+        for whole in batches:
+            for start in range(0, whole.num_rows, ROWS):
+                batch = whole.slice(start, ROWS)
+                rows = self._candidates(batch)
+                if rows is None or len(rows):
+                    yield self._screened(batch, rows, base + start)
+            base += whole.num_rows
+
+    def _candidates(self, batch: pa.RecordBatch) -> NDArray[np.int64] | None:
+        """The rows that may be relevant; None stands for all of them.
+
+        Columns are asked one after another, those first that let few pass, each only for what is left.
+        """
+        if self._keep_all or not self._telling:
+            return None
+        if not self._ranked:
+            passing = [np.count_nonzero(each.groups(batch.column(each.name), None)) for each in self._telling]
+            self._telling = [self._telling[place] for place in np.argsort(passing, kind="stable")]
+            self._ranked = True
+        rows: NDArray[np.int64] | None = None
+        groups = np.full(batch.num_rows, _ALL_GROUPS, np.uint8)
+        for column in self._telling:
+            groups &= column.groups(batch.column(column.name), rows)
+            left = np.flatnonzero(groups != 0)  # of truth values it is twice as fast
+            if 2 * len(left) < len(groups) or column is self._telling[-1]:
+                rows, groups = left if rows is None else rows[left], groups[left]
+        return None if rows is None or len(rows) == batch.num_rows else rows
+
+    def _screened(self, batch: pa.RecordBatch, rows: NDArray[np.int64] | None, base: int) -> pa.RecordBatch:
+        batch = batch.select(self.columns)
+        if rows is None:
+            rows = np.arange(batch.num_rows)
+        else:
+            batch = batch.take(pa.array(rows))
+        words = [np.full(len(rows), -1, np.int64) for _ in self._words]
+        for column in self._columns:
+            codes = column.codes(batch.column(column.name))
+            for bits, masks in zip(words, column.masks, strict=True):
+                np.bitwise_and(bits, masks[codes], out=bits)
+        kept = [batch.column(name) for name in self._kept]
+        added = [pa.array(rows + base), *map(pa.array, words)]
+        return pa.RecordBatch.from_arrays([*kept, *added], schema=self.schema)
+
+
+def _kept(classification: Classification, rests: Iterable[Node | None]) -> Iterator[str]:
+    """The columns that the statement still reads after screening."""
+    if classification.schema.time is not None:
+        yield classification.schema.time
+    for bracket in classification.keys:
+        yield from bracket
+        if len(bracket) > 1 and classification.type_column is not None:
+            yield classification.type_column
+    for rest in rests:
+        if rest is not None:
+            yield from (node.name for node in rest.walk() if isinstance(node, Attribute))
+    yield from classification.payload
+
+
+class _ScreenedColumn:
+    """One string column: for each literal that any predicate asks it for, the predicates that do.
+
+    `masks[w]` holds, for each literal and last for all other values, the bits of word w; `groups` are the
+    same for eight groups of predicates, all that a first look needs.
+    """
+
+    def __init__(self, name: str, splits: Sequence[Split]) -> None:
+        self.name = name
+        literals = sorted({text for each in splits for text in each.one_of.get(name, ())})
+        self._literals = pa.array(literals, pa.string())
+        self._other = len(literals)
+        values: list[str | None] = [*literals, None]
+        words = range(max(1, -(-len(splits) // WORD)))
+        self.masks = [
+            np.array(
+                [_bits(value, name, splits[word * WORD : (word + 1) * WORD]) for value in values],
+                np.int64,
+            )
+            for word in words
+        ]
+        self._group_masks = np.array([_groups(value, name, splits) for value in values], np.uint8)
+        self._slots = self._hashed(literals)
+        self._dictionary: pa.Array | None = None
+        self._groups_of_dictionary = self._group_masks
+        self._codes_of_dictionary: NDArray[np.int32] = np.zeros(0, np.int32)
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether some value rules some group of predicates out."""
+        return bool((self._group_masks != self._group_masks[0]).any()) or self._group_masks[0] == 0
+
+    def groups(self, values: pa.Array, rows: NDArray[np.int64] | None) -> NDArray[np.uint8]:
+        """For each value (of these rows) the groups of predicates that it does not rule out, or more."""
+        if isinstance(values, pa.DictionaryArray):
+            self._learn(values.dictionary)
+            indices = _indices(values, len(values.dictionary))
+            return self._groups_of_dictionary.take(indices if rows is None else indices[rows])
+        return self._slots.take(_slots(values, rows))
+
+    def codes(self, values: pa.Array) -> NDArray[np.int32]:
+        """For each value the index of its literal, or that of "other"."""
+        if isinstance(values, pa.DictionaryArray):
+            self._learn(values.dictionary)
+            return self._codes_of_dictionary.take(_indices(values, len(values.dictionary)))
+        return self._look_up(values)
+
+    def _learn(self, dictionary: pa.Array) -> None:
+        """Looks the dictionary up, once while it stays the same. Its last entry is for NULL."""
+        if self._dictionary is None or not (
+            self._dictionary is dictionary or self._dictionary.equals(dictionary)
+        ):
+            self._dictionary = dictionary
+            self._codes_of_dictionary = np.append(self._look_up(dictionary), np.int32(self._other))
+            self._groups_of_dictionary = self._group_masks[self._codes_of_dictionary]
+
+    def _look_up(self, values: pa.Array) -> NDArray[np.int32]:
+        found = pc.index_in(values, value_set=self._literals.cast(values.type))
+        codes: NDArray[np.int32] = pc.fill_null(found, self._other).to_numpy()
+        return codes
+
+    def _hashed(self, literals: Sequence[str]) -> NDArray[np.uint8]:
+        """Masks of groups by hash; values that share a slot share their masks."""
+        slots = np.full(1 << _SLOT_BITS, self._group_masks[self._other], np.uint8)
+        if literals:
+            np.bitwise_or.at(slots, _slots(pa.array(literals, pa.string()), None), self._group_masks[:-1])
+        return slots
+
+
+def _bits(value: str | None, name: str, splits: Sequence[Split]) -> int:
+    return sum(
+        1 << bit for bit, each in enumerate(splits) if name not in each.one_of or value in each.one_of[name]
+    )
+
+
+def _groups(value: str | None, name: str, splits: Sequence[Split]) -> int:
+    """Predicates with the same strings for their first column, the type, are in the same group."""
+    firsts = [frozenset(next(iter(each.one_of.values()), frozenset())) for each in splits]
+    group = {first: number % _GROUPS for number, first in enumerate(dict.fromkeys(firsts))}
+    mask = 0
+    for first, each in zip(firsts, splits, strict=True):
+        if name not in each.one_of or value in each.one_of[name]:
+            mask |= 1 << group[first]
+    return mask
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _can_be_taken(events: pa.Schema, columns: Sequence[str]) -> bool:
+    """Whether Arrow can pick rows of all these columns; it cannot pick views of strings."""
+    try:
+        events.empty_table().select(columns).take(pa.array([], pa.int64()))
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
+
+
+def _indices(values: pa.DictionaryArray, null: int) -> NDArray[np.int64]:
+    indices = values.indices
+    if indices.null_count:
+        indices = pc.fill_null(indices.cast(pa.int64()), null)
+    found: NDArray[np.int64] = indices.to_numpy()
+    return found
+
+
+def _slots(values: pa.Array, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """For each string (of these rows) a hash of its first eight bytes; for NULL that of some string."""
+    _, offsets_buffer, data = values.buffers()
+    if data is None or data.size < _WORD_BYTES:
+        return _slots_of_few_bytes(values if rows is None else values.take(pa.array(rows)))
+    wide = pa.types.is_large_string(values.type)
+    offsets: NDArray[np.int64] = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32)
+    offsets = offsets[values.offset : values.offset + len(values) + 1]
+    if rows is None:
+        starts, lengths = offsets[:-1], np.diff(offsets)
+    else:
+        starts = offsets[rows]
+        lengths = offsets[rows + 1] - starts
+    words = np.lib.stride_tricks.as_strided(
+        np.frombuffer(data, np.uint64, count=1), (data.size - _WORD_BYTES + 1,), (1,), writeable=False
+    )
+    last = data.size - _WORD_BYTES
+    if len(starts) and int(starts[-1]) > last:
+        # The last strings have fewer than eight bytes after their start: read them from further left.
+        first = np.minimum(starts, last)
+        keys = words[first] >> (8 * (starts - first)).astype(np.uint64)
+    else:
+        keys = words[starts]
+    np.minimum(lengths, _WORD_BYTES, out=lengths)
+    beyond = (_WORD_BYTES - lengths).astype(np.uint64)
+    keys <<= beyond << np.uint64(3)  # drops the bytes that belong to the next string
+    return _hash(keys)
+
+
+def _slots_of_few_bytes(values: pa.Array) -> NDArray[np.int64]:
+    starts = [(text or "").encode()[:_WORD_BYTES].rjust(_WORD_BYTES, b"\0") for text in values.to_pylist()]
+    return _hash(np.frombuffer(b"".join(starts), np.uint64).copy())
+
+
+def _hash(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The slot of each key, in place."""
+    keys *= _MULTIPLIER
+    keys >>= np.uint64(64 - _SLOT_BITS)
+    return keys.view(np.int64)
