@@ -38,7 +38,7 @@ EVENTS = pa.table(
 def both(spark: SparkSession, path: Path, **csv_options: Any) -> tuple[list[Any], list[Any]]:
     """The rows of a text file as Spark and as DuckDB read them."""
     frame = read_events(spark, path, csv_options=csv_options)
-    here = duckdb.sql(str(open_input(path, csv_options).query)).to_arrow_table()
+    here = duckdb.connect().sql(str(open_input(path, csv_options).query)).to_arrow_table()
     return frame.toArrow().to_pylist(), here.to_pylist()
 
 
