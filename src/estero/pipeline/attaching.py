@@ -24,7 +24,7 @@ EVENTS = "events"
 """The relation that statements read; with a view over several inputs these are ``events0``, …"""
 
 
-def connect(threads: int | None = None) -> Connection:
+def connect() -> Connection:
     """An empty database in memory that spills to the system's temporary directory, its zone UTC."""
     connection = duckdb.connect(":memory:")
     spill = str(Path(tempfile.gettempdir()) / f"estero-spill-{os.getpid()}")
@@ -35,8 +35,6 @@ def connect(threads: int | None = None) -> Connection:
         ("python_enable_replacements", "false"),
     ):
         connection.execute(f"SET {setting} = {value}")
-    if threads is not None:
-        connection.execute(f"SET threads = {threads}")
     return connection
 
 

@@ -331,14 +331,17 @@ class _Writer:
 
     def _is_safe(self, condition: Node | None) -> bool:
         """Whether evaluating it on any event, of any type, cannot be an error."""
-        for node in () if condition is None else condition.walk():
-            if isinstance(node, Arithmetic | Negative | Call):
-                return False
-            if isinstance(node, Attribute):
-                column = self._columns.get(node.name)
-                if column is not None and column.checked:
-                    return False
-        return True
+        return condition is None or not any(map(self._may_overflow, condition.walk()))
+
+    def _may_overflow(self, node: Node) -> bool:
+        if isinstance(node, Attribute):
+            column = self._columns.get(node.name)
+            return column is not None and column.checked
+        computes = isinstance(node, Negative) or (
+            (isinstance(node, Arithmetic) and node.operator in {"+", "-", "*"})
+            or (isinstance(node, Call) and node.name == "abs")
+        )
+        return computes and self._expressions.value(node).kind is Kind.INT
 
     # -------------------------------------------------------------------------------------- keys
 
@@ -372,11 +375,17 @@ class _Writer:
         if column.kind is Kind.BOOL and common is Kind.BOOL:
             return cast(value, "BIGINT")
         if common is Kind.FLOAT:
-            zero = exp.Literal.number("0e0" if self._dialect == "duckdb" else "0D")
-            return exp.Add(this=cast(value, "DOUBLE"), expression=zero)  # -0.0 is 0.0
+            return self._one_float_of_equal_ones(cast(value, "DOUBLE"))
         if common is Kind.STRING and column.kind is not Kind.STRING:
             return cast(value, "VARCHAR" if self._dialect == "duckdb" else "STRING")
         return value
+
+    def _one_float_of_equal_ones(self, value: SQL) -> SQL:
+        """-0.0 as 0.0, and every NaN as the same one."""
+        zero = exp.Literal.number("0e0" if self._dialect == "duckdb" else "0D")
+        nan = cast(exp.Literal.string("NaN"), "DOUBLE")
+        total = exp.Add(this=value, expression=zero)
+        return exp.Case().when(_call("isnan", [value.copy()]), nan).else_(total)
 
     def _first_that_the_type_has(self, choices: list[tuple[str, SQL]]) -> SQL:
         """Chosen by the type of the event, not by NULL: a type whose attribute is NULL has no key."""

@@ -16,7 +16,7 @@ from sqlglot import exp
 from estero.errors import DataError
 from estero.language.query import TimeUnit
 from estero.language.schema import Attributes, Kind, Schema
-from estero.pipeline.attaching import EVENTS, Attached, Connection, connect
+from estero.pipeline.attaching import EVENTS, Attached, connect
 from estero.pipeline.classify import KEYS, bits_name, classify_sql, stream_order
 from estero.pipeline.columns import ColumnType, as_read, cast, column_type
 from estero.pipeline.fetching import fetched
@@ -64,7 +64,6 @@ class Source:
         self._inputs = inputs
         self._mapped = type_column == MAPPED_TYPE
         self._connection = connect()
-        self._single_thread: Connection | None = None
         self._sorted: bool | None = None
         self._spent = False
         self._kinds_of_inputs = {name: self._describe(each) for name, each in inputs.items()}
@@ -304,8 +303,10 @@ class Source:
         if self.one_shot and self._spent:
             raise read_twice()
         self._spent = True
+        if screen is not None:
+            self._connection.execute("SET threads = 1")
         attached = Attached(
-            self._connection if screen is None else self._single(),
+            self._connection,
             self._inputs.values(),
             view=self._view(),
             follower=self._follower(),
@@ -323,11 +324,6 @@ class Source:
                     raise
             if watch.failure is not None:  # a stream that broke off can look like one that ended
                 raise watch.failure
-
-    def _single(self) -> Connection:
-        if self._single_thread is None:
-            self._single_thread = connect(threads=1)
-        return self._single_thread
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for batch in self._run(sql) for row in batch.to_pylist()]
