@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 
 from estero.engine import run_cea
 from estero.engine.arena import NONE, copy_columns, grown, mark_live, move_live, new_arena
-from estero.engine.count import Counter
+from estero.engine.count import FITS, Counter
 from estero.engine.enumerate import DONE, FULL, GROW, Matches, deeper, new_walk, walk_roots
 from estero.engine.hashing import new_table, number_rows, table_of, window_starts
 from estero.engine.run_cea import Events, Found, Partitions
+from estero.engine.sliding_count import SlidingCounter
 from estero.engine.tables import Automaton, TableBuilder
 from estero.engine.tecs import grown_cells, new_cells
 
@@ -29,7 +31,7 @@ class Settings:
 
     `window` is in the unit of the stamps (None: none), `consume` one of the CONSUME codes of run_cea,
     `gaps` whether events that were dropped as irrelevant count (contiguity), `keyed` whether events
-    carry a partition key, `words` the number of bit words.
+    carry a partition key, `words` the number of bit words. `counting` prepares for `counts` only.
     """
 
     window: int | None = None
@@ -37,6 +39,13 @@ class Settings:
     gaps: bool = False
     keyed: bool = False
     words: int = 1
+    counting: bool = False
+
+    @property
+    def slides(self) -> bool:
+        """Whether counts can be kept up by a sliding count instead of being read off the compact set."""
+        plain = self.consume == run_cea.CONSUME_NONE and not self.gaps and not self.keyed
+        return self.counting and plain and self.window is not None
 
 
 class EventBatch(NamedTuple):
@@ -64,7 +73,7 @@ class Roots(NamedTuple):
 
 
 _SMALLEST_ARENA = 1 << 15
-_FOUND_ROOM = 1 << 14
+_FOUND_ROOM = 1 << 16
 
 
 class Recognizer:
@@ -88,6 +97,7 @@ class Recognizer:
         self._seen = 0
         self._oldest = 0
         self._counter = Counter()
+        self._sliding = SlidingCounter() if settings.slides else None
         automaton.class_of(0)
 
     @property
@@ -111,6 +121,8 @@ class Recognizer:
         cursor[run_cea.FIRST] = self._seen
         starts = self._window_starts(batch.stamps)
         events = Events(classes, partitions, batch.ordinal, starts)
+        if self._sliding is not None:
+            self._sliding.append(classes, starts)
         while True:
             code = run_cea.advance(
                 self._builder.tables,
@@ -138,6 +150,8 @@ class Recognizer:
             if code == run_cea.GROW:
                 events = self._make_room(events, batch.keys)
         self._seen += count
+        if self._sliding is not None:
+            self._sliding.catch_up(self._builder.tables, self._builder.states, self._seen - 1)
         self._oldest = int(starts[-1])
 
     def matches(self, roots: Roots, limit: int | None = None, first_batch: int = 256) -> Iterator[Matches]:
@@ -163,6 +177,23 @@ class Recognizer:
     def counts(self, roots: Roots) -> list[int]:
         """The exact number of complex events of each root, without enumerating."""
         return self._counter.of_roots(self.arena, roots.root, roots.oldest)
+
+    def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
+        """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
+        ends, first = np.unique(roots.event, return_index=True)
+        if self._sliding is None:
+            counts = self.counts(roots)
+            bounds = [*first.tolist(), len(counts)]
+            return ends, _capped([sum(counts[a:b]) for a, b in pairwise(bounds)], limit)
+        exact, rough = self._sliding.counts(self._builder.tables, self._builder.states, ends)
+        numbers: list[int] = (exact if limit is None else np.minimum(exact, limit)).tolist()
+        for place in np.flatnonzero(~(rough < FITS)).tolist():
+            same_end = roots.event == ends[place]
+            if limit is not None and limit < FITS:
+                numbers[place] = limit
+            else:
+                numbers[place] = sum(self.counts(Roots(*(column[same_end] for column in roots))))
+        return ends, numbers
 
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:
         """The complex event number `index` of root number `place`, without enumerating those before it."""
@@ -275,6 +306,10 @@ class Recognizer:
         self._partitions = _new_partitions(capacity)
         copy_columns([column[kept] for column in old], self._partitions, kept.size)
         self._keys = table_of(self._keys.words[kept], capacity)
+
+
+def _capped(numbers: list[int], limit: int | None) -> list[int]:
+    return numbers if limit is None else [min(number, limit) for number in numbers]
 
 
 def _bits(words: NDArray[np.uint64]) -> int:

@@ -54,7 +54,7 @@ class InProcessRun:
 
     def counts(self) -> Iterator[tuple[int, int]]:
         """(end position, number of complex events that end there), ascending, without enumerating."""
-        for recognition, ended in self._recognized(self._without_payload()):
+        for recognition, ended in self._recognized(self._without_payload(), counting=True):
             yield from recognition.counts(ended)
 
     def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
@@ -75,15 +75,15 @@ class InProcessRun:
                 yield recognition.pick(ended, _without_limits(recognition, ended, counts, here))
             before += total
 
-    def _recognized(self, plan: Plan) -> Iterator[tuple[Recognition, Ended]]:
-        recognition = self._recognition(plan)
+    def _recognized(self, plan: Plan, *, counting: bool = False) -> Iterator[tuple[Recognition, Ended]]:
+        recognition = self._recognition(plan, counting=counting)
         for batch in self.source.read(plan.classification):
             for ended in recognition.recognize(batch):
                 yield recognition, ended
 
-    def _recognition(self, plan: Plan) -> Recognition:
+    def _recognition(self, plan: Plan, *, counting: bool = False) -> Recognition:
         events = self.source.classified_schema(plan.classification)
-        return Recognition(plan, events, time=time_type(self.source))
+        return Recognition(plan, events, time=time_type(self.source), counting=counting)
 
     def _without_payload(self) -> Plan:
         """The plan for counting: no attribute crosses."""

@@ -39,11 +39,18 @@ class Recognition:
     """One pass over a stream of classified batches; `events` is their schema.
 
     `push` yields the public table; `recognize` yields compact sets instead, for counting and picking.
-    Each must be read to its end before the next batch. `time` is the type in which times are shown.
+    Each must be read to its end before the next batch. `time` is the type in which times are shown;
+    `counting` says that `counts` will be asked for.
     """
 
     def __init__(
-        self, plan: Plan, events: pa.Schema, *, time: pa.DataType | None = None, positions_only: bool = False
+        self,
+        plan: Plan,
+        events: pa.Schema,
+        *,
+        time: pa.DataType | None = None,
+        positions_only: bool = False,
+        counting: bool = False,
     ) -> None:
         self.plan = plan
         self._words = [name for name in events.names if name.startswith("__bits")]
@@ -57,6 +64,7 @@ class Recognition:
                 gaps=plan.gaps or self._ordinals,
                 keyed=plan.keyed,
                 words=len(self._words),
+                counting=counting,
             ),
         )
         self.store = EventStore(events)
@@ -100,13 +108,9 @@ class Recognition:
 
     def counts(self, ended: Ended) -> list[tuple[int, int]]:
         """(end position, exact number of complex events), each end once, LIMIT respected."""
-        totals: dict[int, int] = {}
-        for position, count in zip(ended.position.tolist(), self.recognizer.counts(ended.roots), strict=True):
-            totals[position] = totals.get(position, 0) + count
-        limit = self.plan.limit
-        return [
-            (position, count if limit is None else min(count, limit)) for position, count in totals.items()
-        ]
+        ends, numbers = self.recognizer.counts_by_end(ended.roots, self.plan.limit)
+        positions = ended.position[np.searchsorted(ended.roots.event, ends)].tolist()
+        return list(zip(positions, numbers, strict=True))
 
     def pick(self, ended: Ended, indexes: list[int]) -> pa.RecordBatch:
         """The complex events with these indexes in the enumeration of `ended`, without LIMIT, ascending."""
