@@ -25,7 +25,7 @@ $(READY): requirements.lock requirements-java.lock pyproject.toml
 	@touch $@
 
 run: setup       ## the main job: a stream, a query, its complex events on Spark, and their picture
-	$(BIN)/estero demo
+	$(BIN)/estero demo --engine spark
 
 test: setup      ## all tests
 	$(BIN)/python -m pytest
