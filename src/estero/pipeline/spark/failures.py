@@ -14,6 +14,7 @@ _IN_WORKER = re.compile(
     r"^estero\.errors\.(\w+): (.*?)(?:\s*SQLSTATE: \w+|^\s+at |\Z)", re.MULTILINE | re.DOTALL
 )
 _IN_JVM = re.compile(r"\bestero: [^\n\"']+?(?= SQLSTATE|$)", re.MULTILINE)
+_CANCELLED = "cancelled as part of cancellation of all jobs"
 _PYTHON = "An exception was thrown from the Python worker"
 _CONDITION = re.compile(r"^\[[\w.]+\] ")
 _SQL_STATE = re.compile(r" SQLSTATE: \w+.*", re.DOTALL)
@@ -25,13 +26,15 @@ _MESSAGES = {
 
 @contextmanager
 def jobs() -> Iterator[None]:
-    """Turns what Spark raises inside the block into Estero's errors, as `readable` says."""
+    """Turns what Spark raises in the block into Estero's errors (`readable`), and Ctrl-C into its own."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
+        if _CANCELLED in str(error):
+            raise KeyboardInterrupt from error
         said = readable(error)
         if said is None:
             raise

@@ -5,22 +5,28 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from estero.errors import EnvironmentProblem
 from estero.pipeline.spark.java import find_java_home
 
 if TYPE_CHECKING:
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
 LOCAL_SHUFFLE_PARTITIONS = 8
 """Spark's own 200 would mean 200 Python tasks for a few megabytes on a laptop."""
+
+_SECONDS_TO_CANCEL = 5.0
 
 
 def local_session(
@@ -107,11 +113,41 @@ def _start(settings: Mapping[str, str], quiet: bool) -> SparkSession:
     started = SparkContext._gateway is not None  # noqa: SLF001 (there is no public way to ask)
     gateway = None if started else _launch(conf, log)
     context = SparkContext(conf=conf, gateway=gateway)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, partial(_interrupted, context))
     if quiet:
         context.setLogLevel("ERROR")
-        # PySpark logs each error of a query to the terminal before it raises it.
+        # PySpark logs errors of queries to the terminal before it raises them.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     return SparkSession(context)
+
+
+def _interrupted(context: SparkContext, _signal: int, frame: FrameType | None) -> None:
+    """What Ctrl-C does: ends the jobs; the call that waits for one ends with Spark's word for that.
+
+    `failures.jobs` makes it a KeyboardInterrupt. The handler of PySpark itself raises one in the middle of
+    that call, after it has asked for the end on the very connection that is waiting: the jobs go on, and
+    the next calls fail. Another thread has a connection of its own.
+    """
+    ended: list[int] = []
+
+    def end_jobs() -> None:
+        ended.extend(context.statusTracker().getActiveJobsIds())
+        context.cancelAllJobs()
+
+    ending = threading.Thread(target=end_jobs, daemon=True)
+    ending.start()
+    ending.join(_SECONDS_TO_CANCEL)
+    if not (ended and _waits_for_java(frame)):
+        raise KeyboardInterrupt
+
+
+def _waits_for_java(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).startswith("py4j."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _launch(conf: SparkConf, log: Path | None) -> Any:
