@@ -14,7 +14,7 @@ from estero.automata.cea import EventPredicate
 from estero.errors import DataError
 from estero.language.expressions import And, Arithmetic, Attribute, Comparison, In, Literal, Node, Or
 from estero.language.schema import Schema
-from estero.pipeline import screening
+from estero.pipeline import equalities, screening
 from estero.pipeline.sources import Source, open_source
 from estero.plan import Classification
 from estero.semantics import Event
@@ -133,10 +133,10 @@ def test_null_and_hard_strings_are_told_apart(strings: str) -> None:
 def test_what_does_not_ask_for_strings_is_left_to_sql() -> None:
     either = Or((Comparison("=", Attribute("s"), Literal("a")), Comparison("=", Attribute("n"), Literal(1))))
     predicate = EventPredicate(("A", "B"), And((Comparison("=", Attribute("s"), Literal("b")), either)))
-    assert screening.split(predicate, "type", {"s"}) == screening.Split(
+    assert equalities.split(predicate, "type", {"s"}) == equalities.Split(
         {"type": frozenset("AB"), "s": frozenset("b")}, either
     )
-    assert screening.split(predicate, None, set()) == screening.Split({}, predicate.condition)
+    assert equalities.split(predicate, None, set()) == equalities.Split({}, predicate.condition)
     views = pa.schema([("type", pa.string()), ("s", pa.string_view())])
     assert not screening.Screen(Classification((predicate,), Schema(), "type", payload=("s",)), views).useful
 
