@@ -43,7 +43,7 @@ imports: setup   ## which room may know which (pyproject.toml, tool.importlinter
 	$(BIN)/lint-imports
 
 interpreted: setup ## the kernels as plain Python: same tests, fewer examples
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/engine tests/laws -m "not spark" --hypothesis-profile=quick
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(wildcard tests/engine) tests/laws -m "not spark" --hypothesis-profile=quick
 
 examples: setup  ## the examples on real data, on both engines (skipped where ../shared/data is absent)
 	$(BIN)/python examples/run.py
