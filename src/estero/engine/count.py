@@ -185,7 +185,8 @@ class Counter:
 
     def _path_counts(self, arena: Arena, root: int, oldest: int) -> dict[int, int]:
         """Exact counts of the rim below `root`, and of `root`, by node."""
-        size = rim_of(arena, self._counts, root, oldest, self._stamp, self._order, self._stack)
+        with np.errstate(over="ignore"):
+            size = rim_of(arena, self._counts, root, oldest, self._stamp, self._order, self._stack)
         self._stamp += 1
         numbers: dict[int, int] = {}
         for node in self._order[:size].tolist():
