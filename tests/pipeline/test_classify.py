@@ -24,12 +24,11 @@ from estero.language.expressions import (
     Or,
 )
 from estero.language.schema import Kind, Schema
+from estero.pipeline.bits import WORD
 from estero.pipeline.classify import (
-    WORD,
     classify_sql,
     columns_of,
     key_columns,
-    needed_columns,
     predicate_columns,
     relevance,
     time_column,
@@ -120,7 +119,6 @@ def test_the_columns_come_in_their_order() -> None:
     assert list(classified(classification)[0]) == [
         *("__position", "__time", "__key0", "__key1", "__bits0", "x", "n"),
     ]
-    assert needed_columns(classification) == ("type", "s", "x", "n")
 
 
 # -------------------------------------------------------------------------------------------- keys

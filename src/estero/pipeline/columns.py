@@ -7,7 +7,7 @@ enumeration) is cast where an expression reads it, and stays as it is where the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
@@ -114,6 +114,25 @@ def as_read(name: str, column: ColumnType) -> exp.Expr:
 def micros(value: exp.Expr, dialect: Dialect) -> exp.Expr:
     """Microseconds since the epoch of an instant, a 64-bit integer."""
     return exp.Anonymous(this="epoch_us" if dialect == "duckdb" else "unix_micros", expressions=[value])
+
+
+def ticks(name: str, column: ColumnType, dialect: Dialect) -> exp.Expr:
+    """A time column as 64-bit ticks."""
+    value = as_read(name, column)
+    if column.kind is not Kind.TIMESTAMP:
+        return value
+    return (
+        exp.Anonymous(this="epoch_ns", expressions=[value]) if column.tick == "ns" else micros(value, dialect)
+    )
+
+
+def is_one_of(name: str, column: ColumnType, texts: Sequence[str]) -> exp.Expr:
+    """Whether a string column is one of `texts`; never true of none."""
+    value = as_read(name, column)
+    literals: list[exp.Expr] = [exp.Literal.string(text) for text in texts]
+    if len(literals) == 1:
+        return exp.EQ(this=value, expression=literals[0])
+    return exp.In(this=value, expressions=literals) if literals else exp.false()
 
 
 def cast(value: exp.Expr, engine_type: str) -> exp.Expr:

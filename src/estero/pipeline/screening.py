@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.language.expressions import Attribute, Node
-from estero.pipeline.classify import POSITION, WORD, screen_name
+from estero.pipeline.bits import WORD, screen_name
+from estero.pipeline.classify import POSITION
 from estero.pipeline.equalities import Split, split
 from estero.plan import Classification
 

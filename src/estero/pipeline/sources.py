@@ -17,7 +17,8 @@ from estero.errors import DataError
 from estero.language.query import TimeUnit
 from estero.language.schema import Attributes, Kind, Schema
 from estero.pipeline.attaching import EVENTS, Attached, connect
-from estero.pipeline.classify import KEYS, bits_name, classify_sql, stream_order
+from estero.pipeline.bits import bits_name
+from estero.pipeline.classify import KEYS, classify_sql, stream_order
 from estero.pipeline.columns import ColumnType, as_read, cast, column_type
 from estero.pipeline.fetching import fetched
 from estero.pipeline.inputs import Input, open_input, read_twice
