@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from estero.language.builder import event, select, var
     from estero.pipeline.answer import Answer
     from estero.pipeline.complex_event import ComplexEvent
-    from estero.queries import Query, query
+    from estero.queries import Query, check, query
 
 __version__ = "0.1.0"
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "LimitExceeded",
     "Query",
     "QueryError",
+    "check",
     "event",
     "query",
     "select",
@@ -44,6 +45,7 @@ _HOMES = {
     "Answer": "estero.pipeline.answer",
     "ComplexEvent": "estero.pipeline.complex_event",
     "Query": "estero.queries",
+    "check": "estero.queries",
     "event": "estero.language.builder",
     "query": "estero.queries",
     "select": "estero.language.builder",

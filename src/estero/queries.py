@@ -30,6 +30,32 @@ def query(text: str | Built) -> Query:
     return Query(text)
 
 
+def check(
+    text: str,
+    events: object = None,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: str | None = None,
+    types: Sequence[str] = (),
+    csv_options: Mapping[str, object] | None = None,
+) -> list[QueryError]:
+    """Everything that is wrong with a CEQL text, in order of place; with `events`, what does not fit them.
+
+    A text that cannot be parsed has one error. Raises `DataError` where the events cannot be read.
+    """
+    try:
+        tree = parse_query(text)
+    except QueryError as error:
+        return [error]
+    if events is None:
+        return check_query(tree, None)
+    return Query.of_tree(tree).check(
+        events, type=type, time=time, order=order, time_unit=time_unit, types=types, csv_options=csv_options
+    )
+
+
 class Query:
     """A query. It knows no events; `run`, `explain` and `check` are given them.
 
@@ -43,6 +69,13 @@ class Query:
     def __init__(self, text: str | Built) -> None:
         self.tree = parse_query(text if isinstance(text, str) else str(tree_of(text)))
         raise_all(check_query(self.tree, None))
+
+    @classmethod
+    def of_tree(cls, tree: QueryTree) -> Query:
+        """The query of a parsed text, not checked yet: `check` will."""
+        made = cls.__new__(cls)
+        made.tree = tree
+        return made
 
     def __str__(self) -> str:
         return str(self.tree)

@@ -165,10 +165,14 @@ def check(
     debug: Debug = False,
 ) -> None:
     """Say everything that is wrong with a query; with events, whether it fits them, too."""
-    parsed = _query(query)
-    if events is not None:
+    import estero
+
+    text = _text(query)
+    if events is None:
+        _raise_all(estero.check(text))
+    else:
         stream = stream_of(events, type, time, time_unit, order, delimiter, columns, timestamp_format)
-        _raise_all(parsed.check(stream.path, **stream.arguments))
+        _raise_all(estero.check(text, stream.path, **stream.arguments))
     print(f"{query}: ok")
 
 
@@ -232,14 +236,17 @@ def demo(
 def _query(path: Path) -> Query:
     import estero
 
+    return estero.query(_text(path))
+
+
+def _text(path: Path) -> str:
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except OSError as error:
         reason = error.strerror or "it cannot be read"
         raise typer.BadParameter(f"{path}: {reason}", param_hint="QUERY.ceql") from None
     except UnicodeDecodeError:
         raise typer.BadParameter(f"{path} is not a text in UTF-8", param_hint="QUERY.ceql") from None
-    return estero.query(text)
 
 
 def _found(query: Query, stream: Stream, engine: Engine, master: str, *, positions: bool) -> Found:
