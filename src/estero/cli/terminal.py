@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -84,11 +84,12 @@ def table_of(found: Found, *, rows: int | None, positions: bool) -> tuple[Table,
     table = Table(header_style="bold", row_styles=("", "dim"))
     for column in found.schema:
         table.add_column(column.name, justify="left" if _is_list(column) else "right", overflow="fold")
+    told = {column.name for column in found.schema if not _is_list(column)} | {"position"}
     shown = 0
     for batch in (found if rows is None else found.limit(rows + 1)).batches():
         kept = batch if rows is None else batch.slice(0, rows - shown)
         for row in kept.to_pylist():
-            table.add_row(*(_cell(value, positions=positions) for value in row.values()))
+            table.add_row(*(_cell(value, hidden=told, positions=positions) for value in row.values()))
         shown += batch.num_rows
     return table, rows is not None and shown > rows
 
@@ -99,22 +100,22 @@ def _is_list(field: pa.Field) -> bool:
     return bool(pa.types.is_list(field.type))
 
 
-def _cell(value: Any, *, positions: bool) -> RenderableType:
+def _cell(value: Any, *, hidden: Collection[str], positions: bool) -> RenderableType:
     from rich.text import Text
 
     if not isinstance(value, list):
         return Text(short(value))
     if positions or not (value and isinstance(value[0], dict)):
         return Text(", ".join(short(each["position"] if isinstance(each, dict) else each) for each in value))
-    lines = [_event(event) for event in value[:EVENTS_OF_A_CELL]]
+    lines = [_event(event, hidden) for event in value[:EVENTS_OF_A_CELL]]
     if len(value) > EVENTS_OF_A_CELL:
         lines.append(f"… and {len(value) - EVENTS_OF_A_CELL} more")
     return Text("\n".join(lines))
 
 
-def _event(event: dict[str, Any]) -> str:
-    """An event on one line: its attributes, then ``@`` and its position where that is known."""
-    values = " ".join(short(value) for name, value in event.items() if name != "position")
+def _event(event: dict[str, Any], hidden: Collection[str]) -> str:
+    """An event on one line: its attributes but the `hidden` ones, then ``@`` and its position where known."""
+    values = " ".join(short(value) for name, value in event.items() if name not in hidden)
     return f"{values} @{event['position']}" if "position" in event else values
 
 
