@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.table import Table
 
-    from estero import Answer, Query
+    from estero import Answer, Query, QueryError
     from estero.cli.terminal import Found
 
 P = ParamSpec("P")
@@ -265,7 +265,7 @@ def _found(query: Query, stream: Stream, engine: Engine, master: str, *, positio
     return collect(matches, events=stream.path, csv_options=stream.csv_options)
 
 
-def _raise_all(errors: list[Any]) -> None:
+def _raise_all(errors: list[QueryError]) -> None:
     if errors:
         first, *others = errors
         first.others = tuple(others)
