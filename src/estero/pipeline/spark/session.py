@@ -117,8 +117,7 @@ def _start(settings: Mapping[str, str], quiet: bool) -> SparkSession:
         signal.signal(signal.SIGINT, partial(_interrupted, context))
     if quiet:
         context.setLogLevel("ERROR")
-        # PySpark logs errors of queries to the terminal before it raises them.
-        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+        _hush_loggers()
     return SparkSession(context)
 
 
@@ -150,6 +149,12 @@ def _waits_for_java(frame: FrameType | None) -> bool:
     return False
 
 
+def _hush_loggers() -> None:
+    """PySpark logs errors of queries, and py4j interrupts, to the terminal before they are raised."""
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: record.msg != "KeyboardInterrupt while sending command.")
+
+
 def _launch(conf: SparkConf, log: Path | None) -> Any:
     """Starts the Java process, its output going to `log`; py4j's gateway to it."""
     from pyspark.errors import PySparkRuntimeError
@@ -157,13 +162,30 @@ def _launch(conf: SparkConf, log: Path | None) -> Any:
 
     launch: Callable[..., Any] = launch_gateway
     try:
-        if log is None:
-            return launch(conf)
-        with log.open("wb") as output:
-            return launch(conf, {"stdout": output, "stderr": output})
+        with _interrupts_later():
+            if log is None:
+                return launch(conf)
+            with log.open("wb") as output:
+                return launch(conf, {"stdout": output, "stderr": output})
     except PySparkRuntimeError as error:
         last_words = _tail(log) if log is not None else "see above"
         raise EnvironmentProblem(f"Spark did not start: {last_words}") from error
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Ctrl-C waits for the end of the block: a Java process that nobody holds yet would run for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting:
+            raise KeyboardInterrupt
 
 
 def _log_file() -> Path:
