@@ -410,8 +410,8 @@ def test_a_forbidden_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_without_even_a_header_is_refused(tmp_path: Path) -> None:
-    for name in ("empty.csv", "empty.jsonl", "empty.parquet"):
-        (tmp_path / name).touch()
+    for name in ("empty.csv", "empty.jsonl", "empty.parquet", "blank.csv"):
+        (tmp_path / name).write_text("\n\n" if name == "blank.csv" else "", encoding="utf-8")
         with pytest.raises(DataError, match=f"{name}: the file is empty: it has not even a header"):
             open_source(tmp_path / name)
 
@@ -476,6 +476,64 @@ def test_a_malformed_row_of_csv_is_named_by_file_line_and_column(tmp_path: Path)
     path = write_csv(tmp_path / "wide.csv", "a,b,c", *good, "1,2,y,z")
     with pytest.raises(DataError, match=r"wide.csv, line 30002: the row has 4 columns, not 3"):
         rows(open_source(path))
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["a,b", "1,2", "3", "4,5"], "line 3: the row has 1 columns, not 2"),
+        (["a;b;c", "1;2;3", "1;2;3;4"], "line 3: the row has 4 columns, not 3"),
+        (["a,b", '"x,2', "3,4"], "line 2: a value begins with a quote and does not end with one"),
+    ],
+)
+def test_a_malformed_row_among_the_first_is_no_other_dialect(
+    lines: list[str], message: str, tmp_path: Path
+) -> None:
+    path = write_csv(tmp_path / "bad.csv", *lines)
+    with pytest.raises(DataError, match=f"bad.csv, {message}"):
+        open_source(path)
+
+
+def test_the_first_string_that_is_no_time_is_named(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "bad.csv", "t,x", "2020-01-01 00:00:00,1", "noon,2")
+    with pytest.raises(DataError, match=r"bad.csv, row 2, column 't': 'noon' is not a timestamp") as error:
+        open_source(path, time="t")
+    assert "csv_options={'timestampformat': …} says how times are written" in str(error.value)
+    with pytest.raises(DataError, match="column 'kind': 'SELL' is not a timestamp"):
+        open_source(TRADES, time="kind")
+
+
+def test_a_json_file_may_be_one_array(tmp_path: Path) -> None:
+    path = tmp_path / "all.json"
+    path.write_text('[{"a": 1},\n {"a": 2}]', encoding="utf-8")
+    assert column(open_source(path), "a") == [1, 2]
+
+
+def test_an_option_that_csv_files_do_not_have_is_refused(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", "a,b", "1,2")
+    with pytest.raises(DataError, match='a.csv: cannot read the events: Invalid named parameter "nonsense"'):
+        open_source(path, csv_options={"nonsense": 1})
+    with pytest.raises(DataError, match="'a b' is not an option for CSV files"):
+        open_source(path, csv_options={"a b": 1})
+    with pytest.raises(DataError, match="the option delim of CSV files cannot be None"):
+        open_source(path, csv_options={"delim": None})
+
+
+def test_batches_of_an_iterator_have_the_same_columns() -> None:
+    batches = [pa.record_batch({"a": [1]}), pa.record_batch({"b": [1]})]
+    with pytest.raises(
+        DataError, match="batch 2 has other columns than the first one: b int64 beside a int64"
+    ):
+        rows(open_source(iter(batches)))
+
+
+def test_names_of_columns_are_their_own() -> None:
+    with pytest.raises(DataError, match="two columns are named 'a'"):
+        open_source(pa.table([[1], [2]], names=["a", "a"]))
+    with pytest.raises(DataError, match="the column name '__bits0' is used by Estero itself"):
+        open_source(pa.table({"__bits0": [1]}))
+    odd = open_source(pa.table({'a"b': [1], "select": [2]}))
+    assert rows(odd, 'a"b', "select") == [{"__position": 0, "__time": 0, 'a"b': 1, "select": 2}]
 
 
 def test_a_malformed_line_of_json_is_named(tmp_path: Path) -> None:

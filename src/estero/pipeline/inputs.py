@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.ipc
 from sqlglot import exp
 
 from estero.errors import DataError
+from estero.pipeline.csv_files import csv_query, malformed_row
 from estero.pipeline.reading_errors import reading
 
 _FORMATS: Mapping[str, str] = {
@@ -30,6 +34,7 @@ _FORMATS: Mapping[str, str] = {
     ".ipc": "arrow",
     ".arrows": "arrow",
 }
+_OWN_NAME = re.compile("__(position|time|arrival|type|key[0-9]+|bits[0-9]+|screen[0-9]+)")
 _COMPRESSED = (".gz", ".zst", ".bz2")
 _ACCEPTED = (
     "a path or glob (Parquet, CSV, JSON lines, Arrow), a table of pyarrow, Polars, pandas or DuckDB, "
@@ -42,7 +47,7 @@ class Input:
     """One relation: a `query` in SQL over files, a `table` in memory, or a `stream` of record batches.
 
     `stream` opens a new stream at each call, but a `one_shot` input only once. `file` names the path in
-    errors, where there is one.
+    errors, where there is one. `explain` finds what is wrong with files that DuckDB only says it cannot read.
     """
 
     query: str | None = None
@@ -51,6 +56,18 @@ class Input:
     schema: pa.Schema | None = None
     file: str | None = None
     one_shot: bool = False
+    explain: Callable[[duckdb.DuckDBPyConnection], DataError | None] | None = None
+
+
+@contextmanager
+def opening(each: Input, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Turns errors of reading inside the block into the `DataError` that says best what is wrong."""
+    try:
+        with reading(each.file):
+            yield
+    except DataError as error:
+        found = None if each.explain is None else each.explain(connection)
+        raise found or error from error.__cause__
 
 
 def open_input(events: object, csv_options: Mapping[str, object] | None = None) -> Input:
@@ -146,9 +163,34 @@ def _of_stream(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Input:
         if taken:
             raise read_twice()
         taken = True
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        return pa.RecordBatchReader.from_batches(schema, _of_one_schema(batches, schema))
 
     return Input(stream=once, schema=schema, one_shot=True)
+
+
+def _of_one_schema(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for number, batch in enumerate(batches, 1):
+        if not batch.schema.equals(schema):
+            raise DataError(
+                f"batch {number} has other columns than the first one: {_listed(batch.schema)} "
+                f"beside {_listed(schema)}"
+            )
+        yield batch
+
+
+def _listed(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def check_names(names: Sequence[str], file: str | None) -> None:
+    """Raises `DataError` for two columns of one name, and for names that the classified table uses."""
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise DataError(f"two columns are named {name!r}", file=file)
+        if _OWN_NAME.fullmatch(name):
+            raise DataError(
+                f"the column name {name!r} is used by Estero itself", file=file, hint="rename the column"
+            )
 
 
 def read_twice() -> DataError:
@@ -177,16 +219,29 @@ def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
         raise DataError(f"files of several formats: {', '.join(sorted(formats))}", file=path)
     form = formats.pop()
     for file in files:
-        if Path(file).stat().st_size == 0:
+        if _is_blank(file):
             raise DataError("the file is empty: it has not even a header", file=file)
     if csv_options and form != "csv":
         raise DataError(f"csv_options are for CSV files, and this is {form}", file=path)
     if form == "arrow":
         return _of_arrow_files(files, path)
+    if form == "csv":
+        return _of_csv_files(files, path, csv_options or {})
     listed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql("duckdb")
-    options = "".join(f", {name} = {value}" for name, value in options_of(csv_options or {}))
-    reader = {"parquet": "read_parquet", "csv": "read_csv", "json": "read_ndjson"}[form]
-    return Input(query=f"SELECT * FROM {reader}({listed}{options})", file=path)
+    lines = Path(files[0]).suffixes[-1:] != [".json"]  # that may be one array of all events
+    reader = "read_parquet" if form == "parquet" else "read_ndjson" if lines else "read_json"
+    return Input(query=f"SELECT * FROM {reader}({listed})", file=path)
+
+
+def _of_csv_files(files: list[str], path: str, options: Mapping[str, object]) -> Input:
+    with reading(path):
+        query = csv_query(files, options)
+    return Input(query=query, file=path, explain=lambda connection: malformed_row(connection, files, options))
+
+
+def _is_blank(file: str) -> bool:
+    with Path(file).open("rb") as opened:
+        return not opened.read(4096).strip()
 
 
 def files_of(path: str) -> list[str]:
@@ -262,28 +317,3 @@ def _arrow_batches(file: str) -> Iterator[pa.RecordBatch]:
             yield from (reader.get_batch(index) for index in range(reader.num_record_batches))
         else:
             yield from reader
-
-
-def options_of(options: Mapping[str, object]) -> Iterable[tuple[str, str]]:
-    """Options of the CSV reader by name, their values as SQL."""
-    for name, value in options.items():
-        if not name.isidentifier():
-            raise DataError(f"{name!r} is not an option for CSV files")
-        yield name, _option(name, value)
-
-
-def _option(name: str, value: object) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return str(value)
-        case str():
-            return exp.Literal.string(value).sql("duckdb")
-        case list() | tuple():
-            return "[" + ", ".join(_option(name, item) for item in value) + "]"
-        case Mapping():
-            parts = (f"{_option(name, str(key))}: {_option(name, item)}" for key, item in value.items())
-            return "{" + ", ".join(parts) + "}"
-        case _:
-            raise DataError(f"the option {name} of CSV files cannot be {value!r}")

@@ -80,6 +80,8 @@ def _of_csv(text: str, what: str | None) -> DataError:
         column, message = found[1], found[2].strip()
     elif found := _CSV_COUNT.search(text):
         message = f"the row has {found[2]} columns, not {found[1]}"
+    elif "unterminated quote" in text:
+        message = "a value begins with a quote and does not end with one"
     return DataError(
         message,
         file=file[1].strip() if file else what,

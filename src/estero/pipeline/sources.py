@@ -21,7 +21,7 @@ from estero.pipeline.bits import bits_name
 from estero.pipeline.classify import KEYS, classify_sql, stream_order
 from estero.pipeline.columns import ColumnType, as_read, cast, column_type
 from estero.pipeline.fetching import fetched
-from estero.pipeline.inputs import Input, open_input, read_twice
+from estero.pipeline.inputs import Input, check_names, open_input, opening, read_twice
 from estero.pipeline.reading_errors import reading
 from estero.pipeline.screening import Screen
 from estero.pipeline.stream_order import OrderCheck, null_time
@@ -73,8 +73,8 @@ class Source:
         self.only_type = only_type
         self.one_shot = any(each.one_shot for each in inputs.values())
         self.order = tuple(order)
-        self.time_tick_ns = self._check_columns(time, time_unit)
         self.schema = self._schema(time, time_unit)
+        self.time_tick_ns = self._check_columns(time, time_unit)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -161,11 +161,15 @@ class Source:
     # --------------------------------------------------------------------------------- opening
 
     def _describe(self, each: Input) -> dict[str, tuple[str, ColumnType]]:
+        """The columns of one input: the engine's type and how expressions read it."""
         connection = self._connection.cursor()
-        with reading(each.file):
+        if each.schema is not None:
+            check_names(each.schema.names, each.file)
+        with opening(each, connection):
             if each.query is None:
                 connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
             rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
+        check_names([row[0] for row in rows], each.file)
         return {row[0]: (row[1], column_type(row[1], "duckdb")) for row in rows}
 
     def _union(self) -> dict[str, ColumnType]:
@@ -203,6 +207,8 @@ class Source:
         column = self.column_types[time]
         if column.kind is Kind.INT:
             return None if time_unit is None else time_unit.value
+        if column.kind is Kind.STRING and not self.one_shot:
+            self._find_no_time(time)
         if column.kind is not Kind.TIMESTAMP:
             raise DataError(
                 f"the time column holds {column.kind.value}; it must hold timestamps or integers",
@@ -215,6 +221,20 @@ class Source:
                 "time_unit is for integer time columns, and this one holds timestamps", column=time
             )
         return 1 if column.tick == "ns" else 1000
+
+    def _find_no_time(self, name: str) -> None:
+        """Names the first string that keeps a column from being one of timestamps."""
+        value = as_read(name, self.column_types[name]).sql("duckdb")
+        numbered = f"SELECT {value} AS value, row_number() OVER () AS row FROM {EVENTS}"
+        none = "value IS NOT NULL AND TRY_CAST(value AS TIMESTAMPTZ) IS NULL"
+        for text, row in self._rows(f"SELECT value, row FROM ({numbered}) WHERE {none} LIMIT 1"):
+            raise DataError(
+                f"{text!r} is not a timestamp",
+                file=self.file,
+                row=row,
+                column=name,
+                hint="for CSV files, csv_options={'timestampformat': …} says how times are written",
+            )
 
     def _no_such_column(
         self, role: str, name: str, where: str = "", columns: Iterable[str] | None = None

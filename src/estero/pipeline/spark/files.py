@@ -16,7 +16,8 @@ import duckdb
 import pyarrow as pa
 
 from estero.errors import DataError
-from estero.pipeline.inputs import files_of, format_of, open_input, options_of
+from estero.pipeline.csv_files import options_of, with_dialect
+from estero.pipeline.inputs import files_of, format_of, open_input, opening
 from estero.pipeline.reading_errors import reading
 from estero.pipeline.report import plain_type
 
@@ -49,8 +50,9 @@ def read_events(
     if found.stream is not None:
         with reading(name):
             return spark.createDataFrame(_plain(found.stream().read_all()))
-    with reading(name):
-        schema = duckdb.connect().sql(f"{found.query} LIMIT 0").to_arrow_table().schema
+    connection = duckdb.connect()
+    with opening(found, connection):
+        schema = connection.sql(f"{found.query} LIMIT 0").to_arrow_table().schema
     reader = spark.read.schema(_spark_schema(schema)).option("mode", "FAILFAST")
     if form == "json":
         return reader.json(_located(files))
@@ -65,8 +67,9 @@ def check_rows(path: str | PathLike[str], csv_options: Mapping[str, object] | No
     name = fspath(path)
     found = open_input(name, csv_options)
     if found.query is not None:
-        with reading(name):
-            for _ in duckdb.connect().sql(found.query).to_arrow_reader(_ROWS):
+        connection = duckdb.connect()
+        with opening(found, connection):
+            for _ in connection.sql(found.query).to_arrow_reader(_ROWS):
                 pass
 
 
@@ -98,7 +101,7 @@ def _spark_schema(schema: pa.Schema) -> StructType:
 
 def _csv_dialect(file: str, options: Mapping[str, object]) -> dict[str, Any]:
     """Options of Spark's CSV reader for a file that DuckDB reads with `options`."""
-    given = "".join(f", {name} = {value}" for name, value in options_of(options))
+    given = "".join(f", {name} = {value}" for name, value in options_of(with_dialect(file, options)))
     with reading(file):
         sniffed = duckdb.connect().sql(f"FROM sniff_csv(?{given})", params=[file])
         found = dict(zip(sniffed.columns, sniffed.fetchall()[0], strict=True))
