@@ -269,37 +269,20 @@ def test_strings_compare_by_code_point_and_with_case(evaluate: Evaluate) -> None
     assert_same(evaluate, [*comparisons(S, R), *literals])
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "",
-        "%",
-        "_",
-        "a%",
-        "%b",
-        "a_b",
-        "a\\_b",
-        "a\\%b",
-        "a\\\\b",
-        "A",
-        "__",
-        "a%b%",
-        "\\a\\%b",
-        "it's",
-        "é",
-        "%'%",
-        "\U0001d11e",
-    ],
-)
-def test_like_has_two_wildcards_and_an_escape(evaluate: Evaluate, pattern: str) -> None:
-    assert_same(evaluate, [Like(S, pattern), Not(Like(S, pattern))])
+LIKES = [
+    *("", "%", "_", "a%", "%b", "a_b", "a\\_b", "a\\%b", "a\\\\b", "A", "__", "a%b%", "\\a\\%b", "it's", "é"),
+    *("%'%", "\U0001d11e"),
+]
+REGEXES = ["a", "^a$", "a.b", "^.$", "[aé]", "\\\\", "^$", "(a|b){1,2}", "it'", "a\\nb", "[^a]"]
 
 
-@pytest.mark.parametrize(
-    "regex", ["a", "^a$", "a.b", "^.$", "[aé]", "\\\\", "^$", "(a|b){1,2}", "it'", "a\\nb", "[^a]"]
-)
-def test_a_regular_expression_is_searched_unanchored(evaluate: Evaluate, regex: str) -> None:
-    assert_same(evaluate, [Matches(S, regex)])
+def test_like_has_two_wildcards_and_an_escape(evaluate: Evaluate) -> None:
+    likes = [Like(S, pattern) for pattern in LIKES]
+    assert_same(evaluate, [*likes, *map(Not, likes)])
+
+
+def test_a_regular_expression_is_searched_unanchored(evaluate: Evaluate) -> None:
+    assert_same(evaluate, [Matches(S, regex) for regex in REGEXES])
 
 
 def test_timestamps_are_instants_in_utc(evaluate: Evaluate) -> None:
@@ -324,9 +307,38 @@ def test_columns_without_a_zone_are_in_utc_and_others_are_instants(
     assert found[0][1] is False
 
 
-@pytest.mark.parametrize("part", ["year", "month", "day", "hour", "minute", "second"])
-def test_calendar_and_clock_are_in_utc(evaluate: Evaluate, part: str) -> None:
-    assert_same(evaluate, [Call(part, (T,))])
+def test_calendar_and_clock_are_in_utc(evaluate: Evaluate) -> None:
+    parts = ("year", "month", "day", "hour", "minute", "second")
+    assert_same(evaluate, [Call(part, (T,)) for part in parts])
+
+
+@pytest.mark.parametrize("zone", [None, "Asia/Tokyo"])
+def test_nanoseconds_count(zone: str | None) -> None:
+    second = 1_600_000_000
+    ticks = [second * 10**9 - 1, second * 10**9, second * 10**9 + 1, None]
+    rows = pa.table(
+        {
+            "t": pa.array(ticks, pa.timestamp("ns", zone)),
+            "u": pa.array([second * 10**6] * 4, pa.timestamp("us", "UTC")),
+        }
+    )
+    moment = Literal(datetime.fromtimestamp(second, UTC))
+    nodes = [Comparison("<", T, moment), Comparison("=", T, U), In(T, (moment,)), Between(T, U, moment)]
+    nodes += [Comparison(">=", U, T), Comparison("<", T, Literal(datetime(9999, 1, 1, tzinfo=UTC)))]
+    assert on_duckdb([*nodes, Call("second", (T,))], rows) == [
+        [True, False, False, None],
+        [False, True, False, None],
+        [False, True, False, None],
+        [False, True, False, None],
+        [True, True, False, None],
+        [True, True, True, None],
+        [39, 40, 40, None],
+    ]
+    early = pa.table({"t": pa.array([-1, -1000, -60_000_000_001, 0], pa.timestamp("ns", zone))})
+    assert on_duckdb([Call("second", (T,)), Call("year", (T,))], early) == [
+        [59, 59, 58, 0],
+        [1969, 1969, 1969, 1970],
+    ]
 
 
 def test_functions_of_numbers_and_strings(evaluate: Evaluate) -> None:

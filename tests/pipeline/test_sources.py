@@ -511,7 +511,7 @@ def test_a_json_file_may_be_one_array(tmp_path: Path) -> None:
 
 def test_an_option_that_csv_files_do_not_have_is_refused(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", "a,b", "1,2")
-    with pytest.raises(DataError, match='a.csv: cannot read the events: Invalid named parameter "nonsense"'):
+    with pytest.raises(DataError, match=r'a.csv: cannot read the events: Invalid named parameter "nonsense"'):
         open_source(path, csv_options={"nonsense": 1})
     with pytest.raises(DataError, match="'a b' is not an option for CSV files"):
         open_source(path, csv_options={"a b": 1})

@@ -45,6 +45,7 @@ from estero.language.expressions import (
     Range,
     Value,
 )
+from estero.language.regex import for_java, for_re2
 from estero.language.schema import Kind
 from estero.pipeline.columns import ColumnType, Dialect, Tick, as_read, cast, micros
 
@@ -275,8 +276,6 @@ class ExpressionWriter:
         return exp.Escape(this=like, expression=exp.Literal.string("\\"))
 
     def _matches(self, value: Typed, regex: str) -> SQL:
-        from estero.language.regex import for_java, for_re2
-
         if value.kind is None:
             return UNKNOWN.copy()
         if self._dialect == "duckdb":
@@ -408,7 +407,7 @@ class ExpressionWriter:
         if self._dialect == "duckdb":
             instant = argument.sql
             if argument.tick == "ns":
-                instant = cast(cast(instant, "TIMESTAMP_NS"), "TIMESTAMP")
+                instant = _microseconds_of(exp.Anonymous(this="epoch_ns", expressions=[instant]))
             return cast(exp.Anonymous(this=part, expressions=[instant]), "BIGINT")
         instant = micros(argument.sql, "spark")
         if part in _CLOCK:
@@ -470,6 +469,20 @@ def _instant(moment: datetime, dialect: Dialect) -> SQL:
         return cast(exp.Literal.string(utc.replace(tzinfo=None).isoformat(" ")), "TIMESTAMP")
     ticks = (utc - _EPOCH) // timedelta(microseconds=1)
     return exp.Anonymous(this="timestamp_micros", expressions=[_integer(ticks, dialect)])
+
+
+def _microseconds_of(nanoseconds: SQL) -> SQL:
+    """DuckDB's timestamp of the microsecond that has begun (its cast takes the nearest)."""
+    beyond = exp.Anonymous(this="mod", expressions=[nanoseconds.copy(), exp.Literal.number(1000)])
+    whole = exp.Sub(this=nanoseconds.copy(), expression=beyond)
+    step = exp.Case().when(
+        exp.LT(this=beyond.copy(), expression=exp.Literal.number(0)), exp.Literal.number(1)
+    )
+    micros = exp.IntDiv(this=exp.paren(whole), expression=exp.Literal.number(1000))
+    return exp.Anonymous(
+        this="make_timestamp",
+        expressions=[exp.Sub(this=micros, expression=step.else_(exp.Literal.number(0)))],
+    )
 
 
 def _escaped(pattern: str) -> str:
