@@ -334,7 +334,7 @@ def test_nanoseconds_count(zone: str | None) -> None:
         [True, True, True, None],
         [39, 40, 40, None],
     ]
-    early = pa.table({"t": pa.array([-1, -1000, -60_000_000_001, 0], pa.timestamp("ns", zone))})
+    early = pa.table({"t": pa.array([-1, -1000, -61_000_000_001, 0], pa.timestamp("ns", zone))})
     assert on_duckdb([Call("second", (T,)), Call("year", (T,))], early) == [
         [59, 59, 58, 0],
         [1969, 1969, 1969, 1970],
