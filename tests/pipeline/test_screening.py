@@ -130,6 +130,17 @@ def test_null_and_hard_strings_are_told_apart(strings: str) -> None:
         assert positions == ([] if text is None else [place])
 
 
+def test_without_a_type_column_a_predicate_on_another_type_is_false() -> None:
+    named = Comparison("=", Attribute("s"), Literal("a"))
+    table = pa.table({"s": ["a", "b", "a"], "n": [1, 2, 3]})
+    source = open_source(table, only_type="A")
+    asked = tuple(EventPredicate((name,), named) for name in "AB")
+    classification = Classification((*asked, EventPredicate(("B",))), source.schema, only_type="A")
+    assert source._screen(classification) is not None
+    rows = [row for batch in source.read(classification) for row in batch.to_pylist()]
+    assert [(row["__position"], row["__bits0"]) for row in rows] == [(0, 1), (2, 1)]
+
+
 def test_what_does_not_ask_for_strings_is_left_to_sql() -> None:
     either = Or((Comparison("=", Attribute("s"), Literal("a")), Comparison("=", Attribute("n"), Literal(1))))
     predicate = EventPredicate(("A", "B"), And((Comparison("=", Attribute("s"), Literal("b")), either)))

@@ -12,14 +12,15 @@ comparisons; ``pyarrow.compute.index_in`` over all events takes 16 ns a column, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.language.expressions import Attribute, Node
+from estero.automata.cea import EventPredicate
+from estero.language.expressions import Attribute, Literal, Node
 from estero.pipeline.bits import WORD, screen_name
 from estero.pipeline.classify import POSITION
 from estero.pipeline.equalities import Split, split
@@ -44,8 +45,7 @@ class Screen:
 
     def __init__(self, classification: Classification, events: pa.Schema) -> None:
         strings = {field.name for field in events if _is_string(field.type)}
-        type_column = classification.type_column
-        splits = [split(each, type_column, strings) for each in classification.predicates]
+        splits = [self._split(each, classification, strings) for each in classification.predicates]
         asked = list(dict.fromkeys(name for each in splits for name in each.one_of))
         self.rests = [each.rest for each in splits]
         self._kept = [
@@ -60,6 +60,13 @@ class Screen:
         self._columns = [_ScreenedColumn(name, splits) for name in asked]
         self._telling = [column for column in self._columns if column.tells_apart]
         self._ranked = False
+
+    @staticmethod
+    def _split(predicate: EventPredicate, classification: Classification, strings: Collection[str]) -> Split:
+        found = split(predicate, classification.type_column, strings)
+        if classification.type_column is None and classification.only_type not in predicate.types:
+            return Split(dict.fromkeys(found.one_of, frozenset()), Literal(False))
+        return found
 
     def passed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The events that may be relevant, with their positions and masks; `batches` are the whole stream."""
