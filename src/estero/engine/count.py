@@ -118,18 +118,24 @@ def inside(arena, counts, node, oldest):  # type: ignore[no-untyped-def]
 def count_roots(arena, counts, roots, oldests, stamp, order, stack, exact, rough):  # type: ignore[no-untyped-def]
     """Fills exact uint64 and rough float64 with the number of complex events of each root.
 
-    Root i uses stamp + i. `exact` is right where `rough` is below FITS.
+    Root i uses stamp + i. `exact` is right where `rough` is below FITS. Returns the length of all rims.
     """
+    steps = 0
     for place in range(roots.size):
         root = roots[place]
-        rim_of(arena, counts, root, oldests[place], stamp + place, order, stack)
+        steps += rim_of(arena, counts, root, oldests[place], stamp + place, order, stack)
         exact[place], rough[place] = inside(arena, counts, root, oldests[place])
+    return steps
 
 
 class Counter:
-    """Counts of one arena, kept up as it grows; `forget` after a compaction."""
+    """Counts of one arena, kept up as it grows; `forget` after a compaction.
+
+    `steps` is how many nodes on rims were looked at, so far.
+    """
 
     def __init__(self) -> None:
+        self.steps = 0
         self._counts = _new_counts(0)
         self._done = 0
         self._stamp = 1
@@ -142,20 +148,31 @@ class Counter:
         self._done = 0
         self._large.clear()
 
-    def of_roots(self, arena: Arena, roots: NDArray[np.int32], oldests: NDArray[np.int64]) -> list[int]:
-        """The exact number of complex events below each root that start at or after its `oldest`."""
+    def of_roots(
+        self,
+        arena: Arena,
+        roots: NDArray[np.int32],
+        oldests: NDArray[np.int64],
+        enough: int | None = None,
+    ) -> list[int]:
+        """The exact number of complex events below each root that start at or after its `oldest`.
+
+        Where there are more than `enough`, that number will do.
+        """
         self._catch_up(arena)
         exact, rough = np.zeros(roots.size, np.uint64), np.zeros(roots.size)
         with np.errstate(over="ignore"):  # words wrap around and are not used where they do
-            count_roots(
+            self.steps += count_roots(
                 arena, self._counts, roots, oldests, self._stamp, self._order, self._stack, exact, rough
             )
         self._stamp += roots.size
         numbers: list[int] = exact.tolist()
         for place in np.flatnonzero(~(rough < FITS)).tolist():
-            numbers[place] = self._path_counts(arena, int(roots[place]), int(oldests[place]))[
-                int(roots[place])
-            ]
+            if enough is not None and enough < FITS:
+                numbers[place] = enough
+            else:
+                root, oldest = int(roots[place]), int(oldests[place])
+                numbers[place] = self._path_counts(arena, root, oldest)[root]
         return numbers
 
     def path(self, arena: Arena, root: int, oldest: int, index: int) -> tuple[int, list[tuple[int, int]]]:

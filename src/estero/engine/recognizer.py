@@ -71,9 +71,14 @@ class Roots(NamedTuple):
     root: NDArray[np.int32]
     oldest: NDArray[np.int64]
 
+    def part(self, first: int, last: int) -> Roots:
+        """Those from number `first` to before number `last`."""
+        return Roots(self.event[first:last], self.root[first:last], self.oldest[first:last])
+
 
 _SMALLEST_ARENA = 1 << 15
 _FOUND_ROOM = 1 << 16
+_COUNTED_AT_ONCE = 1 << 10
 
 
 class Recognizer:
@@ -122,7 +127,7 @@ class Recognizer:
         starts = self._window_starts(batch.stamps)
         events = Events(classes, partitions, batch.ordinal, starts)
         if self._sliding is not None:
-            self._sliding.append(classes, starts)
+            self._sliding.append(classes, starts, self._oldest)
         while True:
             code = run_cea.advance(
                 self._builder.tables,
@@ -150,7 +155,7 @@ class Recognizer:
             if code == run_cea.GROW:
                 events = self._make_room(events, batch.keys)
         self._seen += count
-        if self._sliding is not None:
+        if self._sliding is not None and self._sliding.active:
             self._sliding.catch_up(self._builder.tables, self._builder.states, self._seen - 1)
         self._oldest = int(starts[-1])
 
@@ -174,26 +179,44 @@ class Recognizer:
                 room = min(4 * room, 1 << 16)
                 matches, sizes = _new_matches(room, max(8 * room, matches.event.size)), np.zeros(2, np.int64)
 
-    def counts(self, roots: Roots) -> list[int]:
-        """The exact number of complex events of each root, without enumerating."""
-        return self._counter.of_roots(self.arena, roots.root, roots.oldest)
+    def counts(self, roots: Roots, enough: int | None = None) -> list[int]:
+        """The number of complex events of each root, exact or at least `enough`, without enumerating."""
+        return self._counter.of_roots(self.arena, roots.root, roots.oldest, enough)
 
     def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
         """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
         ends, first = np.unique(roots.event, return_index=True)
-        if self._sliding is None:
-            counts = self.counts(roots)
-            bounds = [*first.tolist(), len(counts)]
-            return ends, _capped([sum(counts[a:b]) for a, b in pairwise(bounds)], limit)
-        exact, rough = self._sliding.counts(self._builder.tables, self._builder.states, ends)
-        numbers: list[int] = (exact if limit is None else np.minimum(exact, limit)).tolist()
+        bounds = [*first.tolist(), roots.event.size]
+        numbers: list[int] = []
+        for low in range(0, ends.size, _COUNTED_AT_ONCE):
+            high = min(low + _COUNTED_AT_ONCE, ends.size)
+            part = roots.part(bounds[low], bounds[high])
+            within = [bound - bounds[low] for bound in bounds[low : high + 1]]
+            numbers += self._counts_of(ends[low:high], part, within, limit)
+        return ends, numbers
+
+    def _counts_of(
+        self, ends: NDArray[np.int64], roots: Roots, bounds: list[int], limit: int | None
+    ) -> list[int]:
+        """The counts at some ends; roots bounds[i] … bounds[i + 1] - 1 are those of end i.
+
+        They are read off the compact set. Where compact sets share little, their rims are long; then the
+        sliding count takes over.
+        """
+        sliding = self._sliding
+        if sliding is not None and not sliding.active and self._counter.steps > 4 * int(ends[0]) + 100_000:
+            sliding.activate(int(ends[0]))
+        if sliding is None or not sliding.active:
+            counts = self.counts(roots, limit)
+            return _capped([sum(counts[a:b]) for a, b in pairwise(bounds)], limit)
+        exact, rough = sliding.counts(self._builder.tables, self._builder.states, ends)
+        numbers: list[int] = exact.tolist()
         for place in np.flatnonzero(~(rough < FITS)).tolist():
-            same_end = roots.event == ends[place]
             if limit is not None and limit < FITS:
                 numbers[place] = limit
             else:
-                numbers[place] = sum(self.counts(Roots(*(column[same_end] for column in roots))))
-        return ends, numbers
+                numbers[place] = sum(self.counts(roots.part(bounds[place], bounds[place + 1])))
+        return _capped(numbers, limit)
 
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:
         """The complex event number `index` of root number `place`, without enumerating those before it."""

@@ -205,13 +205,18 @@ def count_ends(tables, classes, base, oldest, until, window, exact, rough):  # t
         exact[place] = found
         rough[place] = found_rough
         step_through(tables, event_class, window)
-    at[LAST] = until
+    at[LAST] = max(at[LAST], until)
 
 
 class SlidingCounter:
-    """Counts by end for one stream without partitions, in a window, batch after batch."""
+    """Counts by end for one stream without partitions, in a window, batch after batch.
+
+    It only remembers the classes of the window's events until it is `active`; the first count then turns
+    the split to where the stream stands.
+    """
 
     def __init__(self) -> None:
+        self.active = False
         self._window = _new_window(1, 1)
         self._window.at[:] = -1
         self._classes = np.empty(0, np.int32)
@@ -220,21 +225,20 @@ class SlidingCounter:
         self._rough = np.empty(0, np.float64)
         self._base = 0
 
-    def append(self, classes: NDArray[np.int32], oldest: NDArray[np.int64]) -> None:
-        """The next batch of events; drops those before the window of the last one that was counted."""
-        last = int(self._window.at[LAST])
-        keep = int(self._oldest[last - self._base]) if last >= self._base else self._base
+    def append(self, classes: NDArray[np.int32], oldest: NDArray[np.int64], keep: int) -> None:
+        """The next batch of events; events before `keep` have left the window of all counts to come."""
         drop = keep - self._base
-        fresh = classes.size
-        old = self._window
-        states = old.touched.size
         self._classes = np.concatenate((self._classes[drop:], classes))
         self._oldest = np.concatenate((self._oldest[drop:], oldest))
-        self._exact = np.concatenate((self._exact[drop:], np.zeros(fresh, np.uint64)))
-        self._rough = np.concatenate((self._rough[drop:], np.zeros(fresh)))
-        self._window = _new_window(self._classes.size, states)
-        _copy(old, self._window, drop)
         self._base = keep
+        if self.active:
+            self._fit(self._window.touched.size, drop)
+
+    def activate(self, next_end: int) -> None:
+        """Counts from the end `next_end` on."""
+        self.active = True
+        self._window.at[:] = -1, next_end - 1
+        self._fit(self._window.touched.size, 0)
 
     def counts(
         self, tables: Tables, states: int, ends: NDArray[np.int64]
@@ -246,20 +250,26 @@ class SlidingCounter:
     def catch_up(self, tables: Tables, states: int, until: int) -> None:
         """Counts up to event `until`, whose rows and those of all before are known."""
         if states > self._window.touched.size:
-            old, self._window = self._window, _new_window(self._classes.size, states)
-            _copy(old, self._window, 0)
-        if until > self._window.at[LAST]:
-            with np.errstate(over="ignore"):  # words wrap around and are not used where they do
-                count_ends(
-                    tables,
-                    self._classes,
-                    self._base,
-                    self._oldest,
-                    until,
-                    self._window,
-                    self._exact,
-                    self._rough,
-                )
+            self._fit(states, 0)
+        with np.errstate(over="ignore"):  # words wrap around and are not used where they do
+            count_ends(
+                tables,
+                self._classes,
+                self._base,
+                self._oldest,
+                until,
+                self._window,
+                self._exact,
+                self._rough,
+            )
+
+    def _fit(self, states: int, drop: int) -> None:
+        """Room for all events and states; the first `drop` starts are gone."""
+        old, self._window = self._window, _new_window(self._classes.size, states)
+        _copy(old, self._window, drop)
+        kept = self._exact[drop:], self._rough[drop:]
+        self._exact, self._rough = np.zeros(self._classes.size, np.uint64), np.zeros(self._classes.size)
+        self._exact[: kept[0].size], self._rough[: kept[1].size] = kept
 
 
 def _new_window(events: int, states: int) -> Window:
