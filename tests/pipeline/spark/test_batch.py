@@ -228,8 +228,15 @@ def test_columns_that_cannot_be_told_apart_are_refused(spark: SparkSession) -> N
     df = events(spark, [])
     with pytest.raises(DataError, match=r"column 'k': two columns of the DataFrame have this name"):
         recognize(df.join(df.select("k")), SEQUENCE, type="type")
+    with pytest.raises(DataError, match=r"column 'K': two columns .* differ in case only"):
+        recognize(spark.sql("SELECT 'A' AS type, 1 AS k, 2 AS `K`"), SEQUENCE, type="type")
     with pytest.raises(DataError, match=r"column '__time': names that begin with two underscores"):
         recognize(df.withColumnRenamed("t", "__time"), SEQUENCE, type="type")
+
+
+def test_no_tasks_are_refused(spark: SparkSession) -> None:
+    with pytest.raises(ValueError, match="at least 1 task shares the partition keys, not 0"):
+        recognize(events(spark, []), PER_KEY, type="type", partitions=0)
 
 
 def test_a_streaming_frame_is_refused(spark: SparkSession) -> None:

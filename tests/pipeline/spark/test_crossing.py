@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from estero.pipeline.spark import frames
 from estero.pipeline.spark.batch import Work
 from estero.pipeline.spark.failures import jobs
 from estero.spark import recognize
@@ -67,8 +70,8 @@ def test_relevant_events_only_reach_python(
 ) -> None:
     crossed = spark.sparkContext.accumulator(0)
 
-    def counted(work: Work, limit: int | None = None) -> Callable[[Batches], Batches]:
-        recognize_batches = on_batches(work, limit)
+    def counted(work: Work) -> Callable[[Batches], Batches]:
+        recognize_batches = on_batches(work)
 
         def count(batches: Batches) -> Batches:
             for batch in batches:
@@ -103,3 +106,14 @@ def test_ctrl_c_ends_a_job_of_any_length_and_leaves_the_session_as_it_was(spark:
         interrupt.join()
         assert spark.range(3).count() == 3
     assert list(spark.sparkContext.statusTracker().getActiveJobsIds()) == []
+
+
+def test_the_driver_does_not_load_numba() -> None:
+    program = "import sys, estero.queries, estero.pipeline.spark.batch; assert 'numba' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_ordinals_have_the_name_that_recognition_looks_for() -> None:
+    from estero.pipeline import recognition
+
+    assert frames.ORDINAL == recognition.ORDINAL

@@ -17,9 +17,9 @@ from estero.errors import DataError, QueryError
 from estero.language.query import Consume, TimeUnit
 from estero.language.schema import Kind
 from estero.pipeline.classify import KEYS, POSITION, TIME
-from estero.pipeline.recognition import Recognition
-from estero.pipeline.report import label_of
+from estero.pipeline.report import answer_schema, label_of
 from estero.pipeline.sources import open_source
+from estero.pipeline.spark.failures import jobs
 from estero.pipeline.spark.frames import (
     RESERVED,
     Tasks,
@@ -76,6 +76,9 @@ def recognize_frame(
     With `positions` the columns are those of the public table (interface.md); without, ``start``, ``end``
     and the ``position`` of events are left out, because positions in the whole stream cost a sort of all
     events in one task. `partitions` is the number of tasks that share the partition keys.
+
+    Raises `QueryError` where no column is left to show, `DataError` for a column that cannot cross or that
+    Spark does not find, and ValueError for less than one task.
     """
     work = Work.of(df.schema, plan, positions=positions)
     if not work.answer.names:
@@ -84,8 +87,11 @@ def recognize_frame(
             text=plan.tree.text,
             hint="name the time column, or ask for positions=True",
         )
-    classified = classified_frame(df, work.plan.classification, replace(work.tasks, count=partitions))
-    return classified.mapInArrow(work.on_batches(), spark_schema(work.answer))
+    if partitions is not None and partitions < 1:
+        raise ValueError(f"at least 1 task shares the partition keys, not {partitions}")
+    with jobs():
+        classified = classified_frame(df, work.plan.classification, replace(work.tasks, count=partitions))
+        return classified.mapInArrow(work.on_batches(), spark_schema(work.answer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +122,19 @@ class Work:
         )
         classified = classified_schema(events, plan.classification, ordinals=contiguous)
         time = _time_type(events, plan)
-        public = Recognition(plan, classified, time=time).schema
+        public = answer_schema(plan.shown, classified, keys=plan.classification.keys, time=time)
         answer = public if positions else without_positions(public)
         return cls(plan, tasks, classified, time, answer)
 
-    def on_batches(self, limit: int | None = None) -> Callable[[Batches], Batches]:
-        """The function for ``mapInArrow``; with `limit` a task stops after so many complex events."""
+    def on_batches(self) -> Callable[[Batches], Batches]:
+        """The function for ``mapInArrow``."""
 
         def recognize(batches: Batches) -> Batches:
-            left = limit
+            from estero.pipeline.recognition import Recognition  # Numba is for workers only
+
             recognition = Recognition(self.plan, self.events, time=self.time)
             for batch in as_classified(batches, self.events):
-                for table in recognition.push(batch):
-                    if left is not None and table.num_rows >= left:
-                        yield self.shown(table.slice(0, left))
-                        return
-                    left = None if left is None else left - table.num_rows
-                    yield self.shown(table)
+                yield from map(self.shown, recognition.push(batch))
 
         return recognize
 

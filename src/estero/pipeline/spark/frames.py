@@ -24,7 +24,6 @@ from estero.pipeline.classify import (
     time_column,
 )
 from estero.pipeline.columns import ColumnType, column_type
-from estero.pipeline.recognition import ORDINAL
 from estero.plan import Classification
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 ARRIVAL = "__arrival"
+ORDINAL = "__ordinal"
+"""As `recognition.ORDINAL`, which is not imported because Numba would come with it."""
 NULL_TIME = "estero: the time is NULL"
 _ORDER = "__order"
 _RELEVANT = "__relevant"
@@ -63,11 +64,15 @@ def columns_of_frame(schema: StructType) -> dict[str, ColumnType]:
     Raises `DataError` for a name that two columns have, or that this room needs for itself.
     """
     columns: dict[str, ColumnType] = {}
+    taken: set[str] = set()
     for field in schema.fields:
-        if field.name in columns:
+        if field.name.lower() in taken:
             raise DataError(
-                "two columns of the DataFrame have this name", column=field.name, hint="rename one of them"
+                "two columns of the DataFrame have this name, or differ in case only",
+                column=field.name,
+                hint="rename one of them",
             )
+        taken.add(field.name.lower())
         if field.name.startswith(RESERVED):
             raise DataError(
                 "names that begin with two underscores are Estero's own",
