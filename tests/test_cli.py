@@ -191,7 +191,7 @@ def test_explain_shows_the_automaton_and_with_events_the_sql(night: Path) -> Non
         (["--out", "answer.txt"], "does not say its format"),
         (["--out", "answer.csv", "--format", "table"], "a table is for reading"),
         (["--engine", "flink"], "is not one of"),
-        (["--limit", "-1"], "greater than or equal to 0"),
+        (["--limit", "-1"], "--limit"),
     ],
 )
 def test_wrong_usage_is_refused_with_exit_code_2(night: Path, arguments: list[str], message: str) -> None:
