@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -132,3 +133,31 @@ def test_importing_estero_imports_nothing_heavy() -> None:
     code = f"import estero, sys; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_attribute_that_is_always_null_may_be_compared_with_anything() -> None:
+    table = pa.table({"kind": ["A", "B"], "n": pa.nulls(2)})
+    known = estero.query("SELECT * WHERE A ; B FILTER A[n > 1] OR B[n = 'x']")
+    assert known.run(table, type="kind").count() == 0
+    assert estero.query("SELECT * WHERE A ; B FILTER B[n IS NULL]").run(table, type="kind").count() == 1
+    assert estero.query("SELECT * WHERE A ; B PARTITION BY [n]").run(table, type="kind").count() == 0
+
+
+@pytest.mark.parametrize("window", ["2 HOURS", "5 [ts]", "3 EVENTS"])
+def test_a_file_with_a_header_and_no_row_has_an_empty_answer(tmp_path: Path, window: str) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text("kind;ts;n\n")
+    query = estero.query(f"SELECT * WHERE A AS a ; B AS b FILTER a[n > 1] PARTITION BY [n] WITHIN {window}")
+    answer = query.run(path, type="kind", time="ts")
+    assert answer.count() == 0
+    assert answer.to_arrow().column_names == [
+        "start",
+        "end",
+        "start_time",
+        "end_time",
+        "n",
+        "A",
+        "a",
+        "B",
+        "b",
+    ]

@@ -104,7 +104,8 @@ class KindChecker:
                 self._check_literal(node)
                 return kind_of_value(value)
             case Attribute():
-                return self._look_up(node)
+                kind = self._look_up(node)
+                return None if kind is Kind.NULL else kind
             case Negative(operand):
                 return self._number(operand, "-")
             case Arithmetic(operator, left, right):

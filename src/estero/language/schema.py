@@ -10,7 +10,11 @@ from estero.language.query import TimeUnit
 
 
 class Kind(Enum):
-    """What values of an attribute are. OPAQUE ones (lists, bytes, …) can be shown, not compared."""
+    """What values of an attribute are.
+
+    OPAQUE ones (lists, bytes, …) can be shown, not compared. An attribute that is NULL in every event, or
+    of a file without any, may be read as every kind.
+    """
 
     BOOL = "a truth value"
     INT = "an integer"
@@ -18,6 +22,7 @@ class Kind(Enum):
     STRING = "a string"
     TIMESTAMP = "a timestamp"
     OPAQUE = "a value that cannot be compared"
+    NULL = "nothing but NULL"
 
 
 Attributes = Mapping[str, Kind]

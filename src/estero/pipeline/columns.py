@@ -34,6 +34,7 @@ class ColumnType:
 
 
 _DUCKDB: Mapping[str, ColumnType] = {
+    '"NULL"': ColumnType(Kind.NULL, "BIGINT"),
     "BOOLEAN": ColumnType(Kind.BOOL),
     "BIGINT": ColumnType(Kind.INT),
     "TINYINT": ColumnType(Kind.INT, "BIGINT"),
@@ -59,6 +60,7 @@ _DUCKDB: Mapping[str, ColumnType] = {
 }
 
 _SPARK: Mapping[str, ColumnType] = {
+    "void": ColumnType(Kind.NULL, "BIGINT"),
     "boolean": ColumnType(Kind.BOOL),
     "bigint": ColumnType(Kind.INT),
     "tinyint": ColumnType(Kind.INT, "BIGINT"),

@@ -158,7 +158,7 @@ class ExpressionWriter:
 
     def _attribute(self, name: str) -> Typed:
         column = self._columns.get(name)
-        if column is None:
+        if column is None or column.kind is Kind.NULL:
             return self._literal(None)
         known = (_is_not_null(exp.column(name, quoted=True)),)
         return Typed(as_read(name, column), column.kind, known, tick=column.tick)

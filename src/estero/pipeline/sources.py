@@ -67,9 +67,9 @@ class Source:
         self._connection = connect()
         self._sorted: bool | None = None
         self._spent = False
-        self._kinds_of_inputs = {name: self._describe(each) for name, each in inputs.items()}
-        self.column_types: Mapping[str, ColumnType] = self._union()
         self.type_column = type_column
+        self._kinds_of_inputs = {name: self._describe(each) for name, each in inputs.items()}
+        self.column_types: Mapping[str, ColumnType] = self._union() | self._time_of_nothing(time, time_unit)
         self.only_type = only_type
         self.one_shot = any(each.one_shot for each in inputs.values())
         self.order = tuple(order)
@@ -169,8 +169,19 @@ class Source:
             if each.query is None:
                 connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
             rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
-        check_names([row[0] for row in rows], each.file)
-        return {row[0]: (row[1], column_type(row[1], "duckdb")) for row in rows}
+            check_names([row[0] for row in rows], each.file)
+            untyped = each.query is not None and _is_untyped(connection, each.query, rows)
+        kinds = {row[0]: column_type('"NULL"' if untyped else row[1], "duckdb") for row in rows}
+        if untyped and self.type_column in kinds:
+            kinds[self.type_column] = ColumnType(Kind.STRING)
+        return {row[0]: (row[1], kinds[row[0]]) for row in rows}
+
+    def _time_of_nothing(self, time: str | None, time_unit: TimeUnit | None) -> dict[str, ColumnType]:
+        """How a time column without any value is read: as the query will want it."""
+        if time is None or self._union().get(time, ColumnType(Kind.INT)).kind is not Kind.NULL:
+            return {}
+        integer = ColumnType(Kind.INT, "BIGINT")
+        return {time: ColumnType(Kind.TIMESTAMP, "TIMESTAMP") if time_unit is None else integer}
 
     def _union(self) -> dict[str, ColumnType]:
         """The columns of all inputs together; an integer beside a float is read as a float."""
@@ -361,6 +372,13 @@ class Source:
             except DataError as again:
                 return DataError(f"{again.message}, in {predicate}", file=error.file)
         return error
+
+
+def _is_untyped(connection: duckdb.DuckDBPyConnection, query: str, columns: list[tuple[str, str]]) -> bool:
+    """Whether a file has a header and no row: its columns are then called strings for want of better."""
+    if any(column[1] != "VARCHAR" for column in columns):
+        return False
+    return connection.execute(f"SELECT 1 FROM ({query}) LIMIT 1").fetchone() is None
 
 
 def _common(name: str, first: tuple[str, ColumnType], second: tuple[str, ColumnType]) -> ColumnType:
