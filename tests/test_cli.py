@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow as pa
@@ -70,6 +71,10 @@ def test_the_help_names_the_commands() -> None:
     assert result.exit_code == 0
     for name in ("run", "check", "explain", "demo"):
         assert name in result.output
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert estero("--version").stdout == f"estero {version('estero')}\n"
 
 
 def test_the_number_of_complex_events_is_all_that_count_prints(night: Path) -> None:

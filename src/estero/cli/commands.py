@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
@@ -63,8 +63,24 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Complex event recognition: a query and events in, complex events out.",
 )
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        import estero
+
+        print(f"estero {estero.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say the version.", callback=_say_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Complex event recognition: a query and events in, complex events out."""
 
 
 def reported(command: Callable[P, None]) -> Callable[P, None]:

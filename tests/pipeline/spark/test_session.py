@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -56,3 +57,11 @@ def test_where_spark_does_not_start_its_last_words_are_said(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(EnvironmentProblem, match=r"(?s)Spark did not start: .*no memory for the heap"):
         room._launch(SparkConf(loadDefaults=False), tmp_path / "log")
+
+
+def test_an_interrupt_while_java_starts_waits_until_it_can_be_ended() -> None:
+    done = False
+    with pytest.raises(KeyboardInterrupt), room._interrupts_later():
+        signal.raise_signal(signal.SIGINT)
+        done = True
+    assert done
