@@ -60,8 +60,13 @@ def test_where_spark_does_not_start_its_last_words_are_said(
 
 
 def test_an_interrupt_while_java_starts_waits_until_it_can_be_ended() -> None:
-    done = False
-    with pytest.raises(KeyboardInterrupt), room._interrupts_later():
-        signal.raise_signal(signal.SIGINT)
-        done = True
-    assert done
+    steps: list[str] = []
+
+    def start() -> None:
+        with room._interrupts_later():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("started")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert steps == ["started"]
