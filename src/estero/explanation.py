@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from estero.automata.cea import CEA, Transition
 from estero.language.query import QueryTree
+from estero.language.render import render_window
 from estero.plan import Plan
 
 
@@ -59,9 +60,8 @@ class Explanation:
         if plan.keyed:
             keys = ", ".join(f"[{', '.join(bracket)}]" for bracket in plan.classification.keys)
             yield f"partitions: by {keys}, interleaved inside the kernel"
-        if plan.window is not None:
-            unit = "positions" if plan.window_in_positions else "ticks of time"
-            yield f"window: at most {plan.window:,} {unit} from start to end; memory follows it"
+        if self.query.window is not None:
+            yield f"window: at most {render_window(self.query.window)} from start to end; memory follows it"
         else:
             yield "window: none, so every open partial match is kept"
 

@@ -56,7 +56,7 @@ def render_query(tree: QueryTree) -> str:
     if tree.partition_by:
         clauses.append(f"PARTITION BY {', '.join(map(_bracket, tree.partition_by))}")
     if tree.window is not None:
-        clauses.append(f"WITHIN {_window(tree.window)}")
+        clauses.append(f"WITHIN {render_window(tree.window)}")
     if tree.consume is not Consume.NONE:
         clauses.append(f"CONSUME BY {tree.consume.value}")
     if tree.limit is not None:
@@ -99,7 +99,8 @@ def _bracket(bracket: KeyBracket) -> str:
     return f"[{_names(bracket.alternatives)}]"
 
 
-def _window(window: Window) -> str:
+def render_window(window: Window) -> str:
+    """The text of a window, as it stands behind WITHIN."""
     match window:
         case EventWindow(events):
             return f"{events} EVENTS"
