@@ -370,3 +370,14 @@ def test_spark_is_the_default_and_writes_the_same_file(night: Path, tmp_path: Pa
     assert sorted((tmp_path / "s.jsonl").read_text().splitlines()) == sorted(
         (tmp_path / "d.jsonl").read_text().splitlines()
     )
+
+
+@pytest.mark.spark
+def test_a_master_that_is_none_is_one_sentence(night: Path) -> None:
+    arguments: list[str | Path] = ["run", night / "frost.ceql", "--events", night / "events.parquet", *LAYOUT]
+    process = subprocess.run(
+        command(*arguments, "--master", "nonsense"), capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 1
+    assert said(process.stderr).startswith("error: Spark did not start: Master must either be")
+    assert said(process.stderr).count("\n") == 1

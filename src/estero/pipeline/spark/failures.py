@@ -58,10 +58,11 @@ def readable(error: BaseException) -> EsteroError | None:
             "The Python workers of this Spark session do not have Estero: install it on every node, or "
             "start the session with estero.pipeline.spark.session.local_session()."
         )
-    return None if _PYTHON in text else DataError(f"Spark: {_first_sentence(text)}")
+    return None if _PYTHON in text else DataError(f"Spark: {first_sentence(text)}")
 
 
-def _first_sentence(text: str) -> str:
+def first_sentence(text: str) -> str:
+    """What Java says in the text of an error, without names of classes and calls."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # What py4j says first is only which call failed; the second line is Java's.
     chosen = (

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from estero.errors import EnvironmentProblem
+from estero.pipeline.spark.failures import first_sentence
 from estero.pipeline.spark.java import find_java_home
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 LOCAL_SHUFFLE_PARTITIONS = 8
 """Spark's own 200 would mean 200 Python tasks for a few megabytes on a laptop."""
+
+_UNCAUGHT = 'Exception in thread "main" '
 
 _SECONDS_TO_CANCEL = 5.0
 
@@ -102,6 +105,7 @@ def _workers_python(master: str) -> str:
 
 
 def _start(settings: Mapping[str, str], quiet: bool) -> SparkSession:
+    from py4j.protocol import Py4JJavaError
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -112,13 +116,18 @@ def _start(settings: Mapping[str, str], quiet: bool) -> SparkSession:
     # A Java process that was started before in this process (a session that was stopped) serves again.
     started = SparkContext._gateway is not None  # noqa: SLF001 (there is no public way to ask)
     gateway = None if started else _launch(conf, log)
-    context = SparkContext(conf=conf, gateway=gateway)
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, partial(_interrupted, context))
-    if quiet:
-        context.setLogLevel("ERROR")
-        _hush_loggers()
-    return SparkSession(context)
+    try:
+        context = SparkContext(conf=conf, gateway=gateway)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, partial(_interrupted, context))
+        if quiet:
+            context.setLogLevel("ERROR")
+            _hush_loggers()
+        return SparkSession(context)
+    except Py4JJavaError as error:  # no such master, none that answers, a setting that Spark refuses
+        reason, master = first_sentence(str(error)), settings["spark.master"]
+        question = "" if master.startswith("local") else " Does this master answer?"
+        raise EnvironmentProblem(f"Spark did not start on {master}: {reason}{question}") from error
 
 
 def _interrupted(context: SparkContext, _signal: int, frame: FrameType | None) -> None:
@@ -197,8 +206,12 @@ def _log_file() -> Path:
 
 
 def _tail(log: Path, lines: int = 5) -> str:
-    text = log.read_text(errors="replace").strip()
-    return "\n".join(text.splitlines()[-lines:]) or "its Java process ended without a word"
+    """What Java died of, by its log: the exception that nobody caught, else the last lines."""
+    said = log.read_text(errors="replace").strip().splitlines()
+    for line in said:
+        if line.startswith(_UNCAUGHT):
+            return line.removeprefix(_UNCAUGHT).partition(": ")[2] or line
+    return "\n".join(said[-lines:]) or "its Java process ended without a word"
 
 
 @contextmanager
