@@ -96,10 +96,10 @@ def _memory(lines: list[dict[str, Any]]) -> Iterator[str]:
     yield ""
     yield (
         "Resident memory of the process while generated events pass through, batch by batch. Target: "
-        f"flat, here at most {alone.MEMORY_GROWTH_TARGET} times what it was after a tenth of the stream."
+        f"flat, here at most {alone.MEMORY_GROWTH_TARGET} times as much in the second half as in the first."
     )
     yield ""
-    yield "| query | events | MB after a tenth | MB at most | growth | |"
+    yield "| query | events | MB in the first half | MB at most | growth | |"
     yield "|---|--:|--:|--:|--:|---|"
     for line in lines:
         growth = line["peak MB"] / line["early MB"]
