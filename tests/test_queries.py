@@ -161,3 +161,11 @@ def test_a_file_with_a_header_and_no_row_has_an_empty_answer(tmp_path: Path, win
         "B",
         "b",
     ]
+
+
+def test_a_slice_far_into_a_huge_answer_is_lazy() -> None:
+    table = pa.table({"kind": ["A"] * 70 + ["B"]})
+    answer = estero.query("SELECT A WHERE A+ ; B").run(table, type="kind")
+    assert answer.count() == 2**70 - 1
+    late = answer[200_000:]
+    assert next(iter(late)).positions == answer[200_000].positions

@@ -12,6 +12,9 @@ from estero.pipeline.recognition import Ended, Recognition
 from estero.pipeline.sources import Source
 from estero.plan import Plan
 
+_PICKED_AT_ONCE = 256
+"""Complex events that are gone to by their indexes before they are handed on."""
+
 
 def time_type(source: Source) -> pa.DataType | None:
     """The type in which the times of a source are shown: instants in UTC, or the integers they are."""
@@ -71,6 +74,9 @@ class InProcessRun:
             while index is not None and index < before + total:
                 here.append(index - before)
                 index = next(wanted, None)
+                if len(here) == _PICKED_AT_ONCE:
+                    yield recognition.pick(ended, _without_limits(recognition, ended, counts, here))
+                    here = []
             if here:
                 yield recognition.pick(ended, _without_limits(recognition, ended, counts, here))
             before += total
