@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from estero.automata.cea import ALWAYS, CEA, NO_LABELS, EventPredicate
+from estero.automata.cea import CEA, NO_LABELS, EventPredicate
 from estero.automata.compile_pattern import compile_pattern
 from estero.automata.determinize import DEFAULT_STATE_CAP, LazyAutomaton
-from estero.language.query import Consume, DurationWindow, EventWindow, QueryTree
+from estero.language.query import Consume, DurationWindow, EventWindow, QueryTree, Strategy
 from estero.language.schema import Schema
 from estero.language.selection import Shown, shown_labels
 
@@ -93,7 +93,8 @@ class Plan:
 
 def plan_query(tree: QueryTree, layout: Layout, *, state_cap: int = DEFAULT_STATE_CAP) -> Plan:
     """The plan of a query that `check_query` has found no error in."""
-    automaton = compile_pattern(tree.pattern, tree.streams)
+    compiled = compile_pattern(tree.pattern, tree.streams, interval=tree.strategy is Strategy.STRICT)
+    automaton = compiled.automaton
     keys = tuple(bracket.alternatives for bracket in tree.partition_by)
     shown = shown_labels(tree, layout.schema)
     contiguous = has_contiguity(automaton)
@@ -125,7 +126,7 @@ def has_contiguity(automaton: CEA) -> bool:
         transition.source
         for transition in automaton.transitions
         if transition.source == transition.target
-        and transition.guard == ALWAYS
+        and not transition.guard.present
         and transition.labels == NO_LABELS
     }
     return any(

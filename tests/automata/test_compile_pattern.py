@@ -13,7 +13,7 @@ from estero.plan import has_contiguity
 
 
 def compiled(text: str) -> CEA:
-    return compile_pattern(parse_pattern(text))
+    return compile_pattern(parse_pattern(text)).automaton
 
 
 def words(automaton: CEA, length: int) -> set[str]:

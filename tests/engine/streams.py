@@ -14,7 +14,7 @@ from estero.language.parse import parse_pattern
 
 def recognizer_of(pattern: str, **settings: object) -> tuple[Recognizer, dict[str, int]]:
     """A recognizer for a pattern without filters, and the bit of each letter."""
-    automaton = compile_pattern(parse_pattern(pattern))
+    automaton = compile_pattern(parse_pattern(pattern)).automaton
     bits = {predicate.types[0]: 1 << bit for bit, predicate in enumerate(automaton.predicates)}
     return Recognizer(LazyAutomaton(automaton), Settings(**settings)), bits  # type: ignore[arg-type]
 

@@ -154,7 +154,7 @@ def test_breaking_off_an_enumeration_leaves_the_recognizer_usable() -> None:
 
 
 def test_too_many_states_end_in_a_clear_error() -> None:
-    automaton = LazyAutomaton(compile_pattern(parse_pattern("A ; B ; C")), state_cap=2)
+    automaton = LazyAutomaton(compile_pattern(parse_pattern("A ; B ; C")).automaton, state_cap=2)
     automaton.row(0, automaton.class_of(1))
     with pytest.raises(LimitExceeded) as caught:
         automaton.row(1, automaton.class_of(2))

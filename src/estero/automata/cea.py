@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.language.expressions import Node
 
 LabelSet = frozenset[str]
@@ -25,8 +26,14 @@ class EventPredicate:
     def __str__(self) -> str:
         from estero.language.render import render_condition
 
+        if self == FIRST:
+            return "first event of the stream"
         name = " | ".join(self.types)
         return name if self.condition is None else f"{name}[{render_condition(self.condition)}]"
+
+
+FIRST = EventPredicate(())
+"""Whether the event is the first of its stream, or of its partition's: told by position, not by attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +58,16 @@ ALWAYS = Guard()
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """From `source` on an event that passes `guard`, marked with `labels` (or read unmarked), to `target`."""
+    """From `source` on an event that passes `guard`, marked with `labels` (or read unmarked), to `target`.
+
+    `hidden` are labels that answers do not show (residual.py).
+    """
 
     source: int
     guard: Guard
     labels: LabelSet
     target: int
+    hidden: HiddenSet = NO_HIDDEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +75,8 @@ class CEA:
     """An automaton with states ``0 … states-1``.
 
     A run may begin at any event in any of `initial`; it accepts by entering a state of `final`,
-    which no transition leaves. `predicates` gives the meaning of the bits in the guards.
+    which no transition leaves. `predicates` gives the meaning of the bits in the guards; `FIRST` is the
+    last of them if it is one.
     """
 
     states: int
@@ -77,6 +89,8 @@ class CEA:
         for state in self._named_states():
             if not 0 <= state < self.states:
                 raise ValueError(f"state {state} is named, but the states are 0 to {self.states - 1}")
+        if FIRST in self.predicates[:-1]:
+            raise ValueError("the predicate FIRST is not the last one")
         for transition in self.transitions:
             if transition.source in self.final:
                 raise ValueError(f"final state {transition.source} has a transition: {transition}")

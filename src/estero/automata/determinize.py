@@ -11,12 +11,16 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from estero.automata.cea import CEA, NO_LABELS, LabelSet
+from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.errors import LimitExceeded
 
 DEAD = -1
 """The skip of a row that has none."""
 
 DEFAULT_STATE_CAP = 100_000
+
+_Labels = tuple[LabelSet, HiddenSet]
+_PASSED: _Labels = (NO_LABELS, NO_HIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ class LazyAutomaton:
     """The deterministic automaton of a CEA, as far as it has been asked for.
 
     States are numbered as they are met; state 0 is where runs begin. Classes are numbered as they are
-    met; class 0 is the events with no bit set. `label_sets[id]` is the set of labels behind an id.
+    met; class 0 is the events with no bit set. `label_sets[id]` and `hidden_sets[id]` are the labels
+    behind an id; a transition with neither passes over the event.
     """
 
     cea: CEA
@@ -43,10 +48,11 @@ class LazyAutomaton:
     subsets: list[frozenset[int]] = field(default_factory=list)
     class_bits: list[int] = field(default_factory=list)
     label_sets: list[LabelSet] = field(default_factory=list)
+    hidden_sets: list[HiddenSet] = field(default_factory=list)
     rows: dict[tuple[int, int], Row] = field(default_factory=dict)
     _state_ids: dict[frozenset[int], int] = field(default_factory=dict)
     _class_ids: dict[int, int] = field(default_factory=dict)
-    _label_ids: dict[LabelSet, int] = field(default_factory=dict)
+    _label_ids: dict[_Labels, int] = field(default_factory=dict)
     _leaving: dict[int, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -55,9 +61,11 @@ class LazyAutomaton:
             leaving[transition.source].append(number)
         self._leaving = dict(leaving)
         for transition in self.cea.transitions:
-            if transition.labels and transition.labels not in self._label_ids:
-                self._label_ids[transition.labels] = len(self.label_sets)
+            labels = transition.labels, transition.hidden
+            if labels != _PASSED and labels not in self._label_ids:
+                self._label_ids[labels] = len(self.label_sets)
                 self.label_sets.append(transition.labels)
+                self.hidden_sets.append(transition.hidden)
         self._state(self.cea.initial)
         self.class_of(0)
 
@@ -84,13 +92,13 @@ class LazyAutomaton:
         return not self.subsets[state] <= self.cea.final
 
     def _work_out(self, state: int, bits: int) -> Row:
-        targets: dict[LabelSet, set[int]] = defaultdict(set)
+        targets: dict[_Labels, set[int]] = defaultdict(set)
         for source in self.subsets[state]:
             for number in self._leaving.get(source, ()):
                 transition = self.cea.transitions[number]
                 if transition.guard.allows(bits):
-                    targets[transition.labels].add(transition.target)
-        skip = self._state(frozenset(targets.pop(NO_LABELS))) if NO_LABELS in targets else DEAD
+                    targets[transition.labels, transition.hidden].add(transition.target)
+        skip = self._state(frozenset(targets.pop(_PASSED))) if _PASSED in targets else DEAD
         edges = sorted((self._label_ids[labels], frozenset(reached)) for labels, reached in targets.items())
         return Row(skip, tuple((label, self._state(reached)) for label, reached in edges))
 

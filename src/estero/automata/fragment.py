@@ -10,49 +10,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from estero.automata.cea import CEA, NO_LABELS, EventPredicate, Guard, LabelSet, Transition
-from estero.language.expressions import And, Node
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """What a transition asks of an event, before bits are given out.
-
-    `types` None asks nothing; otherwise the event has one of these types and all `conditions` are true
-    of it. None of `absent` may be true of it.
-    """
-
-    types: tuple[str, ...] | None = None
-    conditions: tuple[Node, ...] = ()
-    absent: frozenset[EventPredicate] = frozenset()
-
-    def also(self, condition: Node) -> Need:
-        """This and one more condition."""
-        return (
-            self if condition in self.conditions else replace(self, conditions=(*self.conditions, condition))
-        )
-
-    def predicate(self) -> EventPredicate | None:
-        """The positive part as one predicate."""
-        if self.types is None:
-            return None
-        if not self.conditions:
-            return EventPredicate(self.types)
-        whole = self.conditions[0] if len(self.conditions) == 1 else And(self.conditions)
-        return EventPredicate(self.types, whole)
-
-
-ANYTHING = Need()
+from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, Guard, LabelSet, Transition
+from estero.automata.need import ANYTHING, Need
+from estero.automata.residual import NO_HIDDEN, HiddenSet
 
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """A transition of a fragment."""
+    """A transition of a fragment; `hidden` are labels that answers do not show."""
 
     source: int
     need: Need
     labels: LabelSet
     target: int
+    hidden: HiddenSet = NO_HIDDEN
+
+
+Pass = tuple[Need, HiddenSet]
+"""What is read and not marked between two parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +78,13 @@ class Workshop:
             )
         return Fragment(initial, final, tuple(arcs))
 
-    def concatenation(
-        self, first: Fragment, second: Fragment, between: Fragment | None, skip: Need | None
-    ) -> Fragment:
-        """`second` after `first`; `between` are events in turn, `skip` says what may be passed over."""
-        if between is not None:
-            first = self.concatenation(first, between, None, None)
+    def concatenation(self, first: Fragment, second: Fragment, skips: Iterable[Pass] = ()) -> Fragment:
+        """`second` after `first`; `skips` says what may be passed over between them."""
         arcs = [
             replace(arc, target=second.initial) if arc.target == first.final else arc for arc in first.arcs
         ]
         arcs.extend(second.arcs)
-        if skip is not None:
-            arcs.append(Arc(second.initial, skip, NO_LABELS, second.initial))
+        arcs.extend(Arc(second.initial, need, NO_LABELS, second.initial, hidden) for need, hidden in skips)
         return Fragment(first.initial, second.final, tuple(arcs))
 
     def iteration(self, body: Fragment, *, contiguous: bool) -> Fragment:
@@ -124,7 +94,7 @@ class Workshop:
         for arc in body.arcs:
             sources = (arc.source, middle) if arc.source == body.initial else (arc.source,)
             targets = (arc.target, middle) if arc.target == body.final else (arc.target,)
-            arcs.extend(Arc(source, arc.need, arc.labels, target) for source in sources for target in targets)
+            arcs.extend(replace(arc, source=source, target=target) for source in sources for target in targets)
         if not contiguous:
             arcs.append(Arc(middle, ANYTHING, NO_LABELS, middle))
         return Fragment(body.initial, body.final, tuple(arcs))
@@ -142,16 +112,17 @@ def freeze(fragment: Fragment) -> CEA:
         for state in (arc.source, arc.target):
             numbers.setdefault(state, len(numbers))
     numbers.setdefault(fragment.final, len(numbers))
-    predicates: dict[EventPredicate, int] = {}
+    asked = [each for arc in arcs for each in (*arc.need.present, *sorted(arc.need.absent, key=str))]
+    named = [each for each in dict.fromkeys(asked) if each != FIRST]
+    predicates = {each: bit for bit, each in enumerate([*named, FIRST] if FIRST in asked else named)}
 
     def guard(need: Need) -> Guard:
-        predicate = need.predicate()
-        present = () if predicate is None else (predicates.setdefault(predicate, len(predicates)),)
-        absent = [predicates.setdefault(each, len(predicates)) for each in sorted(need.absent, key=str)]
-        return Guard(frozenset(present), frozenset(absent))
+        present, absent = (frozenset(map(predicates.__getitem__, each)) for each in (need.present, need.absent))
+        return Guard(present, absent)
 
     transitions = dict.fromkeys(
-        Transition(numbers[arc.source], guard(arc.need), arc.labels, numbers[arc.target]) for arc in arcs
+        Transition(numbers[arc.source], guard(arc.need), arc.labels, numbers[arc.target], arc.hidden)
+        for arc in arcs
     )
     return CEA(
         states=len(numbers),

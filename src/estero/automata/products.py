@@ -1,0 +1,188 @@
+"""Operators that run two automata at once: AND, ALL, UNLESS; and STRICT, which watches one (SO-CEL, section 6).
+
+All are built on the pairs of states that can be reached, and keep the invariants of fragments.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from enum import Enum
+
+from estero.automata.cea import NO_LABELS, EventPredicate, LabelSet
+from estero.automata.fragment import Arc, Fragment, Workshop
+from estero.automata.need import Need
+from estero.automata.residual import NO_HIDDEN, Hidden, HiddenSet
+from estero.errors import LimitExceeded
+
+Step = tuple[Need, LabelSet, HiddenSet, Hashable]
+"""What a transition asks and marks, and the state after it."""
+
+ARC_CAP = 200_000
+"""Transitions after which building a product is given up."""
+
+
+def conjunction(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
+    """The complex events of both: they read the same events and mark them alike."""
+    leaving_one, leaving_two = _leaving(one), _leaving(two)
+
+    def steps(state: tuple[int, int]) -> Iterator[Step]:
+        for a in leaving_one[state[0]]:
+            for b in leaving_two[state[1]]:
+                need = a.need.meet(b.need) if a.labels == b.labels else None
+                if need is not None:
+                    yield need, a.labels, a.hidden | b.hidden, (a.target, b.target)
+
+    return _explore(workshop, (one.initial, two.initial), steps, lambda at: at == (one.final, two.final))
+
+
+def all_of(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
+    """Unions of a complex event of each: a part may still wait in its initial state, or be through."""
+    leaving_one, leaving_two = _leaving(one), _leaving(two)
+    stand_still = Need()
+
+    def moves(part: Fragment, leaving: dict[int, list[Arc]], state: int) -> Iterator[Arc]:
+        yield from leaving[state]
+        if state in (part.initial, part.final):
+            yield Arc(state, stand_still, NO_LABELS, state)
+
+    def steps(state: tuple[int, int]) -> Iterator[Step]:
+        for a in moves(one, leaving_one, state[0]):
+            for b in moves(two, leaving_two, state[1]):
+                need = a.need.meet(b.need)
+                target = (a.target, b.target)
+                if need is not None and target != (one.initial, two.initial):
+                    yield need, a.labels | b.labels, a.hidden | b.hidden, target
+
+    return _explore(workshop, (one.initial, two.initial), steps, lambda at: at == (one.final, two.final))
+
+
+def unless(workshop: Workshop, wanted: Fragment, forbidden: Fragment) -> Fragment:
+    """The complex events of `wanted` in whose reach `forbidden` finds none.
+
+    Beside each state stands the set of states that runs of `forbidden` have come to; they begin anew at
+    every event. Each transition is split by the predicates that those runs would ask about.
+    """
+    leaving, leaving_forbidden = _leaving(wanted), _leaving(forbidden)
+    nothing: frozenset[int] = frozenset()
+
+    def steps(state: tuple[int, frozenset[int]]) -> Iterator[Step]:
+        open_runs = [arc for source in (forbidden.initial, *state[1]) for arc in leaving_forbidden[source]]
+        asked = _asked(open_runs)
+        for arc in leaving[state[0]]:
+            for need in _cases(arc.need, asked):
+                reached = frozenset(each.target for each in open_runs if _passes(need, each.need))
+                if forbidden.final not in reached:
+                    after = nothing if arc.target == wanted.final else reached
+                    yield need, arc.labels, arc.hidden, (arc.target, after)
+
+    return _explore(workshop, (wanted.initial, nothing), steps, lambda at: at == (wanted.final, nothing))
+
+
+class _Marked(Enum):
+    NOT_YET, NOW, NO_MORE = range(3)
+
+
+def strict(workshop: Workshop, fragment: Fragment) -> Fragment:
+    """The complex events whose marked positions form an interval: nothing unmarked between two marks."""
+    leaving = _leaving(fragment)
+
+    def steps(state: tuple[int, _Marked]) -> Iterator[Step]:
+        for arc in leaving[state[0]]:
+            if arc.labels and state[1] is _Marked.NO_MORE:
+                continue
+            after = _Marked.NOW if arc.labels else state[1]
+            if state[1] is _Marked.NOW and not arc.labels:
+                after = _Marked.NO_MORE
+            after = _Marked.NOT_YET if arc.target == fragment.final else after
+            yield arc.need, arc.labels, arc.hidden, (arc.target, after)
+
+    final = (fragment.final, _Marked.NOT_YET)
+    return _explore(workshop, (fragment.initial, _Marked.NOT_YET), steps, lambda at: at == final)
+
+
+def also_seen(
+    workshop: Workshop, fragment: Fragment, predicate: EventPredicate, hidden: Iterable[Hidden]
+) -> Fragment:
+    """`fragment`, in which every event that is read and satisfies `predicate` has the `hidden` labels."""
+    added = frozenset(hidden)
+    arcs: list[Arc] = []
+    for arc in fragment.arcs:
+        true, false = arc.need.split(predicate)
+        if true is not None:
+            arcs.append(Arc(arc.source, true, arc.labels, arc.target, arc.hidden | added))
+        if false is not None:
+            arcs.append(Arc(arc.source, false, arc.labels, arc.target, arc.hidden))
+    return workshop.copy(Fragment(fragment.initial, fragment.final, tuple(arcs)))
+
+
+def passed_over(
+    forbidden: Iterable[EventPredicate], watched: Iterable[tuple[EventPredicate, HiddenSet]]
+) -> list[tuple[Need, HiddenSet]]:
+    """What may stand between two parts: no event that is `forbidden`; `watched` ones are marked as hidden."""
+    base = Need().without(forbidden)
+    cases: list[tuple[Need, HiddenSet]] = [] if base is None else [(base, NO_HIDDEN)]
+    for predicate, hidden in watched:
+        split = [(need.split(predicate), before) for need, before in cases]
+        cases = [(true, before | hidden) for (true, _), before in split if true is not None]
+        cases += [(false, before) for (_, false), before in split if false is not None]
+    return cases
+
+
+# ------------------------------------------------------------------------------------------- pieces
+
+
+def _explore(
+    workshop: Workshop,
+    initial: Hashable,
+    steps: Callable[..., Iterable[Step]],
+    is_final: Callable[[Hashable], bool],
+) -> Fragment:
+    """The states that can be reached from `initial`, renamed; there is at most one final one."""
+    start, end = workshop.state(), workshop.state()
+    names: dict[Hashable, int] = {initial: start}
+    arcs: dict[Arc, None] = {}
+    todo = [initial]
+    while todo:
+        state = todo.pop()
+        for need, labels, hidden, target in steps(state):
+            if target not in names:
+                names[target] = end if is_final(target) else workshop.state()
+                if names[target] != end:
+                    todo.append(target)
+            arcs[Arc(names[state], need, labels, names[target], hidden)] = None
+            if len(arcs) > ARC_CAP:
+                raise LimitExceeded(f"two patterns at once need more than {ARC_CAP:,} transitions")
+    return Fragment(start, end, tuple(arcs))
+
+
+def _leaving(fragment: Fragment) -> defaultdict[int, list[Arc]]:
+    leaving: defaultdict[int, list[Arc]] = defaultdict(list)
+    for arc in fragment.arcs:
+        leaving[arc.source].append(arc)
+    return leaving
+
+
+def _asked(arcs: Iterable[Arc]) -> list[EventPredicate]:
+    return list(
+        dict.fromkeys(
+            predicate
+            for arc in arcs
+            for predicate in (*arc.need.present, *sorted(arc.need.absent, key=str))
+        )
+    )
+
+
+def _cases(need: Need, asked: list[EventPredicate]) -> list[Need]:
+    """`need` split by whether each predicate is true, such that every case decides all of them."""
+    cases = [need]
+    for predicate in asked:
+        cases = [part for case in cases for part in case.split(predicate) if part is not None]
+    return cases
+
+
+def _passes(case: Need, need: Need) -> bool:
+    """Whether events of a case pass, which decides every predicate that is asked."""
+    return all(case.implies(each) for each in need.present) and not any(
+        case.implies(each) for each in need.absent
+    )
