@@ -130,6 +130,26 @@ def test_null_and_hard_strings_are_told_apart(strings: str) -> None:
         assert positions == ([] if text is None else [place])
 
 
+@pytest.mark.parametrize("indices", [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.int64()])
+def test_indices_of_any_width_of_slices_and_of_null_are_looked_up(indices: pa.DataType) -> None:
+    texts = ["a", None, "b", "c", "a", "b", None, "a"]
+    first = pa.DictionaryArray.from_arrays(pa.array([0, None, 1, 2], indices), ["a", "b", "c"])
+    second = pa.DictionaryArray.from_arrays(pa.array([2, 1, 0, 2], indices), [None, "b", "a"])
+    columns = pa.chunked_array([first, second])
+    assert columns.to_pylist() == texts
+    types = pa.array(["A"] * 8).dictionary_encode().cast(pa.dictionary(indices, pa.string()))
+    table = pa.table({"type": types, "s": columns, "time": range(8)}).slice(1, 7)
+    others = tuple(Comparison("=", Attribute("s"), Literal(f"x{number}")) for number in range(70))
+    is_a, is_b = (Comparison("=", Attribute("s"), Literal(text)) for text in "ab")
+    asked = tuple(EventPredicate(("A",), condition) for condition in (is_a, *others, is_b))
+    source = open_source(table, type="type", time="time", time_unit="s")
+    classification = Classification(asked, source.schema, type_column="type")
+    assert source._screen(classification) is not None
+    rows = [row for batch in source.read(classification) for row in batch.to_pylist()]
+    seen = [(row["__position"], row["__bits0"], row["__bits1"]) for row in rows]
+    assert seen == [(1, 0, 1 << 8), (3, 1, 0), (4, 0, 1 << 8), (6, 1, 0)]
+
+
 def test_without_a_type_column_a_predicate_on_another_type_is_false() -> None:
     named = Comparison("=", Attribute("s"), Literal("a"))
     table = pa.table({"s": ["a", "b", "a"], "n": [1, 2, 3]})

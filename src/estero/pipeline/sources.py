@@ -6,6 +6,7 @@ import difflib
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from estero.automata.cea import EventPredicate
 from estero.errors import DataError
 from estero.language.query import TimeUnit
 from estero.language.schema import Attributes, Kind, Schema
@@ -32,6 +34,12 @@ MAPPED_TYPE = "__type"
 
 BATCH = 131_072
 """Rows of a classified batch, at most."""
+SELECTIVE_BATCH = 32_768
+"""The same where few events are left, so that recognition begins while DuckDB's thread still screens.
+
+Measured with 195,000 of 10 million events left (taxi, 6 events): 0.30 s with 131,072, 0.25 with 32,768.
+Where all are left (dense) smaller batches take a tenth longer.
+"""
 
 _UNITS: Mapping[str, TimeUnit] = {
     "ns": TimeUnit.NANOSECONDS,
@@ -119,7 +127,10 @@ class Source:
             Input(table=each.schema.empty_table()) if each.schema is not None else each
             for each in self._inputs.values()
         ]
-        statement = classify_sql(classification, EVENTS, columns=self.column_types)
+        silent = (EventPredicate(("",)),) * len(classification.predicates)  # the SQL of predicates is long
+        statement = classify_sql(
+            replace(classification, predicates=silent), EVENTS, columns=self.column_types
+        )
         with Attached(self._connection, empty, view=self._view()) as (connection, _), reading(self.file):
             schema = connection.sql(f"{statement} LIMIT 0").to_arrow_table().schema
         return _with_unsigned_keys(pa.RecordBatch.from_pylist([], schema=schema)).schema
@@ -347,7 +358,8 @@ class Source:
         with attached as (connection, watch), reading(self.file):
 
             def batches() -> pa.RecordBatchReader:
-                return connection.sql(sql).to_arrow_reader(BATCH)
+                rows = SELECTIVE_BATCH if screen is not None and screen.selective else BATCH
+                return connection.sql(sql).to_arrow_reader(rows)
 
             try:
                 yield from fetched(batches, connection.interrupt, watch.stopped)

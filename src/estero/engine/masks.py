@@ -1,0 +1,79 @@
+"""Looking masks up for every row of some columns of indices, in one pass (algorithms.md, "Classify")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import kernel
+
+
+def rows_with_bits(
+    indices: Sequence[NDArray[np.integer[Any]]], masks: Sequence[NDArray[np.int64]], *, keep_all: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The ascending rows [m] with some bit set, or all rows, and their bits [words, m].
+
+    ========= ================ ======================================================================
+    array     shape            meaning
+    ========= ================ ======================================================================
+    indices   [rows]           one for each column, of integers: each row's place in its masks (not checked)
+    masks     [values, words]  one for each column: the bits that a value leaves; columns are ANDed
+    ========= ================ ======================================================================
+
+    Measured with two columns of int32 and one word, of which 5 % pass: 0.9 ns a row (1.5 with signed
+    indices, which may count from the end), where NumPy, column by column, takes 4 to 6 for the rows alone.
+    """
+    rows, words = indices[0].size, masks[0].shape[1]
+    found = np.empty(rows, np.int64)
+    bits = np.empty((words, rows), np.int64)
+    if words == 1 and len(indices) <= 2:
+        one, other = _constant(indices[0]), _constant(indices[-1])
+        tables = [table[:, 0] for table in (masks[0], masks[-1])]  # of one column: twice the same
+        count = _of_two(one, other, *tables, keep_all, found, bits[0])
+    else:
+        places = np.empty((len(indices), rows), np.uint32)
+        first = 0
+        for row, column, table in zip(places, indices, masks, strict=True):
+            np.add(column, first, out=row, casting="unsafe")
+            first += table.shape[0]
+        count = _of_many(places, np.concatenate(masks), keep_all, found, bits)
+    return found[:count], bits[:, :count]
+
+
+def _constant(indices: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
+    """The same in 32 bits, not to be written to: Arrow's memory is of that kind, and is not copied."""
+    found = indices.astype(np.int32, copy=False).view(np.uint32)
+    found.flags.writeable = False
+    return found
+
+
+@kernel
+def _of_two(one, other, one_masks, other_masks, keep_all, found, bits):  # type: ignore[no-untyped-def]
+    """Two columns uint32[rows], one word; fills found int64[rows] and bits int64[rows], returns how many."""
+    count = 0
+    for row in range(one.size):
+        left = one_masks[one[row]] & other_masks[other[row]]
+        found[count] = row
+        bits[count] = left
+        count += left != 0 or keep_all
+    return count
+
+
+@kernel
+def _of_many(places, masks, keep_all, found, bits):  # type: ignore[no-untyped-def]
+    """The same for places uint32[columns, rows], masks int64[values, words], bits int64[words, rows]."""
+    count = 0
+    for row in range(places.shape[1]):
+        some = keep_all
+        for word in range(masks.shape[1]):
+            left = masks[places[0, row], word]
+            for column in range(1, places.shape[0]):
+                left &= masks[places[column, row], word]
+            bits[word, count] = left
+            some |= left != 0
+        found[count] = row
+        count += some
+    return count
