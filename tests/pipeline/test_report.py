@@ -161,6 +161,16 @@ def test_one_event_can_carry_several_labels() -> None:
     assert rows[0]["b"] == [{"position": 6}]
 
 
+def test_labels_of_the_same_events_are_shown_alike() -> None:
+    shown = [Shown("SELL", ("name",)), Shown("b", ()), Shown("a", ("name",)), Shown("SELL", ())]
+    rows = table(Reporter(shown, LABEL_SETS, classified().schema), store_of(classified()))
+    assert (
+        rows[1]["SELL"] == rows[1]["a"] == [{"name": "INTC", "position": 3}, {"name": "INTC", "position": 10}]
+    )
+    assert rows[1]["b"] == [{"position": 20}]
+    assert rows[1]["SELL_"] == [{"position": 3}, {"position": 10}]
+
+
 def test_select_none_shows_start_and_end_only() -> None:
     rows = table(Reporter([], LABEL_SETS, classified().schema), store_of(classified()))
     assert rows == [{"start": 3, "end": 11}, {"start": 3, "end": 20}]

@@ -24,7 +24,7 @@ _CONSUME = {
     Consume.ANY: CONSUME_ANY,
     Consume.PARTITION: CONSUME_PARTITION,
 }
-_FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 16
+_FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 14
 
 
 @dataclass(frozen=True, slots=True)

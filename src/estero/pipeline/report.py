@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 POSITION = "__position"
 TIME = "__time"
 LABEL_KEY = b"estero:label"
-_WORKING_PREFIXES = ("__key", "__bits")
+_WORKING_PREFIXES = ("__key", "__bits", "__value")
 
 
 class EventStore:
     """The relevant events of the window, addressed by sequence number: 0, 1, 2, … over the run.
 
-    `schema` is that of the classified batches; key hashes and bits are not kept. Batches are kept as
+    `schema` is that of the classified batches; key hashes, bits and values are not kept. Batches are kept as
     they come, and nothing is copied until events are taken.
     """
 
@@ -155,25 +155,37 @@ class Reporter:
         self._keys = tuple(tuple(alternatives) for alternatives in keys)
         self._time = None if time is None else time_type(time)
         self._positions_only = positions_only
-        self._lookups = [
-            np.fromiter((each.label in labels for labels in label_sets), np.bool_, len(label_sets))
-            for each in self._shown
+        sets = len(label_sets)
+        lookups = [
+            np.fromiter((each.label in labels for labels in label_sets), np.bool_, sets) for each in shown
         ]
+        found: dict[tuple[bytes, tuple[str, ...]], int] = {}
+        self._same = [
+            found.setdefault((lookup.tobytes(), each.attributes), len(found))
+            for lookup, each in zip(lookups, shown, strict=True)
+        ]
+        """For each label its column: a type and its variable often show the same, which is made once."""
+        self._lookup = np.array([lookups[self._same.index(column)] for column in range(len(found))], np.bool_)
+        self._lookup = self._lookup.reshape(len(found), sets)
 
     def table(self, matches: Matches, store: EventStore) -> pa.RecordBatch:
         """One row for each of `matches`, in their order; `store` must hold all their events."""
-        from estero.engine.columns import select_label  # here, so that schemas are known without Numba
+        from estero.engine.columns import select_labels  # here, so that schemas are known without Numba
 
         events, (start, end, marked) = store.excerpt([matches.start, matches.end, matches.event])
         columns = [_take(events, POSITION, start), _take(events, POSITION, end)]
         if self._time is not None:
             columns += [_in_type(_take(events, TIME, rows), self._time) for rows in (start, end)]
         columns += [_key(events, alternatives, end) for alternatives in self._keys]
-        for shown, lookup in zip(self._shown, self._lookups, strict=True):
-            offsets, chosen = select_label(matches.offsets, matches.marks, marked, lookup)
-            item_type = self.schema.field(len(columns)).type.value_type
-            items = self._items(shown, item_type, events, chosen)
-            columns.append(pa.ListArray.from_arrays(pa.array(offsets), items))
+        selected = select_labels(matches.offsets, matches.marks, marked, self._lookup)
+        lists: list[pa.Array] = []
+        for shown, same in zip(self._shown, self._same, strict=True):
+            if same == len(lists):
+                offsets, chosen = selected[same]
+                item_type = self.schema.field(len(columns)).type.value_type
+                items = self._items(shown, item_type, events, chosen)
+                lists.append(pa.ListArray.from_arrays(pa.array(offsets), items))
+            columns.append(lists[same])
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _items(

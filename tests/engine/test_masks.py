@@ -1,0 +1,79 @@
+"""Masks looked up row by row, and the events of labels: the kernels beside their definitions in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from estero.engine.columns import select_labels
+from estero.engine.masks import rows_with_bits
+
+INDEX_TYPES: tuple[type[np.integer[Any]], ...] = (
+    np.int8,
+    np.uint8,
+    np.int16,
+    np.uint16,
+    np.int32,
+    np.uint32,
+    np.int64,
+    np.uint64,
+)
+
+
+def drawn_masks(rng: np.random.Generator, columns: int, words: int) -> list[NDArray[np.int64]]:
+    """Masks of few bits: some rows are left without any, some have the highest bit of a word."""
+    masks = []
+    for _ in range(columns):
+        bits = rng.random((int(rng.integers(1, 20)), words, 63)) < 0.05
+        masks.append((bits << np.arange(63)).sum(axis=2).astype(np.int64))
+    return masks
+
+
+@pytest.mark.parametrize("keep_all", [False, True])
+@pytest.mark.parametrize("words", [1, 2, 3])
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_rows_and_bits_are_those_of_all_columns_together(columns: int, words: int, keep_all: bool) -> None:
+    rng = np.random.default_rng([columns, words])
+    for index_type in INDEX_TYPES:
+        masks = drawn_masks(rng, columns, words)
+        drawn = [rng.integers(0, len(each), 500) for each in masks]
+        together = np.bitwise_and.reduce([table[at] for table, at in zip(masks, drawn, strict=True)])
+        wanted = np.flatnonzero(together.any(axis=1) | keep_all)
+        indices: list[NDArray[np.integer[Any]]] = [each.astype(index_type) for each in drawn]
+        rows, bits = rows_with_bits(indices, masks, keep_all=keep_all)
+        assert rows.tolist() == wanted.tolist()
+        assert bits.T.tolist() == together[wanted].tolist()
+
+
+def test_no_rows_have_no_bits() -> None:
+    rows, bits = rows_with_bits([np.empty(0, np.int32)], [np.ones((1, 1), np.int64)], keep_all=True)
+    assert (rows.shape, bits.shape) == ((0,), (1, 0))
+
+
+def test_a_column_of_constant_memory_is_read_like_any_other() -> None:
+    indices = np.array([0, 1, 0], np.int32)
+    indices.flags.writeable = False
+    rows, bits = rows_with_bits([indices], [np.array([[2], [0]], np.int64)], keep_all=False)
+    assert (rows.tolist(), bits.tolist()) == ([0, 2], [[2, 2]])
+
+
+def test_each_label_gets_its_events_in_order_and_its_own_offsets() -> None:
+    rng = np.random.default_rng(7)
+    lookup = rng.random((4, 6)) < 0.4
+    lookup[2], lookup[3] = True, False
+    offsets = np.concatenate(([0], np.cumsum(rng.integers(0, 5, 60)))).astype(np.int64)
+    marks = rng.integers(0, 6, offsets[-1]).astype(np.int32)
+    events = rng.integers(0, 1000, offsets[-1])
+    selected = select_labels(offsets, marks, events, lookup)
+    assert len(selected) == 4
+    for (starts, chosen), has in zip(selected, lookup, strict=True):
+        assert chosen.tolist() == events[has[marks]].tolist()
+        assert starts.tolist() == np.concatenate(([0], np.cumsum(has[marks])))[offsets].tolist()
+
+
+def test_without_labels_nothing_is_selected() -> None:
+    offsets, marks, events = np.array([0, 1]), np.zeros(1, np.int32), np.array([5])
+    assert list(select_labels(offsets, marks, events, np.empty((0, 1), np.bool_))) == []
