@@ -33,7 +33,7 @@ class EventPredicate:
 
 
 FIRST = EventPredicate(())
-"""Whether the event is the first of its stream, or of its partition's: told by position, not by attributes."""
+"""Whether the event is the first of its stream, or of its partition's: position tells it, no attribute."""
 
 
 @dataclass(frozen=True, slots=True)

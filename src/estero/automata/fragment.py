@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, Guard, LabelSet, Transition
+from estero.automata.cea import CEA, FIRST, NO_LABELS, Guard, LabelSet, Transition
 from estero.automata.need import ANYTHING, Need
 from estero.automata.residual import NO_HIDDEN, HiddenSet
 
@@ -94,7 +94,7 @@ class Workshop:
         for arc in body.arcs:
             sources = (arc.source, middle) if arc.source == body.initial else (arc.source,)
             targets = (arc.target, middle) if arc.target == body.final else (arc.target,)
-            arcs.extend(replace(arc, source=source, target=target) for source in sources for target in targets)
+            arcs.extend(replace(arc, source=a, target=b) for a in sources for b in targets)
         if not contiguous:
             arcs.append(Arc(middle, ANYTHING, NO_LABELS, middle))
         return Fragment(body.initial, body.final, tuple(arcs))
@@ -117,7 +117,7 @@ def freeze(fragment: Fragment) -> CEA:
     predicates = {each: bit for bit, each in enumerate([*named, FIRST] if FIRST in asked else named)}
 
     def guard(need: Need) -> Guard:
-        present, absent = (frozenset(map(predicates.__getitem__, each)) for each in (need.present, need.absent))
+        present, absent = (frozenset(predicates[p] for p in each) for each in (need.present, need.absent))
         return Guard(present, absent)
 
     transitions = dict.fromkeys(

@@ -11,7 +11,9 @@ from estero.language.expressions import And, Node
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """`types` None asks nothing; otherwise the event has one of these types and all `conditions` are true
+    """What must be true of an event, and what must not.
+
+    `types` None asks nothing; otherwise the event has one of these types and all `conditions` are true
     of it. None of `absent` is true of it, and with `first` it is the first of its stream.
     """
 

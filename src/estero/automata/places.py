@@ -9,23 +9,13 @@ answer are enough; otherwise the place gets hidden ones.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual
 from estero.errors import QueryError
-from estero.language.expressions import (
-    Aggregate,
-    And,
-    Attribute,
-    EventFilter,
-    Node,
-    Not,
-    Or,
-    SetPredicate,
-    VariableReference,
-    without_variable,
-)
+from estero.language.conditions import as_unary, conjuncts, has_residuals, variables_of
+from estero.language.expressions import And, EventFilter, Node, Not, Or
 from estero.language.pattern import (
     As,
     Conjunction,
@@ -46,7 +36,7 @@ from estero.language.selection import label_types
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """An event that must be absent: `event_type` with its one-event condition, and hidden labels to give it."""
+    """An event that must be absent: its type and one-event condition, and hidden labels to give it."""
 
     event_type: EventType
     condition: Node | None
@@ -118,7 +108,7 @@ class _Search:
     def _filter(self, node: Filter, around: tuple[Pattern, ...]) -> None:
         inside = set(label_types(node.pattern))
         unary: list[Node] = []
-        for part in _conjuncts(node.condition):
+        for part in conjuncts(node.condition):
             simple = as_unary(part, inside)
             if simple is not None:
                 unary.append(simple)
@@ -158,7 +148,7 @@ class _Search:
             if isinstance(each, As):
                 labels[each.variable] = None
                 continue
-            for part in _conjuncts(each.condition):
+            for part in conjuncts(each.condition):
                 simple = as_unary(part, set(labels))
                 if simple is not None:
                     conditions.append(_of_one_event(simple))
@@ -205,56 +195,6 @@ class _Search:
                     self.places.give(node)
 
 
-def variables_of(condition: Node) -> set[str]:
-    """The variables that a filter speaks of."""
-    speaking = (Attribute, Aggregate, EventFilter, VariableReference)
-    return {
-        node.variable for node in condition.walk() if isinstance(node, speaking) and node.variable is not None
-    }
-
-
-def as_unary(condition: Node, inside: set[str]) -> Node | None:
-    """The condition as one of ``X[p]`` with X in `inside`, joined by AND, OR, NOT; None where it is not.
-
-    A comparison about one variable holds for each of its events, so ``X.a < 5`` is ``X[a < 5]``.
-    """
-    match condition:
-        case EventFilter(variable):
-            return condition if variable in inside else None
-        case And(parts) | Or(parts):
-            unary = [each for each in (as_unary(part, inside) for part in parts) if each is not None]
-            return type(condition)(tuple(unary), span=condition.span) if len(unary) == len(parts) else None
-        case Not(part):
-            inner = as_unary(part, inside)
-            return None if inner is None else Not(inner, span=condition.span)
-        case _:
-            variables = variables_of(condition)
-            only = next(iter(variables)) if len(variables) == 1 else None
-            if only not in inside or any(isinstance(each, Aggregate | SetPredicate) for each in condition.walk()):
-                return None
-            return EventFilter(only, without_variable(condition), span=condition.span)
-
-
-def has_residuals(pattern: Pattern) -> bool:
-    """Whether some filter in the pattern is more than one-event predicates of variables inside it."""
-    for node in pattern.walk():
-        if isinstance(node, PartitionBy):
-            return True
-        if isinstance(node, Filter):
-            inside = set(label_types(node.pattern))
-            if any(as_unary(part, inside) is None for part in _conjuncts(node.condition)):
-                return True
-    return False
-
-
-def _conjuncts(condition: Node) -> Iterator[Node]:
-    if isinstance(condition, And):
-        for part in condition.parts:
-            yield from _conjuncts(part)
-    else:
-        yield condition
-
-
 def _all(parts: list[Node]) -> Node | None:
     if len(parts) > 1:
         return And(tuple(parts))
@@ -281,7 +221,7 @@ def _happens_once(path: tuple[Pattern, ...]) -> bool:
 
 def _is_shown(variable: str, path: tuple[Pattern, ...]) -> bool:
     """Whether outside the last pattern of the path `variable` is neither dropped nor renamed nor given."""
-    for node, below in zip(path, path[1:], strict=False):
+    for node, below in pairwise(path):
         match node:
             case Keep(labels=labels):
                 if variable == ALL_MARKED or variable not in labels:

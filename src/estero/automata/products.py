@@ -1,4 +1,4 @@
-"""Operators that run two automata at once: AND, ALL, UNLESS; and STRICT, which watches one (SO-CEL, section 6).
+"""Operators that run two automata at once: AND, ALL, UNLESS; and STRICT (SO-CEL, section 6).
 
 All are built on the pairs of states that can be reached, and keep the invariants of fragments.
 """

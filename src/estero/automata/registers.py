@@ -1,4 +1,4 @@
-"""Comparisons between variables that a run can check as it goes (algorithms.md, "pushed as deep as it can go").
+"""Comparisons between variables that a run can check as it goes (algorithms.md, "The planner").
 
 A *register* is one integer that a run remembers of the events it has marked. Runs in the same state with
 the same registers have the same futures, so compact sets are split by them and nothing that has violated
