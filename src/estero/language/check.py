@@ -1,8 +1,8 @@
 """A query and what is known of its events → everything that is wrong, all at once, in order of place.
 
-`check_query` gathers what five checks note: the pattern's shape and types (here), the filters
-(check_filters.py), the clauses (check_clauses.py), and what this version does not evaluate
-(unsupported.py). Without a schema only what needs none is checked.
+`check_query` gathers what four checks note: the pattern's shape and types (here), the filters
+(check_filters.py), where their variables are bound (check_scopes.py), and the clauses (check_clauses.py).
+Without a schema only what needs none is checked.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from estero.errors import QueryError
 from estero.language.check_clauses import check_clauses
 from estero.language.check_filters import check_filter
+from estero.language.check_scopes import check_scopes
 from estero.language.kinds import kind_of
 from estero.language.labels import KnownTypes, bound_names, labels_of
-from estero.language.names import listed, some, suggestion
+from estero.language.names import SPELLING, listed, some, suggestion
 from estero.language.parse import parse_query
 from estero.language.pattern import (
     EventType,
@@ -33,7 +34,6 @@ from estero.language.query import QueryTree
 from estero.language.render import render_query
 from estero.language.schema import Kind, Schema
 from estero.language.selection import label_types
-from estero.language.unsupported import check_supported
 from estero.language.words import quoted
 
 __all__ = ["check_query", "kind_of", "labels_of"]
@@ -57,7 +57,7 @@ def check_query(tree: QueryTree, schema: Schema | None = None) -> list[QueryErro
     known = KnownTypes(schema, tree.streams)
     _PatternCheck(tree, known, problems).run()
     check_clauses(tree, known, problems)
-    check_supported(tree, problems)
+    check_scopes(tree.pattern, problems)
     return problems.in_order()
 
 
@@ -102,7 +102,8 @@ class _PatternCheck:
                 f"{node.stream} is not one of the streams in FROM",
                 node.span,
                 expected=listed(streams),
-                hint=suggestion(node.stream, streams),
+                hint=suggestion(node.stream, streams)
+                or f"FROM {listed([*streams, node.stream], ',')} reads it too",
             )
         elif not self.known.exists(node):
             schema = self.known.schema
@@ -111,7 +112,8 @@ class _PatternCheck:
                 f"there are no events of type {node.name}",
                 node.span,
                 expected=some(types) or "no type at all: there are no events",
-                hint=suggestion(node.name, types),
+                hint=suggestion(node.name, types)
+                or "a type of which there are no events yet is declared where the events are given: types=[…]",
             )
 
     def _iteration(self, node: Iteration) -> None:
@@ -139,6 +141,7 @@ class _PatternCheck:
                 "every part of this sequence may be missing",
                 node.span,
                 expected="at least one part without ?",
+                hint="take the ? from a part that has to happen",
             )
         for index, part in enumerate(node.parts):
             around: list[Link] = [*node.links[max(0, index - 1) : index], *node.links[index : index + 1]]
@@ -166,7 +169,7 @@ class _PatternCheck:
                     f"no event is marked {label}",
                     self.problems.inner_span(node.span, quoted(label)),
                     expected=some(types),
-                    hint=suggestion(label, types),
+                    hint=suggestion(label, types) or f"bind it inside with AS {quoted(label)}",
                 )
 
     def _partition(self, node: PartitionBy) -> None:
@@ -179,7 +182,7 @@ class _PatternCheck:
                     f"no event is marked {key.variable}",
                     type(span)(span.start, span.end - 1),
                     expected=some(types),
-                    hint=suggestion(key.variable, types),
+                    hint=suggestion(key.variable, types) or f"bind it inside with AS {quoted(key.variable)}",
                 )
                 continue
             marked = types[key.variable] if key.variable is not None else _all_types(node.pattern)
@@ -189,13 +192,14 @@ class _PatternCheck:
                     f"there is no attribute {key.attribute}",
                     span,
                     expected=some(kinds),
-                    hint=suggestion(key.attribute, kinds),
+                    hint=suggestion(key.attribute, kinds) or SPELLING,
                 )
             elif kinds is not None and Kind.OPAQUE in kinds[key.attribute]:
                 self.problems.add(
                     f"{key.attribute} cannot be compared, so it cannot be a key",
                     span,
                     expected="an attribute that holds truth values, numbers, strings or timestamps",
+                    hint="a field inside it can be a key once it is a column of its own",
                 )
 
 
