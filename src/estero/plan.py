@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from estero.automata.cea import CEA, NO_LABELS, EventPredicate
 from estero.automata.compile_pattern import compile_pattern
 from estero.automata.determinize import DEFAULT_STATE_CAP, LazyAutomaton
+from estero.automata.registers import Value
 from estero.language.query import Consume, DurationWindow, EventWindow, QueryTree, Strategy
 from estero.language.schema import Schema
 from estero.language.selection import Shown, shown_labels
@@ -20,7 +21,8 @@ class Classification:
     Bit k says whether `predicates[k]` is true of the event. `keys` holds, for each bracket of
     PARTITION BY, the alternatives in order. `keep_all` keeps events with no bit set as well, because
     an operator has to see them. `order` breaks ties of time; `payload` names the attributes that the
-    report shows. Without `type_column` every event is of type `only_type`.
+    report shows. Without `type_column` every event is of type `only_type`. `values` are what registers
+    compare.
     """
 
     predicates: tuple[EventPredicate, ...]
@@ -31,6 +33,7 @@ class Classification:
     keep_all: bool = False
     order: tuple[str, ...] = ()
     payload: tuple[str, ...] = ()
+    values: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

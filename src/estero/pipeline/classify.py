@@ -1,8 +1,9 @@
 """A plan's predicates, keys and times → SQL text for an engine (algorithms.md, "Classify").
 
 The statement gives each event its position, drops what no operator needs to see, and computes one bit
-per predicate and two 64-bit hashes per partition. DuckDB runs it whole (`classify_sql`); Spark takes the
-same expressions one by one, so that its filter can be pushed into the scan.
+per predicate, two 64-bit hashes per partition and the values that registers compare. DuckDB runs it
+whole (`classify_sql`); Spark takes the same expressions one by one, so that its filter can be pushed
+into the scan.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from estero.pipeline.bits import WORD, BitWriter, bits_name
 from estero.pipeline.columns import ColumnType, Dialect, as_read, canonical, ticks
 from estero.pipeline.expression_sql import SQL
 from estero.pipeline.partition_keys import KeyWriter
+from estero.pipeline.values import ValueWriter
 from estero.plan import Classification
 
 POSITION, TIME = "__position", "__time"
@@ -56,8 +58,14 @@ def classify_sql(
     if screened is None:
         outputs.update(predicate_columns(classification, dialect, columns=known))
         kept.append(writer.relevance())
+        outputs.update(value_columns(classification, dialect, columns=known))
     else:
-        outputs.update(writer.screened_words(screened))
+        words = writer.screened_words(screened)
+        some = [
+            exp.NEQ(this=exp.column(word, quoted=True), expression=exp.Literal.number(0)) for word in words
+        ]
+        values = ValueWriter(classification, dialect, known).columns(asked=exp.paren(exp.or_(*some)))
+        outputs |= words | {name: value.sql.sql(dialect=dialect) for name, value in values.items()}
     for name in classification.payload:
         outputs[name] = _name(name)
     condition = exp.and_(*kept) if kept else exp.true()
@@ -108,6 +116,14 @@ def key_columns(
     writer = KeyWriter(classification, dialect, _columns(classification, columns))
     first, second = writer.halves()
     return {KEYS[0]: first.sql(dialect=dialect), KEYS[1]: second.sql(dialect=dialect)}
+
+
+def value_columns(
+    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+) -> dict[str, str]:
+    """The values that registers compare: name → SQL, in the form in which they cross (values.py)."""
+    writer = ValueWriter(classification, dialect, _columns(classification, columns))
+    return {name: value.sql.sql(dialect=dialect) for name, value in writer.columns().items()}
 
 
 def time_column(

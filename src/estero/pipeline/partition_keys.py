@@ -98,11 +98,22 @@ class KeyWriter:
     def _salted(self, value: SQL, kind: Kind) -> SQL:
         """Another value for another value, so that its hash says nothing about the first one."""
         if kind is Kind.STRING:
-            return _call("concat", [value.copy(), exp.Literal.string(_SALT)])
+            return _salted_string(value)
         if kind is Kind.FLOAT:
             text = cast(value.copy(), "VARCHAR")
             return _call("concat", [text, exp.Literal.string(_SALT)])
         return _call("xor", [value.copy(), exp.Literal.number(_SALT_BITS)])
+
+
+def hash_of_string(value: SQL, number: int, dialect: Dialect) -> SQL:
+    """Number 0 or 1 of two independent hashes of a string: unsigned in DuckDB, signed in Spark."""
+    if dialect == "spark":
+        return _call("xxhash64", [value] if number == 0 else [exp.Literal.string("estero"), value])
+    return _call("hash", [value if number == 0 else _salted_string(value)])
+
+
+def _salted_string(value: SQL) -> SQL:
+    return _call("concat", [value.copy(), exp.Literal.string(_SALT)])
 
 
 def _call(name: str, arguments: list[SQL]) -> SQL:

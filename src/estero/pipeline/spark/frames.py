@@ -22,8 +22,10 @@ from estero.pipeline.classify import (
     relevance,
     stream_order,
     time_column,
+    value_columns,
 )
 from estero.pipeline.columns import ColumnType, column_type
+from estero.pipeline.values import ValueWriter
 from estero.plan import Classification
 
 if TYPE_CHECKING:
@@ -87,8 +89,9 @@ def classified_frame(df: DataFrame, classification: Classification, tasks: Tasks
     """The classified rows of `df`, in stream order within each task.
 
     Columns: ``__position`` and ``__ordinal`` where `tasks` says so, ``__time`` if there is a time, the
-    key halves, the words of bits, the payload (`payload_name`). Events with the same time and `order`
-    keep their order of arrival: that of the partitions of `df`, and within a partition that of its rows.
+    key halves, the words of bits, the values, the payload (`payload_name`). Events with the same time and
+    `order` keep their order of arrival: that of the partitions of `df`, and within a partition that of its
+    rows.
     Partitions of one file follow the file; for several files Spark itself chooses an order, by size. An
     event without a time is an error of the job when it is relevant; an irrelevant one is only looked at
     for its place.
@@ -127,8 +130,12 @@ def classified_schema(events: StructType, classification: Classification, *, ord
         fields.append(pa.field(ORDINAL, pa.int64()))
     if classification.keys:
         fields += [pa.field(name, pa.uint64()) for name in KEYS]
-    words = predicate_columns(classification, "spark", columns=columns_of_frame(events))
-    fields += [pa.field(name, pa.int64()) for name in words]
+    columns = columns_of_frame(events)
+    fields += [
+        pa.field(name, pa.int64()) for name in predicate_columns(classification, "spark", columns=columns)
+    ]
+    values = ValueWriter(classification, "spark", columns).columns()
+    fields += [pa.field(name, value.arrow_type) for name, value in values.items()]
     fields += [pa.field(name, arrow_type(name, events)) for name in classification.payload]
     return pa.schema(fields)
 
@@ -210,6 +217,7 @@ def _computed(classification: Classification, columns: Mapping[str, ColumnType])
         texts[TIME] = f"IF({quoted(time)} IS NULL, CAST(raise_error('{NULL_TIME}') AS BIGINT), {ticks})"
     texts |= key_columns(classification, "spark", columns=columns)
     texts |= predicate_columns(classification, "spark", columns=columns)
+    texts |= value_columns(classification, "spark", columns=columns)
     return {name: F.expr(text) for name, text in texts.items()}
 
 
