@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from estero.automata.cea import CEA, NO_LABELS, EventPredicate
-from estero.automata.compile_pattern import compile_pattern
+from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate
+from estero.automata.compile_pattern import Compiled, compile_pattern
 from estero.automata.determinize import DEFAULT_STATE_CAP, LazyAutomaton
-from estero.automata.registers import Value
+from estero.automata.registers import RegisterProgram, Value
+from estero.automata.residual import Residual, attributes_of
+from estero.automata.strategies import MaxAutomaton
 from estero.language.query import Consume, DurationWindow, EventWindow, QueryTree, Strategy
 from estero.language.schema import Schema
 from estero.language.selection import Shown, shown_labels
@@ -53,11 +55,12 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a query is evaluated: CEA + tECS, with constant time per event and output-linear delay.
+    """How a query is evaluated: an automaton, what runs remember, and what is left for the sieve.
 
     `window` is the largest allowed distance from start to end, in positions if `window_in_positions`
     and in ticks of time otherwise. `gaps` says that dropped events count (contiguity): recognition then
-    needs each event's place in the stream.
+    needs each event's place in the stream. `registers` are the comparisons that runs check as they go,
+    `residuals` those that are checked of what is enumerated; `reasons` says of each residual why.
     """
 
     tree: QueryTree
@@ -68,6 +71,9 @@ class Plan:
     window_in_positions: bool = False
     gaps: bool = False
     state_cap: int = DEFAULT_STATE_CAP
+    registers: RegisterProgram | None = None
+    residuals: tuple[Residual, ...] = ()
+    reasons: tuple[str, ...] = ()
 
     @property
     def consume(self) -> Consume:
@@ -80,46 +86,90 @@ class Plan:
         return self.tree.limit
 
     @property
+    def strategy(self) -> Strategy:
+        """The selection strategy."""
+        return self.tree.strategy
+
+    @property
     def keyed(self) -> bool:
         """Whether events carry a partition key."""
         return bool(self.classification.keys)
 
     @property
+    def from_first(self) -> bool:
+        """Whether some transition asks for the first event of the stream (START)."""
+        return FIRST in self.automaton.predicates
+
+    @property
     def needs_positions(self) -> bool:
         """Whether evaluation itself (not only the report) depends on positions in the whole stream."""
-        return self.gaps or (self.window is not None and self.window_in_positions)
+        in_stream = self.from_first and not self.keyed
+        return self.gaps or in_stream or (self.window is not None and self.window_in_positions)
 
-    def deterministic(self) -> LazyAutomaton:
+    @property
+    def has_hidden(self) -> bool:
+        """Whether runs carry labels that answers do not show: the same answer may then be found twice."""
+        return any(transition.hidden for transition in self.automaton.transitions)
+
+    @property
+    def sieved(self) -> bool:
+        """Whether complex events are checked, or compared with each other, after they are enumerated."""
+        return bool(self.residuals) or self.has_hidden or self.strategy is Strategy.MAX
+
+    @property
+    def ordered(self) -> bool:
+        """Whether recognition itself keeps the best of each state only (NEXT, LAST)."""
+        return self.strategy in (Strategy.NEXT, Strategy.LAST) and not self.residuals
+
+    def deterministic(self) -> LazyAutomaton | MaxAutomaton:
         """A fresh deterministic automaton, worked out as far as events ask for it."""
-        return LazyAutomaton(self.automaton, self.state_cap)
+        automaton = LazyAutomaton(self.automaton, self.state_cap)
+        if self.strategy is not Strategy.MAX or self.residuals or self.registers or self.has_hidden:
+            return automaton
+        return MaxAutomaton(automaton, self.state_cap)
 
 
-def plan_query(tree: QueryTree, layout: Layout, *, state_cap: int = DEFAULT_STATE_CAP) -> Plan:
-    """The plan of a query that `check_query` has found no error in."""
-    compiled = compile_pattern(tree.pattern, tree.streams, interval=tree.strategy is Strategy.STRICT)
+def plan_query(
+    tree: QueryTree, layout: Layout, *, state_cap: int = DEFAULT_STATE_CAP, automaton: CEA | None = None
+) -> Plan:
+    """The plan of a query that `check_query` has found no error in.
+
+    `automaton` takes the place of that of the pattern, where it was given directly.
+    """
+    if automaton is None:
+        compiled = compile_pattern(tree.pattern, tree.streams, interval=tree.strategy is Strategy.STRICT)
+    else:
+        compiled = Compiled(automaton)
     automaton = compiled.automaton
+    registers: RegisterProgram | None = None
+    residuals, reasons = compiled.residuals, tuple("" for _ in compiled.residuals)
     keys = tuple(bracket.alternatives for bracket in tree.partition_by)
     shown = shown_labels(tree, layout.schema)
     contiguous = has_contiguity(automaton)
+    starts = FIRST in automaton.predicates
     in_positions = isinstance(tree.window, EventWindow)
     return Plan(
         tree=tree,
         automaton=automaton,
         classification=Classification(
-            predicates=automaton.predicates,
+            predicates=tuple(each for each in automaton.predicates if each != FIRST),
             schema=layout.schema,
             type_column=layout.type_column,
             only_type=layout.only_type,
             keys=keys,
-            keep_all=contiguous and bool(keys),
+            keep_all=((contiguous or starts) and bool(keys)) or ends_on_anything(automaton),
             order=layout.order,
-            payload=_payload(shown, keys),
+            payload=_payload(shown, keys, residuals),
+            values=registers.values if registers is not None else (),
         ),
         shown=shown,
         window=_window(tree, layout),
         window_in_positions=in_positions,
         gaps=contiguous and not keys,
         state_cap=state_cap,
+        registers=registers,
+        residuals=residuals,
+        reasons=reasons,
     )
 
 
@@ -139,6 +189,19 @@ def has_contiguity(automaton: CEA) -> bool:
     )
 
 
+def ends_on_anything(automaton: CEA) -> bool:
+    """Whether a run may begin, end or be marked by an event that no predicate wants."""
+    return any(
+        not transition.guard.present
+        and (
+            transition.labels
+            or transition.source in automaton.initial
+            or transition.target in automaton.final
+        )
+        for transition in automaton.transitions
+    )
+
+
 def _window(tree: QueryTree, layout: Layout) -> int | None:
     match tree.window:
         case None:
@@ -153,6 +216,10 @@ def _window(tree: QueryTree, layout: Layout) -> int | None:
             return window.ticks
 
 
-def _payload(shown: Sequence[Shown], keys: Sequence[Sequence[str]]) -> tuple[str, ...]:
+def _payload(
+    shown: Sequence[Shown], keys: Sequence[Sequence[str]], residuals: Sequence[Residual]
+) -> tuple[str, ...]:
     names = [name for label in shown for name in label.attributes]
-    return tuple(dict.fromkeys([*names, *(name for bracket in keys for name in bracket)]))
+    names += [name for bracket in keys for name in bracket]
+    names += [name for residual in residuals for name in attributes_of(residual)]
+    return tuple(dict.fromkeys(names))

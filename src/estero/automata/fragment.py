@@ -6,12 +6,12 @@ belongs to one fragment only. That makes gluing two of them a renaming of states
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 from estero.automata.cea import CEA, FIRST, NO_LABELS, Guard, LabelSet, Transition
-from estero.automata.need import ANYTHING, Need
+from estero.automata.need import ANYTHING, Need, need_of
 from estero.automata.residual import NO_HIDDEN, HiddenSet
 
 
@@ -131,6 +131,30 @@ def freeze(fragment: Fragment) -> CEA:
         transitions=tuple(transitions),
         predicates=tuple(predicates),
     )
+
+
+def thaw(workshop: Workshop, automaton: CEA) -> Fragment:
+    """An automaton as a fragment, with an initial state of its own and one final state."""
+    fresh: dict[int, int] = {}
+    for state in range(automaton.states):
+        fresh[state] = workshop.state()
+    initial, final = workshop.state(), workshop.state()
+    fresh.update(dict.fromkeys(automaton.final, final))
+    arcs: list[Arc] = []
+    for each in automaton.transitions:
+        need = _need(each.guard, automaton.predicates)
+        if need is None:
+            continue
+        sources = [fresh[each.source], *([initial] if each.source in automaton.initial else [])]
+        arcs.extend(Arc(source, need, each.labels, fresh[each.target], each.hidden) for source in sources)
+    return Fragment(initial, final, tuple(arcs))
+
+
+def _need(guard: Guard, predicates: Sequence[EventPredicate]) -> Need | None:
+    need: Need | None = ANYTHING
+    for bit in sorted(guard.present):
+        need = None if need is None else need.meet(need_of(predicates[bit]))
+    return None if need is None else need.without(predicates[bit] for bit in sorted(guard.absent))
 
 
 def _useful(fragment: Fragment) -> list[Arc]:

@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from enum import Enum
 
-from estero.automata.cea import NO_LABELS, EventPredicate, LabelSet
-from estero.automata.fragment import Arc, Fragment, Workshop
+from estero.automata.cea import CEA, NO_LABELS, EventPredicate, LabelSet
+from estero.automata.fragment import Arc, Fragment, Workshop, freeze, thaw
 from estero.automata.need import Need
 from estero.automata.residual import NO_HIDDEN, Hidden, HiddenSet
 from estero.errors import LimitExceeded
@@ -101,6 +101,12 @@ def strict(workshop: Workshop, fragment: Fragment) -> Fragment:
     return _explore(workshop, (fragment.initial, _Marked.NOT_YET), steps, lambda at: at == final)
 
 
+def intervals_only(automaton: CEA) -> CEA:
+    """The complex events of an automaton whose marked positions form an interval."""
+    workshop = Workshop()
+    return freeze(strict(workshop, thaw(workshop, automaton)))
+
+
 def also_seen(
     workshop: Workshop, fragment: Fragment, predicate: EventPredicate, hidden: Iterable[Hidden]
 ) -> Fragment:
@@ -166,9 +172,7 @@ def _leaving(fragment: Fragment) -> defaultdict[int, list[Arc]]:
 def _asked(arcs: Iterable[Arc]) -> list[EventPredicate]:
     return list(
         dict.fromkeys(
-            predicate
-            for arc in arcs
-            for predicate in (*arc.need.present, *sorted(arc.need.absent, key=str))
+            predicate for arc in arcs for predicate in (*arc.need.present, *sorted(arc.need.absent, key=str))
         )
     )
 
