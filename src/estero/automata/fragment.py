@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from estero.automata.cea import CEA, FIRST, NO_LABELS, Guard, LabelSet, Transition
+from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, Guard, LabelSet, Transition
 from estero.automata.need import ANYTHING, Need, need_of
 from estero.automata.residual import NO_HIDDEN, HiddenSet
 
