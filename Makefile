@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types imports interpreted docs examples pictures lock clean
+.PHONY: help setup run test check lint types imports interpreted docs examples pictures pages lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 22
@@ -50,6 +50,9 @@ examples: setup  ## the examples on real data, on both engines (skipped where ..
 
 pictures: setup  ## draws docs/pictures anew
 	$(BIN)/python docs/pictures/draw.py
+
+pages: setup     ## writes docs/errors.md anew, from the table of errors
+	$(BIN)/python tests/language/error_page.py
 
 lock:            ## the lock files anew, from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --group dev $(LOCK) --output-file requirements.lock

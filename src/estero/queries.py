@@ -13,6 +13,7 @@ from estero.language.labels import type_names
 from estero.language.parse import parse_query
 from estero.language.pattern import EventType
 from estero.language.query import QueryTree
+from estero.language.recover import read
 from estero.language.schema import Schema
 from estero.plan import Layout, Plan, plan_query
 
@@ -43,17 +44,18 @@ def check(
 ) -> list[QueryError]:
     """Everything that is wrong with a CEQL text, in order of place; with `events`, what does not fit them.
 
-    A text that cannot be parsed has one error. Raises `DataError` where the events cannot be read.
+    Where parts of the text cannot be read, they have an error each, and the rest is checked without them.
+    Raises `DataError` where the events cannot be read.
     """
-    try:
-        tree = parse_query(text)
-    except QueryError as error:
-        return [error]
+    reading = read(text)
+    if reading.tree is None:
+        return list(reading.errors)
     if events is None:
-        return check_query(tree, None)
-    return Query.of_tree(tree).check(
+        return reading.with_checks(check_query(reading.tree, None))
+    found = Query.of_tree(reading.tree).check(
         events, type=type, time=time, order=order, time_unit=time_unit, types=types, csv_options=csv_options
     )
+    return reading.with_checks(found)
 
 
 class Query:
@@ -67,7 +69,7 @@ class Query:
     """
 
     def __init__(self, text: str | Built) -> None:
-        self.tree = parse_query(text if isinstance(text, str) else str(tree_of(text)))
+        self.tree = _tree_of_text(text if isinstance(text, str) else str(tree_of(text)))
         raise_all(check_query(self.tree, None))
 
     @classmethod
@@ -216,6 +218,13 @@ def raise_all(errors: Sequence[QueryError]) -> None:
         first, *others = errors
         first.others = tuple(others)
         raise first
+
+
+def _tree_of_text(text: str) -> QueryTree:
+    reading = read(text)
+    if reading.tree is None or reading.errors:
+        raise_all(check(text))
+    return reading.tree or parse_query(text)
 
 
 def _any_layout() -> Layout:

@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from estero.errors import QueryError, Span
 from estero.language.check import check_query
 from estero.language.kinds import kind_of
 from estero.language.parse import parse_condition, parse_query
+from estero.language.recover import read
 from estero.language.render import render_error
 from estero.language.schema import Kind
+from language.error_page import PAGE, Case, cases, page
 from language.schemas import SCHEMAS
 
-
-def _cases() -> list[tuple[str, str, str]]:
-    blocks = (Path(__file__).parent / "errors.txt").read_text(encoding="utf-8").split("=====\n")
-    cases = []
-    for block in blocks:
-        first, _, rest = block.partition("\n")
-        text, said = rest.split("\n-----\n")
-        cases.append((first.removeprefix("schema: "), text, said.removesuffix("\n")))
-    return cases
+_CASES = pytest.mark.parametrize("case", cases(), ids=lambda case: case.text[:60])
 
 
-@pytest.mark.parametrize(("schema", "text", "said"), _cases())
-def test_an_error_says_where_what_and_how_to_mend_it(schema: str, text: str, said: str) -> None:
-    assert "\n\n".join(map(str, _errors(schema, text))) == said
+def errors_of(schema: str, text: str) -> list[QueryError]:
+    """All that is said of a text, as `estero.check` says it."""
+    reading = read(text)
+    return reading.with_checks(check_query(reading.tree, SCHEMAS[schema]) if reading.tree else [])
 
 
-@pytest.mark.parametrize(("schema", "text", "said"), _cases())
-def test_an_error_carries_its_parts(schema: str, text: str, said: str) -> None:
-    for error in _errors(schema, text):
-        assert error.text == text
-        assert error.span.end <= len(text)
-        assert error.expected or "does not evaluate it yet" in error.message
+@_CASES
+def test_an_error_says_where_what_and_how_to_mend_it(case: Case) -> None:
+    assert "\n\n".join(map(str, errors_of(case.schema, case.text))) == case.said
 
 
-def _errors(schema: str, text: str) -> list[QueryError]:
-    try:
-        return check_query(parse_query(text), SCHEMAS[schema])
-    except QueryError as error:
-        return [error]
+@_CASES
+def test_an_error_carries_its_parts(case: Case) -> None:
+    for error in errors_of(case.schema, case.text):
+        assert error.text == case.text
+        assert error.span.end <= len(case.text)
+        assert error.found
+        assert (error.expected and error.hint) or "does not evaluate it yet" in error.message
+
+
+def test_the_table_has_every_kind_of_error() -> None:
+    messages = {error.message for case in cases() for error in errors_of(case.schema, case.text)}
+    assert len(messages) >= 60
+
+
+def test_the_page_of_errors_is_the_table() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "write it anew: make pages"
 
 
 @pytest.mark.parametrize(

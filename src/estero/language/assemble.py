@@ -155,7 +155,8 @@ def _unit(word: Token) -> q.TimeUnit:
             span=span_of(word),
             found=str(word),
             expected="EVENTS, NANOSECONDS, MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS",
-            hint=suggestion(word.upper(), [*q.TimeUnit.__members__, "EVENTS"]),
+            hint=suggestion(word.upper(), [*q.TimeUnit.__members__, "EVENTS"])
+            or "ticks of an integer time column are written WITHIN 5 [time]",
         )
     return unit
 
@@ -173,7 +174,8 @@ def _consume(children: Children, span: Span) -> _Clause:
             span=span_of(word),
             found=str(word),
             expected="ANY, PARTITION or NONE",
-            hint=suggestion(word.upper(), q.Consume.__members__),
+            hint=suggestion(word.upper(), q.Consume.__members__)
+            or "ANY forgets all that was read, PARTITION what its partition read, NONE nothing",
         )
     return _Clause("CONSUME BY", policy, span)
 

@@ -85,13 +85,17 @@ def _typed_literal(children: Children, span: Span) -> Literal:
             expected="TIMESTAMP before a string, or an operator between the two",
             hint="dates are timestamps too: TIMESTAMP '2024-01-31'"
             if word.upper() in ("DATE", "TIME")
-            else "",
+            else f"for a comparison write {word} = {text}",
         )
     try:
         return Literal(timestamp_value(string_value(text)), span=span)
     except ValueError as error:
         raise QueryError(
-            f"{text} is not a timestamp", span=span_of(text), found=str(text), expected=TIMESTAMP_FORM
+            f"{text} is not a timestamp",
+            span=span_of(text),
+            found=str(text),
+            expected=TIMESTAMP_FORM,
+            hint="for example TIMESTAMP '2024-01-31 12:00:00'; the day has to be in the calendar",
         ) from error
 
 
@@ -203,6 +207,7 @@ def _aggregate(function: AggregateFunction, arguments: tuple[Node, ...], span: S
                 span=arguments[0].span if arguments else span,
                 found="something else" if arguments else "no argument",
                 expected=f"{form}, with X a variable",
+                hint="count(X) is the number of events; all others, and count(X.a), are of one attribute",
             )
 
 
@@ -218,6 +223,7 @@ def _set_argument(name: str, argument: Node) -> VariableReference | Attribute | 
                 span=argument.span,
                 found="an expression",
                 expected="X, X.a or a constant",
+                hint="pass the attribute, and let the predicate compute with it",
             )
 
 

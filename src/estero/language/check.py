@@ -103,7 +103,7 @@ class _PatternCheck:
                 node.span,
                 expected=listed(streams),
                 hint=suggestion(node.stream, streams)
-                or f"FROM {listed([*streams, node.stream], ',')} reads it too",
+                or f"FROM {', '.join([*streams, node.stream])} reads it too",
             )
         elif not self.known.exists(node):
             schema = self.known.schema
@@ -113,7 +113,7 @@ class _PatternCheck:
                 node.span,
                 expected=some(types) or "no type at all: there are no events",
                 hint=suggestion(node.name, types)
-                or "a type of which there are no events yet is declared where the events are given: types=[…]",
+                or "types that have no events yet are named where the events are given: types=[…]",
             )
 
     def _iteration(self, node: Iteration) -> None:

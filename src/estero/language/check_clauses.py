@@ -7,7 +7,7 @@ from typing import Final
 from estero.errors import NOWHERE, Span
 from estero.language.kinds import INT_MAX
 from estero.language.labels import KnownTypes
-from estero.language.names import some, suggestion
+from estero.language.names import SPELLING, some, suggestion
 from estero.language.pattern import EventType
 from estero.language.problems import Problems
 from estero.language.query import (
@@ -60,7 +60,7 @@ def _check_item(
             f"no event is marked {item.label}",
             place,
             expected=some(types),
-            hint=suggestion(item.label, types),
+            hint=suggestion(item.label, types) or f"bind it in the pattern with AS {quoted(item.label)}",
         )
         return
     kinds = known.together(types[item.label])
@@ -70,7 +70,7 @@ def _check_item(
                 f"the events marked {item.label} have no attribute {attribute}",
                 problems.inner_span(item.span, quoted(attribute)),
                 expected=some(kinds),
-                hint=suggestion(attribute, kinds),
+                hint=suggestion(attribute, kinds) or SPELLING,
             )
 
 
@@ -85,13 +85,14 @@ def _check_bracket(bracket: KeyBracket, tree: QueryTree, known: KnownTypes, prob
                 f"no type in the pattern has an attribute {attribute}",
                 place,
                 expected=some(kinds),
-                hint=suggestion(attribute, kinds),
+                hint=suggestion(attribute, kinds) or SPELLING,
             )
         elif Kind.OPAQUE in kinds[attribute]:
             problems.add(
                 f"{attribute} cannot be compared, so it cannot be a key",
                 place,
                 expected="an attribute that holds truth values, numbers, strings or timestamps",
+                hint="a field inside it can be a key once it is a column of its own",
             )
 
 
@@ -125,7 +126,7 @@ def _wrong_length(of: str, length: int, window: Window, problems: Problems) -> N
             f"a window is at most {INT_MAX} {of}" if length > 0 else f"a window has to be longer than 0 {of}"
         )
         expected = f"a whole number from 1 to {INT_MAX}"
-    problems.add(message, window.span, expected=expected)
+    problems.add(message, window.span, expected=expected, hint="leave WITHIN out for no bound")
 
 
 def _check_duration(window: DurationWindow, schema: Schema, problems: Problems) -> None:
@@ -166,13 +167,14 @@ def _check_attribute(window: AttributeWindow, schema: Schema, problems: Problems
             f"there is no attribute {attribute}",
             place,
             expected=some(sorted(every)),
-            hint=suggestion(attribute, sorted(every)),
+            hint=suggestion(attribute, sorted(every)) or SPELLING,
         )
     elif not kinds <= set(_TIMES):
         problems.add(
             f"{attribute} is {next(iter(kinds - set(_TIMES))).value}, which is no time",
             place,
             expected="a column of integers or timestamps",
+            hint="WITHIN n EVENTS counts events instead",
         )
 
 

@@ -16,7 +16,7 @@ from estero.language.expressions import (
 )
 from estero.language.kinds import NUMBERS, KindChecker
 from estero.language.labels import KnownTypes
-from estero.language.names import listed, some, suggestion
+from estero.language.names import SPELLING, listed, some, suggestion
 from estero.language.pattern import EventType, Filter
 from estero.language.problems import Problems
 from estero.language.schema import Kind
@@ -111,6 +111,7 @@ class _FilterCheck(KindChecker):
                     f"{node.function} takes numbers, and {node.variable}.{node.attribute} is {kind.value}",
                     node.span,
                     expected="an attribute with integers or floats",
+                    hint=f"count({quoted(node.variable)}.{quoted(node.attribute)}) takes values of any kind",
                 )
                 return None
             return kind if node.function == "sum" else Kind.FLOAT
@@ -184,6 +185,6 @@ class _MarkedBy:
         self.problems.add(
             f"{of} has no attribute {name}",
             self.problems.inner_span(span, quoted(name)),
-            expected=some(attributes),
-            hint=hint,
+            expected=some(attributes) or "no attribute at all",
+            hint=hint or SPELLING,
         )

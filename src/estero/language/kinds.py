@@ -31,7 +31,7 @@ from estero.language.expressions import (
     Value,
 )
 from estero.language.literals import literal_text
-from estero.language.names import listed, suggestion
+from estero.language.names import SPELLING, listed, some, suggestion
 from estero.language.problems import Problems
 from estero.language.regex import check_regex
 from estero.language.schema import Kind
@@ -62,7 +62,8 @@ def kind_of(node: Node, attributes: Mapping[str, Kind]) -> Kind | None:
         problems.add(
             f"there is no attribute {attribute.name}",
             attribute.span,
-            hint=suggestion(attribute.name, attributes),
+            expected=some(attributes) or "no attribute at all",
+            hint=suggestion(attribute.name, attributes) or SPELLING,
         )
         return None
 
@@ -206,6 +207,7 @@ class KindChecker:
                 f"{operator} takes a string, and {_what(operand)} is {kind.value}",
                 operand.span,
                 expected="a string",
+                hint=_USES[kind],
             )
 
     def _like_pattern(self, node: Like, pattern: str) -> None:
@@ -236,6 +238,7 @@ class KindChecker:
             f"{operator} takes numbers, and {_what(operand)} is {kind.value}",
             operand.span,
             expected="an integer or a float",
+            hint=_USES[kind],
         )
         return None
 
@@ -256,7 +259,10 @@ class KindChecker:
             )
         elif isinstance(value, float) and not math.isfinite(value):
             self._problems.add(
-                "this number is too large for a float", literal.span, expected="a number up to 1.79e308"
+                "this number is too large for a float",
+                literal.span,
+                expected="a number up to 1.79e308",
+                hint="infinity has no literal; it alone is larger than 1.79e308",
             )
 
     def _refuse_filter(self, node: Node) -> None:
@@ -276,7 +282,8 @@ class KindChecker:
             f"there is no function {name} of one event",
             node.span,
             expected=listed(SCALAR_FUNCTIONS),
-            hint=suggestion(name, SCALAR_FUNCTIONS),
+            hint=suggestion(name, SCALAR_FUNCTIONS)
+            or "functions and predicates of sets of events stand outside the brackets",
         )
 
     def _call(self, node: Node, name: str, arguments: tuple[Node, ...]) -> Kind | None:
@@ -287,7 +294,12 @@ class KindChecker:
             return None
         if len(arguments) != 1:
             self._problems.add(
-                f"{name} takes one argument, not {len(arguments)}", node.span, expected=f"{name}(…)"
+                f"{name} takes one argument, not {len(arguments)}",
+                node.span,
+                expected=f"{name}(…)",
+                hint="several values take several calls"
+                if arguments
+                else "name the attribute in parentheses",
             )
             return None if name in ("abs", "floor", "ceil") else Kind.INT
         (argument,) = arguments
@@ -300,12 +312,18 @@ class KindChecker:
                 f"{name} takes {wanted.value}, and {_what(argument)} is {kind.value}",
                 argument.span,
                 expected=wanted.value,
+                hint=_USES[kind],
             )
         return Kind.INT
 
     def _coalesce(self, node: Node, arguments: tuple[Node, ...]) -> Kind | None:
         if not arguments:
-            self._problems.add("coalesce takes at least one argument", node.span, expected="coalesce(a, b)")
+            self._problems.add(
+                "coalesce takes at least one argument",
+                node.span,
+                expected="coalesce(a, b)",
+                hint="coalesce(a, 0) is a, and 0 where a is NULL",
+            )
             return None
         kinds = {self.kind(argument) for argument in arguments} - {None}
         if kinds == set(NUMBERS):
@@ -315,6 +333,7 @@ class KindChecker:
                 f"coalesce mixes {listed(sorted(kind.value for kind in kinds if kind), 'and')}",
                 node.span,
                 expected="arguments of one kind, or numbers",
+                hint="compare each by itself, and join the comparisons with OR",
             )
             return None
         return kinds.pop() if kinds else None
@@ -345,4 +364,18 @@ def _conversion(left: Node, first: Kind, right: Node, second: Kind) -> str:
             return f"strings stand in single quotes: '{node.value}'"
         if own in NUMBERS and other is Kind.TIMESTAMP:
             return "an instant is written TIMESTAMP '2024-01-31 12:00:00'"
-    return ""
+    if Kind.BOOL in (first, second):
+        return "a truth value is a condition by itself: X[ok], X[NOT ok]"
+    return "compare it with a value of its own kind"
+
+
+_USES: Final = {
+    Kind.BOOL: "a truth value is a condition by itself: X[ok], X[NOT ok]",
+    Kind.INT: "numbers are compared, by = < BETWEEN IN, and computed with",
+    Kind.FLOAT: "numbers are compared, by = < BETWEEN IN, and computed with",
+    Kind.STRING: "strings are compared, by = < IN LIKE ~, and have a length(…)",
+    Kind.TIMESTAMP: "timestamps are compared, and have a year(…), month(…), day(…), hour(…) and so on",
+    Kind.OPAQUE: "lists, bytes and structures can only be shown, or tested with IS NULL",
+    Kind.NULL: "all its values are NULL",
+}
+"""What can be done with values of a kind."""

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Final
+
+SPELLING: Final = "names are those of the events' columns, and capitals count"
+"""The hint on a name that is not known and looks like none that is."""
 
 
 def nearest(name: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:

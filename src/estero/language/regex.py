@@ -146,6 +146,7 @@ def _outside(regex: str, problem: UnexpectedInput) -> QueryError:
             span=Span(len(regex), len(regex)),
             found="its end",
             expected="a closing ) or ], or a character after \\",
+            hint="a sign that means itself has a backslash before it: \\( \\[ \\\\",
         )
     if rest[0] == "\\" and rest[1:2].isdigit():
         what, found = "a back reference", rest[:2]
@@ -158,7 +159,17 @@ def _outside(regex: str, problem: UnexpectedInput) -> QueryError:
         span=Span(place, place + len(found)),
         found=found,
         expected=SHARED,
+        hint="several simple tests say as much, joined by AND, OR and NOT",
     )
+
+
+_TOO_MANY: Final = f"more than {MOST_REPETITIONS} repetitions"
+_REMEDIES: Final = {
+    "the bounds are reversed": "the smaller number stands first",
+    "the range is reversed": "the smaller character stands first",
+    _TOO_MANY: "length(a) compares the length of a string; * and + have no bound",
+    "no such character exists": "code points go up to 10FFFF, without D800 to DFFF",
+}
 
 
 def _check_tree(tree: Tree[Any], regex: str) -> None:
@@ -172,7 +183,7 @@ def _check_tree(tree: Tree[Any], regex: str) -> None:
             product *= max(least, most or 0, 1)
             problem = "the bounds are reversed" if most is not None and most < least else ""
             if product > MOST_REPETITIONS:
-                problem = f"more than {MOST_REPETITIONS} repetitions"
+                problem = _TOO_MANY
         elif node.data == "range":
             low, high = (_point(node.children[0]), _point(node.children[2]))
             problem = "the range is reversed" if low > high else ""
@@ -184,7 +195,7 @@ def _check_tree(tree: Tree[Any], regex: str) -> None:
             span = Span(node.meta.start_pos, node.meta.end_pos)
             found = regex[span.start : span.end]
             message = f"'{found}' at character {span.start + 1} of the regular expression: {problem}"
-            raise QueryError(message, span=span, found=found, expected=SHARED)
+            raise QueryError(message, span=span, found=found, expected=SHARED, hint=_REMEDIES[problem])
         stack.extend((child, product) for child in reversed(node.children) if not isinstance(child, str))
 
 

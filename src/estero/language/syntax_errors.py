@@ -75,6 +75,7 @@ def _unreadable(problem: UnexpectedCharacters, text: str) -> QueryError:
             span=span,
             found=rest[0],
             expected=f"a closing {rest[0]}",
+            hint="double quotes and backticks are for names; strings stand in single quotes",
         )
     for sign, word in (("&&", "AND"), ("||", "OR"), ("&", "AND"), ("|", "OR"), ("!", "NOT"), ("≠", "!=")):
         if rest.startswith(sign):
@@ -92,7 +93,9 @@ def _unreadable(problem: UnexpectedCharacters, text: str) -> QueryError:
         span=span,
         found=rest[0],
         expected="a name, a constant or an operator",
-        hint="strings stand in single quotes: 'INTC'" if rest[0] in "“”‘’" else "",
+        hint="strings stand in single quotes: 'INTC'"
+        if rest[0] in "“”‘’"
+        else "names with other characters than letters, digits and _ stand in double quotes",
     )
 
 
@@ -112,7 +115,7 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str) -> QueryError:
         span=span,
         found=_END if at_end else str(token),
         expected=_expected_unit(expected_words(accepted), accepted, text[: span.start]),
-        hint=_hint(token, accepted, text[: span.start].rstrip()),
+        hint=_hint(token, accepted, text[: span.start].rstrip()) or _advice(token, accepted),
     )
 
 
@@ -168,9 +171,13 @@ def _sign(terminal: str) -> str:
 def _hint(token: Token, accepted: set[str], before: str) -> str:
     """How to mend it, where the mistake is a known one."""
     unclosed = _unclosed(before)
+    if {"NAME", "_LSQUARE"} <= accepted and re.search(r"\bWITHIN\s+\d+$", before, re.IGNORECASE):
+        return "a window is written WITHIN 10 SECONDS, WITHIN 100 EVENTS or WITHIN 5 [time]"
     if token.type == "EQUAL" and before.endswith("="):
         return "equality is written with one ="
     if token.type == "$END" and unclosed is not None:
+        return f"the {before[unclosed]!r} at character {unclosed + 1} is not closed"
+    if token.type in ("WITHIN", "CONSUME", "LIMIT", "FROM", "WHERE") and unclosed is not None:
         return f"the {before[unclosed]!r} at character {unclosed + 1} is not closed"
     if accepted == {"_LBRACE"}:
         return "the members of a set stand in braces: IN {1, 2, 5..9}"
@@ -189,12 +196,29 @@ def _hint_on_words(token: Token, accepted: set[str]) -> str:
         return "a whole number of smaller units says the same: 1 HOUR 30 MINUTES"
     if token.type == "QUOTED" and "STRING" in accepted and "NAME" not in accepted:
         return f"single quotes make a string: '{token[1:-1]}'"
+    if "STAR" in accepted and token.type in ("FROM", "WHERE"):
+        return "SELECT * shows all labels, and SELECT NONE no label"
     if "NAME" in accepted and is_keyword(token):
         return f'{token.upper()} is a keyword; as a name it is written "{token}"'
     if token.type == "NAME":
         possible_words = [word for word in KEYWORDS if word in accepted or f"_{word}" in accepted]
         return suggestion(token.upper(), possible_words)
     return ""
+
+
+def _advice(token: Token, accepted: set[str]) -> str:
+    """What is written there, where no known mistake explains what was found."""
+    if "SELECT" in accepted:
+        return "the shortest query is SELECT * WHERE and an event type"
+    if "$END" in accepted <= {"$END", "CONSUME", "LIMIT"}:
+        return "the clauses stand in this order, each once: PARTITION BY, WITHIN, CONSUME BY, LIMIT"
+    if accepted == {"INT"}:
+        return "how often is written {2}, {2,} or {2,5}"
+    if "SEMICOLON" in accepted:
+        return "between two patterns stands ; for later, : for the very next event, or AND, OR, ALL, UNLESS"
+    if token.type == "$END":
+        return "something has to follow the last word, or it is one too many"
+    return "something is missing before it, or it is one too many"
 
 
 def _unclosed(text: str) -> int | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from estero.errors import DataError, QueryError
+from estero.errors import NOWHERE, DataError, QueryError
 from estero.language.query import Consume, TimeUnit
 from estero.language.schema import Kind
 from estero.pipeline.classify import KEYS, POSITION, TIME
@@ -85,6 +85,9 @@ def recognize_frame(
         raise QueryError(
             "SELECT NONE without a time or a partition leaves no column to show",
             text=plan.tree.text,
+            span=plan.tree.places.get("LIST", NOWHERE),
+            found="NONE",
+            expected="a label, a PARTITION BY clause or a time column",
             hint="name the time column, or ask for positions=True",
         )
     if partitions is not None and partitions < 1:
