@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate
 from estero.automata.compile_pattern import Compiled, compile_pattern
 from estero.automata.determinize import DEFAULT_STATE_CAP, LazyAutomaton
+from estero.automata.products import intervals_only
 from estero.automata.registers import RegisterProgram, Value
 from estero.automata.residual import Residual, attributes_of
 from estero.automata.strategies import MaxAutomaton
@@ -139,7 +140,7 @@ def plan_query(
     if automaton is None:
         compiled = compile_pattern(tree.pattern, tree.streams, interval=tree.strategy is Strategy.STRICT)
     else:
-        compiled = Compiled(automaton)
+        compiled = Compiled(intervals_only(automaton) if tree.strategy is Strategy.STRICT else automaton)
     automaton = compiled.automaton
     registers: RegisterProgram | None = None
     residuals, reasons = compiled.residuals, tuple("" for _ in compiled.residuals)
