@@ -106,7 +106,7 @@ class MaxAutomaton:
         if pair not in self._numbers:
             if len(self.pairs) >= self.state_cap:
                 raise LimitExceeded(
-                    f"MAX needs more than {self.state_cap:,} states to compare complex events with one start; "
+                    f"MAX needs more than {self.state_cap:,} states to compare complex events of a start; "
                     "bound the iterations of the pattern or make its predicates exclude one another"
                 )
             self._numbers[pair] = len(self.pairs)
