@@ -75,11 +75,11 @@ class ValueWriter:
         conditions = [has_type(value.types, self._classification, self._columns)]
         if asked is not None and self._can_fail(value):
             conditions.append(asked.copy())
-        condition = exp.and_(*(each for each in conditions if each != exp.true()))
+        conditions = [each for each in conditions if each != exp.true()]
         is_float = typed.kind is Kind.FLOAT
         sql = self._in_its_form(value, typed)
-        if any(each != exp.true() for each in conditions):
-            sql = exp.Case().when(condition, sql)
+        if conditions:
+            sql = exp.Case().when(exp.and_(*conditions), sql)
         return ValueColumn(self._cast(sql, value, is_float=is_float), is_float)
 
     def _cast(self, sql: SQL, value: Value, *, is_float: bool) -> SQL:
