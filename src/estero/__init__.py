@@ -19,7 +19,20 @@ from estero.errors import (
 )
 
 if TYPE_CHECKING:
-    from estero.language.builder import event, select, var
+    from estero.language.builder import (
+        aggregate,
+        attribute,
+        call,
+        closed,
+        constant,
+        decreasing,
+        event,
+        holds,
+        increasing,
+        outside,
+        select,
+        var,
+    )
     from estero.pipeline.answer import Answer
     from estero.pipeline.complex_event import ComplexEvent
     from estero.queries import Query, check, query
@@ -34,8 +47,17 @@ __all__ = [
     "LimitExceeded",
     "Query",
     "QueryError",
+    "aggregate",
+    "attribute",
+    "call",
     "check",
+    "closed",
+    "constant",
+    "decreasing",
     "event",
+    "holds",
+    "increasing",
+    "outside",
     "query",
     "select",
     "var",
@@ -45,8 +67,17 @@ _HOMES = {
     "Answer": "estero.pipeline.answer",
     "ComplexEvent": "estero.pipeline.complex_event",
     "Query": "estero.queries",
+    "aggregate": "estero.language.builder",
+    "attribute": "estero.language.builder",
+    "call": "estero.language.builder",
     "check": "estero.queries",
+    "closed": "estero.language.builder",
+    "constant": "estero.language.builder",
+    "decreasing": "estero.language.builder",
     "event": "estero.language.builder",
+    "holds": "estero.language.builder",
+    "increasing": "estero.language.builder",
+    "outside": "estero.language.builder",
     "query": "estero.queries",
     "select": "estero.language.builder",
     "var": "estero.language.builder",

@@ -14,12 +14,19 @@ from estero.language.builder import (
     aggregate,
     attribute,
     call,
+    closed,
+    constant,
+    decreasing,
     event,
+    holds,
+    increasing,
+    outside,
     select,
     tree_of,
     var,
 )
 from estero.language.parse import parse_condition, parse_pattern, parse_query
+from estero.language.query import TimeUnit
 
 a, b, c = event("a"), event("b"), event("c")
 x, y = var("x"), var("y")
@@ -39,6 +46,8 @@ x, y = var("x"), var("y")
         (a.and_(b, c), "a AND b AND c"),
         (a.all_with(b).all_with(c), "a ALL b ALL c"),
         (a.unless(b), "a UNLESS b"),
+        (a.or_(b).grouped().or_(c), "(a OR b) OR c"),
+        (a.then(b).grouped().followed_directly_by(c), "(a ; b) : c"),
         (a.repeated(), "a+"),
         (a.repeated(directly=True), "a :+"),
         (a.repeated(2, 3), "a{2,3}"),
@@ -82,6 +91,18 @@ def test_a_built_pattern_is_that_of_its_text(built: PatternBuilder, text: str) -
         (x.v > y.v, "x.v > y.v"),
         (aggregate("avg", x.v) > 5, "avg(x.v) > 5"),
         (aggregate("count", x) >= 3, "count(x) >= 3"),
+        (increasing(x.v), "increasing(x.v)"),
+        (decreasing(x.v) | ~increasing(y.v), "decreasing(x.v) OR NOT increasing(y.v)"),
+        (holds("near", x, y.v, 0.5, "k"), "near(x, y.v, 0.5, 'k')"),
+        (outside((x.v > 1) & ~(x.s.is_null() | (x.w == 2))), "x.v > 1 AND NOT (x.s IS NULL OR x.w = 2)"),
+        (outside(x.ok), "x.ok"),
+        (x.v.is_in(closed(1, 5), closed("a", "c")), "x[v IN {1..5, 'a'..'c'}]"),
+        (constant(1) < constant(2), "1 < 2"),
+        (x[(attribute("v") > 1).as_value() == attribute("ok")], "x[(v > 1) = ok]"),
+        (x.v + 1 == (y.v > 1).as_value(), "x.v + 1 = y[v > 1]"),
+        (x.ok & ~x.up | y.ok, "x[ok] AND NOT x[up] OR y[ok]"),
+        ((x.ok & x.up).grouped() & x.v, "(x[ok] AND x[up]) AND x[v]"),
+        ((x.ok | x.up).grouped() | x.v, "(x[ok] OR x[up]) OR x[v]"),
     ],
 )
 def test_a_built_condition_is_that_of_its_text(built: Condition, text: str) -> None:
@@ -95,6 +116,8 @@ def test_a_built_condition_is_that_of_its_text(built: Condition, text: str) -> N
         (select(a), "SELECT * WHERE a"),
         (select(a).show(), "SELECT NONE WHERE a"),
         (select(a.then(b)).show("a", b=["v", "w"]), "SELECT a, b[v, w] WHERE a ; b"),
+        (select(a.then(b)).show(("b", ["v"]), "a"), "SELECT b[v], a WHERE a ; b"),
+        (select(a).within((2, "hours"), (3, TimeUnit.HOURS)), "SELECT * WHERE a WITHIN 2 HOURS 3 HOURS"),
         (select(a).strategy("max"), "SELECT MAX * WHERE a"),
         (select(a).from_streams("s", "t"), "SELECT * FROM s, t WHERE a"),
         (select(a).partition_by("k", ("l", "m")), "SELECT * WHERE a PARTITION BY [k], [l, m]"),
@@ -138,6 +161,8 @@ def test_what_cannot_be_said_is_refused_at_once() -> None:
         aggregate("avg", value + 1)
     with pytest.raises(ValueError, match="a set needs a member"):
         value.is_in()
+    with pytest.raises(TypeError, match="a predicate over sets takes variables"):
+        holds("near", value + 1)
     with pytest.raises(TypeError, match="cannot be a key"):
         a.partitioned_by(value + 1)
 

@@ -14,6 +14,7 @@ from estero.language.pattern import Filter, Pattern
 from estero.language.query import QueryTree
 from estero.language.render import render_condition, render_pattern, render_query
 from estero.language.selection import label_types
+from language import rebuild
 from language.trees import conditions, patterns, queries
 
 
@@ -77,3 +78,24 @@ def test_a_tree_is_hashable_and_pickles(tree: QueryTree) -> None:
     assert again == tree
     assert hash(again) == hash(tree)
     assert list(label_types(again.pattern)) == list(label_types(tree.pattern))
+
+
+@given(conditions)
+def test_a_condition_can_be_built(tree: Node) -> None:
+    built = rebuild.condition(tree)
+    assert built.tree == tree
+    assert parse_condition(str(built)) == tree
+
+
+@given(patterns)
+def test_a_pattern_can_be_built(tree: Pattern) -> None:
+    built = rebuild.pattern(tree)
+    assert built.tree == tree
+    assert parse_pattern(str(built)) == tree
+
+
+@given(queries)
+def test_a_query_can_be_built(tree: QueryTree) -> None:
+    built = rebuild.query(tree)
+    assert built.tree == tree
+    assert parse_query(str(built)) == tree

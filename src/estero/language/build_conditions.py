@@ -8,7 +8,7 @@ predicates for ``var("a")[…]``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeAlias, cast, overload
 
@@ -36,13 +36,15 @@ from estero.language.expressions import (
     Range,
     SetPredicate,
     Value,
+    VariableReference,
+    with_variable,
     without_variable,
 )
 from estero.language.pattern import PartitionKey
 from estero.language.render_conditions import render_condition
 from estero.language.words import AGGREGATES, SCALAR_FUNCTIONS
 
-Operand: TypeAlias = "Expression | Value"
+Operand: TypeAlias = "Expression | Condition | Value"
 
 
 def var(name: str) -> Variable:
@@ -78,6 +80,52 @@ def aggregate(function: str, of: Expression | Variable) -> Expression:
             return Expression(Aggregate(name, variable, column))
         case _:
             raise TypeError("an aggregate takes a variable, or an attribute of one")
+
+
+def constant(value: Value) -> Expression:
+    """A constant by itself: ``constant(1) < var("a").price`` is ``a[1 < price]``."""
+    return Expression(_literal(value))
+
+
+def closed(low: Value, high: Value) -> Range:
+    """``low..high`` for `Expression.is_in`: all from `low` to `high`, both included.
+
+    >>> print(var("a").grade.is_in("x", closed("a", "c")))
+    a[grade IN {'x', 'a'..'c'}]
+    """
+    return Range(_literal(low), _literal(high))
+
+
+def holds(predicate: str, *arguments: Variable | Expression | Value) -> Condition:
+    """A predicate over sets of events by its name: of variables, attributes of them, and constants.
+
+    >>> print(holds("near", var("a"), var("b").price, 0.5))
+    near(a, b.price, 0.5)
+    """
+    return Condition(SetPredicate(predicate, tuple(map(_argument, arguments))))
+
+
+def increasing(values: Expression) -> Condition:
+    """Each event marked so has a larger value than the one before it.
+
+    >>> print(increasing(var("a").price))
+    increasing(a.price)
+    """
+    return holds("increasing", values)
+
+
+def decreasing(values: Expression) -> Condition:
+    """Each event marked so has a smaller value than the one before it: ``decreasing(a.price)``."""
+    return holds("decreasing", values)
+
+
+def outside(condition: Condition | Expression) -> Condition:
+    """The same condition on ``X.a`` instead of ``X[… a …]``; it means the same.
+
+    >>> print(var("a").price > 5, "/", outside(var("a").price > 5))
+    a[price > 5] / a.price > 5
+    """
+    return Condition(_with_variables(condition.as_filter().tree))
 
 
 class Variable:
@@ -174,11 +222,20 @@ class Expression:
     def __neg__(self) -> Expression:
         return Expression(Negative(self.tree))
 
+    def __and__(self, other: Condition | Expression) -> Condition:
+        return self.as_filter() & other
+
+    def __or__(self, other: Condition | Expression) -> Condition:
+        return self.as_filter() | other
+
+    def __invert__(self) -> Condition:
+        return ~self.as_filter()
+
     def __abs__(self) -> Expression:
         return call("abs", self)
 
-    def is_in(self, *members: Value | range) -> Condition:
-        """One of these constants; a ``range(1, 6)`` stands for ``1..5``."""
+    def is_in(self, *members: Value | range | Range) -> Condition:
+        """One of these constants; a ``range(1, 6)`` stands for ``1..5``, as does ``closed(1, 5)``."""
         if not members:
             raise ValueError("a set needs a member")
         return _condition(In(self.tree, tuple(map(_member, members))))
@@ -226,6 +283,7 @@ class Condition:
     """A filter, or a predicate over one event; joined with ``&``, ``|`` and ``~``."""
 
     tree: Node
+    is_group: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
         return render_condition(self.tree)
@@ -234,11 +292,11 @@ class Condition:
         raise TypeError("a condition on events is not known in Python; join conditions with &, | and ~")
 
     def __and__(self, other: Condition | Expression) -> Condition:
-        own = self.tree.parts if isinstance(self.tree, And) else (self.tree,)
+        own = self.tree.parts if isinstance(self.tree, And) and not self.is_group else (self.tree,)
         return Condition(And((*own, other.as_filter().tree)))
 
     def __or__(self, other: Condition | Expression) -> Condition:
-        own = self.tree.parts if isinstance(self.tree, Or) else (self.tree,)
+        own = self.tree.parts if isinstance(self.tree, Or) and not self.is_group else (self.tree,)
         return Condition(Or((*own, other.as_filter().tree)))
 
     def __invert__(self) -> Condition:
@@ -248,6 +306,23 @@ class Condition:
     def as_filter(self) -> Condition:
         """This condition."""
         return self
+
+    def as_value(self) -> Expression:
+        """Its truth value, to be compared or passed on.
+
+        >>> print(var("a")[(attribute("price") > 5).as_value() == attribute("ok")])
+        a[(price > 5) = ok]
+        """
+        return Expression(self.tree)
+
+    def grouped(self) -> Condition:
+        """This condition in parentheses: ``(p AND q) AND r`` and ``p AND q AND r`` mean the same.
+
+        >>> p, q, r = (attribute(name) == 1 for name in "pqr")
+        >>> print((p & q).grouped() & r, "/", p & q & r)
+        (p = 1 AND q = 1) AND r = 1 / p = 1 AND q = 1 AND r = 1
+        """
+        return Condition(self.tree, is_group=True)
 
 
 def _condition(node: Node) -> Condition:
@@ -276,7 +351,36 @@ def _literal(value: object) -> Literal:
     raise TypeError(f"{value!r} is not a truth value, a number, a string, a datetime or None")
 
 
-def _member(member: Value | range) -> Literal | Range:
+def _argument(argument: Variable | Expression | Value) -> VariableReference | Attribute | Literal:
+    if isinstance(argument, Variable):
+        return VariableReference(argument.variable_name)
+    if not isinstance(argument, Expression):
+        return _literal(argument)
+    match argument.tree:
+        case Attribute(_, str()) | Literal():
+            return argument.tree
+        case _:
+            raise TypeError("a predicate over sets takes variables, attributes of them and constants")
+
+
+def _with_variables(node: Node) -> Node:
+    """``X.a`` for each ``a`` in an ``X[…]``, without the brackets; under AND, OR and NOT, too."""
+    match node:
+        case And(parts):
+            return And(tuple(map(_with_variables, parts)))
+        case Or(parts):
+            return Or(tuple(map(_with_variables, parts)))
+        case Not(part):
+            return Not(_with_variables(part))
+        case EventFilter(variable, predicate):
+            return with_variable(predicate, variable)
+        case _:
+            return node
+
+
+def _member(member: Value | range | Range) -> Literal | Range:
+    if isinstance(member, Range):
+        return member
     if not isinstance(member, range):
         return _literal(member)
     if member.step != 1 or not member:

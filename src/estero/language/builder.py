@@ -5,16 +5,32 @@
 >>> print(select(pattern.where((a.name == "X") & (b.price < 10))).partition_by("k").within(hours=2))
 SELECT * WHERE SELL AS a ; BUY AS b+ FILTER a[name = 'X'] AND b[price < 10] PARTITION BY [k] WITHIN 2 HOURS
 
-Every object here is immutable, carries its tree as `tree`, and prints as its canonical text.
+Every object here is immutable, carries its tree as `tree`, and prints as its canonical text. Whatever
+text can say can be said so: chains grow from left to right, and `grouped` puts parentheses around what is
+there, so that the next link starts a chain of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from estero.language.build_conditions import Condition, Expression, Variable, aggregate, attribute, call, var
+from estero.language.build_conditions import (
+    Condition,
+    Expression,
+    Variable,
+    aggregate,
+    attribute,
+    call,
+    closed,
+    constant,
+    decreasing,
+    holds,
+    increasing,
+    outside,
+    var,
+)
 from estero.language.pattern import (
     All,
     As,
@@ -57,7 +73,13 @@ __all__ = [
     "aggregate",
     "attribute",
     "call",
+    "closed",
+    "constant",
+    "decreasing",
     "event",
+    "holds",
+    "increasing",
+    "outside",
     "select",
     "tree_of",
     "var",
@@ -88,12 +110,17 @@ class PatternBuilder:
     """A pattern to which more is added from left to right; `tree` is what it is so far."""
 
     tree: Pattern
+    is_group: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
         return render_pattern(self.tree)
 
     def named(self, variable: str) -> PatternBuilder:
-        """Marks all that this pattern marks with `variable` too: ``φ AS x``."""
+        """Marks all that this pattern marks with `variable` too: ``φ AS x``.
+
+        >>> print(event("SELL").then(event("BUY")).named("x"))
+        (SELL ; BUY) AS x
+        """
         return PatternBuilder(As(self.tree, variable))
 
     def then(
@@ -102,6 +129,9 @@ class PatternBuilder:
         """This, later each of the others in turn: ``φ ; ψ``.
 
         `without` are event types that must not happen between two of them: ``φ ; NOT(χ) ; ψ``.
+
+        >>> print(event("SELL").then(event("BUY"), without=event("HALT").named("h")))
+        SELL ; NOT(HALT AS h) ; BUY
         """
         return self._followed(others, without, contiguous=False)
 
@@ -111,6 +141,9 @@ class PatternBuilder:
         """This, and each of the others at the very next position: ``φ : ψ``.
 
         Each of `without` stands for one event between two of them that is not such: ``φ : NOT(χ) : ψ``.
+
+        >>> print(event("SELL").followed_directly_by(event("BUY")).then(event("SELL")))
+        SELL : BUY ; SELL
         """
         return self._followed(others, without, contiguous=True)
 
@@ -124,7 +157,9 @@ class PatternBuilder:
         absent = (without,) if isinstance(without, PatternBuilder | Pattern) else tuple(without)
         link = Link(contiguous, tuple(map(_pattern, absent)))
         parts, links = (
-            (self.tree.parts, self.tree.links) if isinstance(self.tree, Sequence) else ((self.tree,), ())
+            (self.tree.parts, self.tree.links)
+            if isinstance(self.tree, Sequence) and not self.is_group
+            else ((self.tree,), ())
         )
         added = tuple(map(_pattern, others))
         if not added:
@@ -132,26 +167,63 @@ class PatternBuilder:
         return PatternBuilder(Sequence((*parts, *added), (*links, *[link] * len(added))))
 
     def or_(self, *others: PatternLike) -> PatternBuilder:
-        """This or any of the others: ``φ OR ψ``."""
-        own = self.tree.parts if isinstance(self.tree, Disjunction) else (self.tree,)
-        return PatternBuilder(Disjunction(_several(own, others)))
+        """This or any of the others: ``φ OR ψ``.
+
+        >>> print(event("SELL").or_(event("BUY")).repeated())
+        (SELL OR BUY)+
+        """
+        return PatternBuilder(Disjunction(self._chain(Disjunction, others)))
 
     def and_(self, *others: PatternLike) -> PatternBuilder:
-        """Complex events that are in all of them: ``φ AND ψ``."""
-        own = self.tree.parts if isinstance(self.tree, Conjunction) else (self.tree,)
-        return PatternBuilder(Conjunction(_several(own, others)))
+        """Complex events that are in all of them: ``φ AND ψ``.
+
+        >>> calm, wet = (event("Wind").repeated().where(var("Wind").v < most) for most in (2, 5))
+        >>> print(calm.and_(wet))
+        (Wind+ FILTER Wind[v < 2]) AND (Wind+ FILTER Wind[v < 5])
+        """
+        return PatternBuilder(Conjunction(self._chain(Conjunction, others)))
 
     def all_with(self, *others: PatternLike) -> PatternBuilder:
-        """Unions of one complex event of each, in any order: ``φ ALL ψ``."""
-        own = self.tree.parts if isinstance(self.tree, All) else (self.tree,)
-        return PatternBuilder(All(_several(own, others)))
+        """Unions of one complex event of each, in any order: ``φ ALL ψ``.
+
+        >>> print(event("SELL").all_with(event("BUY"), event("HALT")))
+        SELL ALL BUY ALL HALT
+        """
+        return PatternBuilder(All(self._chain(All, others)))
+
+    def _chain(
+        self, kind: type[Disjunction | Conjunction | All], others: SequenceOf[PatternLike]
+    ) -> tuple[Pattern, ...]:
+        if not others:
+            raise ValueError("there is no other pattern")
+        own = self.tree.parts if isinstance(self.tree, kind) and not self.is_group else (self.tree,)
+        return (*own, *map(_pattern, others))
+
+    def grouped(self) -> PatternBuilder:
+        """This pattern in parentheses: what comes next does not go on with its chain.
+
+        >>> a, b, c = event("a"), event("b"), event("c")
+        >>> print(a.then(b).grouped().then(c), "/", a.then(b).then(c))
+        (a ; b) ; c / a ; b ; c
+        """
+        return PatternBuilder(self.tree, is_group=True)
 
     def unless(self, forbidden: PatternLike) -> PatternBuilder:
-        """This, where nothing that is forbidden happens inside: ``φ UNLESS ψ``."""
+        """This, where nothing that is forbidden happens inside: ``φ UNLESS ψ``.
+
+        >>> print(event("SELL").then(event("BUY")).unless(event("HALT")))
+        SELL ; BUY UNLESS HALT
+        """
         return PatternBuilder(Unless(self.tree, _pattern(forbidden)))
 
     def where(self, *conditions: Condition | Expression) -> PatternBuilder:
-        """What satisfies all the conditions: ``φ FILTER f``."""
+        """What satisfies all the conditions: ``φ FILTER f``.
+
+        >>> a, b = var("a"), var("b")
+        >>> both = event("SELL").named("a").then(event("BUY").repeated().named("b"))
+        >>> print(both.where(a.price > b.price, increasing(b.price), aggregate("count", b) >= 3))
+        SELL AS a ; BUY+ AS b FILTER a.price > b.price AND increasing(b.price) AND count(b) >= 3
+        """
         if not conditions:
             raise ValueError("a filter needs a condition")
         first, *more = (each.as_filter() for each in conditions)
@@ -160,31 +232,60 @@ class PatternBuilder:
         return PatternBuilder(Filter(self.tree, first.tree))
 
     def repeated(self, least: int = 1, most: int | None = None, *, directly: bool = False) -> PatternBuilder:
-        """This, `least` to `most` times (None: no end), `directly` behind each other or not: ``φ{2,3}``."""
+        """This, `least` to `most` times (None: no end), `directly` behind each other or not: ``φ{2,3}``.
+
+        >>> sell = event("SELL")
+        >>> print(sell.repeated(), sell.repeated(directly=True), sell.repeated(2, 3), sell.repeated(2))
+        SELL+ SELL :+ SELL{2,3} SELL{2,}
+        """
         return PatternBuilder(Iteration(self.tree, directly, least, most))
 
     def optional(self) -> PatternBuilder:
-        """This or nothing, as a part of a sequence: ``φ?``."""
+        """This or nothing, as a part of a sequence: ``φ?``.
+
+        >>> print(event("SELL").then(event("HALT").optional(), event("BUY")))
+        SELL ; HALT? ; BUY
+        """
         return PatternBuilder(Optional(self.tree))
 
     def renamed(self, old: str, new: str) -> PatternBuilder:
-        """What is marked `old` is marked `new` instead: ``φ [old -> new]``."""
+        """What is marked `old` is marked `new` instead: ``φ [old -> new]``.
+
+        >>> print(event("SELL").repeated().renamed("SELL", "s"))
+        SELL+ [SELL -> s]
+        """
         return PatternBuilder(Rename(self.tree, old, new))
 
     def keep(self, *labels: str) -> PatternBuilder:
-        """Only these labels stay: ``φ KEEP [x, y]``."""
+        """Only these labels stay: ``φ KEEP [x, y]``.
+
+        >>> print(event("SELL").then(event("BUY")).keep("BUY"))
+        SELL ; BUY KEEP [BUY]
+        """
         return PatternBuilder(Keep(self.tree, labels))
 
     def partitioned_by(self, *keys: str | Expression) -> PatternBuilder:
-        """All marked events agree on the keys: ``"a"``, or ``var("x").a`` and ``var("y").b``."""
+        """All marked events agree on the keys: ``"a"``, or ``var("x").a`` and ``var("y").b``.
+
+        >>> print(event("SELL").repeated().partitioned_by("name").named("s").then(event("BUY")))
+        (SELL+ PARTITION BY [name]) AS s ; BUY
+        """
         return PatternBuilder(PartitionBy(self.tree, tuple(map(_partition_key, keys))))
 
     def at_start(self) -> PatternBuilder:
-        """Only from the first position of the stream: ``START(φ)``."""
+        """Only from the first position of the stream: ``START(φ)``.
+
+        >>> print(event("SELL").then(event("BUY")).at_start())
+        START(SELL ; BUY)
+        """
         return PatternBuilder(Start(self.tree))
 
     def strict(self) -> PatternBuilder:
-        """Only where the marked positions form an interval: ``STRICT(φ)``."""
+        """Only where the marked positions form an interval: ``STRICT(φ)``.
+
+        >>> print(event("SELL").repeated().strict())
+        STRICT(SELL+)
+        """
         return PatternBuilder(Strict(self.tree))
 
 
@@ -197,17 +298,25 @@ class QueryBuilder:
     def __str__(self) -> str:
         return render_query(self.tree)
 
-    def show(self, *labels: str, **attributes: SequenceOf[str]) -> QueryBuilder:
-        """Shows labels with all attributes, or some: ``show("a", b=["price"])``; no label is ``NONE``."""
-        items = [SelectItem(label) for label in labels]
-        for label, names in attributes.items():
-            if isinstance(names, str) or not names:
-                raise ValueError(f"the attributes of {label} are a list of at least one name")
-            items.append(SelectItem(label, tuple(names)))
+    def show(self, *labels: str | tuple[str, SequenceOf[str]], **attributes: SequenceOf[str]) -> QueryBuilder:
+        """Shows labels with all attributes, or some: ``show("a", b=["price"])``; no label is ``NONE``.
+
+        >>> sequence = event("a").then(event("b"), event("c"))
+        >>> print(select(sequence).show(("a", ["price"]), "b", c=["price", "name"]))
+        SELECT a[price], b, c[price, name] WHERE a ; b ; c
+        """
+        items = [
+            SelectItem(each) if isinstance(each, str) else _with_attributes(*each)
+            for each in (*labels, *attributes.items())
+        ]
         return QueryBuilder(replace(self.tree, select=tuple(items)))
 
     def strategy(self, strategy: Strategy | str) -> QueryBuilder:
-        """Keeps some of the complex events that end together: ``SELECT MAX …``."""
+        """Keeps some of the complex events that end together: ``SELECT MAX …``.
+
+        >>> print(select(event("a").repeated()).strategy("next"))
+        SELECT NEXT * WHERE a+
+        """
         chosen = strategy if isinstance(strategy, Strategy) else Strategy[strategy.upper()]
         return QueryBuilder(replace(self.tree, strategy=chosen))
 
@@ -216,20 +325,33 @@ class QueryBuilder:
         return QueryBuilder(replace(self.tree, streams=streams))
 
     def partition_by(self, *keys: str | SequenceOf[str]) -> QueryBuilder:
-        """Looks at the events of each key apart; a tuple lists alternatives: ``PARTITION BY [a], [b, c]``."""
+        """Looks at the events of each key apart; a tuple lists alternatives: ``PARTITION BY [a], [b, c]``.
+
+        >>> print(select(event("a").then(event("b"))).partition_by("farm", ("ticker", "symbol")))
+        SELECT * WHERE a ; b PARTITION BY [farm], [ticker, symbol]
+        """
         brackets = (KeyBracket((key,) if isinstance(key, str) else tuple(key)) for key in keys)
         return QueryBuilder(replace(self.tree, partition_by=tuple(brackets)))
 
     def within(
         self,
-        *,
+        *durations: tuple[int, TimeUnit | str],
         events: int | None = None,
         ticks: int | None = None,
         attribute: str | None = None,
         **units: int,
     ) -> QueryBuilder:
-        """No longer than this: ``events=100``, ``hours=2, minutes=30`` or ``ticks=5, attribute="ts"``."""
-        given = [events is not None, ticks is not None or attribute is not None, bool(units)]
+        """No longer than this: ``events=100``, ``hours=2, minutes=30`` or ``ticks=5, attribute="ts"``.
+
+        Durations can be given as pairs, too, ``(2, "hours"), (30, "minutes")``; they are added.
+
+        >>> query = select(event("a"))
+        >>> print(query.within(events=100), query.within(hours=2, minutes=30), sep="\\n")
+        SELECT * WHERE a WITHIN 100 EVENTS
+        SELECT * WHERE a WITHIN 2 HOURS 30 MINUTES
+        """
+        pairs = [*durations, *((amount, name) for name, amount in units.items())]
+        given = [events is not None, ticks is not None or attribute is not None, bool(pairs)]
         if sum(given) != 1 or (ticks is None) != (attribute is None):
             raise ValueError(
                 "a window is events=…, or a duration such as hours=2, or ticks=… with attribute=…"
@@ -238,15 +360,15 @@ class QueryBuilder:
             return QueryBuilder(replace(self.tree, window=EventWindow(events)))
         if ticks is not None and attribute is not None:
             return QueryBuilder(replace(self.tree, window=AttributeWindow(ticks, attribute)))
-        wrong = [name for name in units if name.upper() not in TimeUnit.__members__]
-        if wrong:
-            known = ", ".join(name.lower() for name in TimeUnit.__members__)
-            raise ValueError(f"there is no unit {wrong[0]}; the units are {known}")
-        parts = tuple((amount, TimeUnit[name.upper()]) for name, amount in units.items())
+        parts = tuple((amount, _unit(name)) for amount, name in pairs)
         return QueryBuilder(replace(self.tree, window=DurationWindow(parts)))
 
     def consume_by(self, policy: Consume | str) -> QueryBuilder:
-        """What is forgotten after an answer: ``CONSUME BY ANY``."""
+        """What is forgotten after an answer: ``CONSUME BY ANY``.
+
+        >>> print(select(event("a").then(event("b"))).consume_by("any").limit(1))
+        SELECT * WHERE a ; b CONSUME BY ANY LIMIT 1
+        """
         chosen = policy if isinstance(policy, Consume) else Consume[policy.upper()]
         return QueryBuilder(replace(self.tree, consume=chosen))
 
@@ -259,10 +381,19 @@ def _pattern(pattern: PatternLike) -> Pattern:
     return pattern.tree if isinstance(pattern, PatternBuilder) else pattern
 
 
-def _several(own: tuple[Pattern, ...], others: SequenceOf[PatternLike]) -> tuple[Pattern, ...]:
-    if not others:
-        raise ValueError("there is no other pattern")
-    return (*own, *map(_pattern, others))
+def _with_attributes(label: str, names: SequenceOf[str]) -> SelectItem:
+    if isinstance(names, str) or not names:
+        raise ValueError(f"the attributes of {label} are a list of at least one name")
+    return SelectItem(label, tuple(names))
+
+
+def _unit(name: TimeUnit | str) -> TimeUnit:
+    if isinstance(name, TimeUnit):
+        return name
+    if name.upper() not in TimeUnit.__members__:
+        known = ", ".join(each.lower() for each in TimeUnit.__members__)
+        raise ValueError(f"there is no unit {name}; the units are {known}")
+    return TimeUnit[name.upper()]
 
 
 def _partition_key(key: str | Expression) -> PartitionKey:

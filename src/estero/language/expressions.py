@@ -205,15 +205,20 @@ class SetPredicate(Node):
 
 def without_variable(node: Node) -> Node:
     """The same condition with ``a`` for each ``X.a``."""
+    return with_variable(node, None)
+
+
+def with_variable(node: Node, variable: str | None) -> Node:
+    """The same condition on the attributes of one variable, or of the event at hand: ``X.a`` or ``a``."""
     if isinstance(node, Attribute):
-        return replace(node, variable=None)
+        return replace(node, variable=variable)
     changed: dict[str, Node | tuple[object, ...]] = {}
     for name in (each.name for each in fields(node)):
         value = getattr(node, name)
         if isinstance(value, Node):
-            changed[name] = without_variable(value)
+            changed[name] = with_variable(value, variable)
         elif isinstance(value, tuple):
             changed[name] = tuple(
-                without_variable(item) if isinstance(item, Node) else item for item in value
+                with_variable(item, variable) if isinstance(item, Node) else item for item in value
             )
     return replace(node, **changed)  # type: ignore[arg-type]

@@ -1,0 +1,188 @@
+"""A syntax tree → the calls of the builder that make it: nothing but what users have."""
+
+from __future__ import annotations
+
+import operator
+from functools import reduce
+from typing import assert_never
+
+from estero.language import expressions as e
+from estero.language import pattern as p
+from estero.language import query as q
+from estero.language.builder import (
+    Condition,
+    Expression,
+    PatternBuilder,
+    QueryBuilder,
+    Variable,
+    aggregate,
+    attribute,
+    call,
+    closed,
+    constant,
+    event,
+    holds,
+    outside,
+    select,
+    var,
+)
+
+_COMPARE = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_COMPUTE = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": operator.mod,
+}
+
+
+def expression(node: e.Node) -> Expression:
+    """The expression, a condition as its truth value."""
+    match node:
+        case e.Literal(value):
+            return constant(value)
+        case e.Attribute(name, None):
+            return attribute(name)
+        case e.Attribute(name, str(variable)):
+            return var(variable)[name]
+        case e.Negative(operand):
+            return -expression(operand)
+        case e.Arithmetic(sign, left, right):
+            found = _COMPUTE[sign](expression(left), expression(right))
+            assert isinstance(found, Expression)
+            return found
+        case e.Call(name, arguments):
+            return call(name, *map(expression, arguments))
+        case e.Aggregate(function, variable, None):
+            return aggregate(function, var(variable))
+        case e.Aggregate(function, variable, str(name)):
+            return aggregate(function, var(variable)[name])
+        case _:
+            return condition(node).as_value()
+
+
+def condition(node: e.Node) -> Condition:
+    """The condition, as it stands: ``X.a > 5`` is not ``X[a > 5]``."""
+    match node:
+        case e.Comparison(sign, left, right):
+            found = _COMPARE[sign](expression(left), expression(right))
+            assert isinstance(found, Condition)
+            return outside(found)
+        case e.In(operand, members):
+            return outside(expression(operand).is_in(*map(_member, members)))
+        case e.Between(operand, low, high):
+            return outside(expression(operand).between(expression(low), expression(high)))
+        case e.Like(operand, text):
+            return outside(expression(operand).like(text))
+        case e.Matches(operand, regex):
+            return outside(expression(operand).matches(regex))
+        case e.IsNull(operand):
+            return outside(expression(operand).is_null())
+        case e.Not(part):
+            return ~condition(part)
+        case e.And(parts):
+            first, *more = map(condition, parts)
+            return reduce(operator.and_, more, first.grouped())
+        case e.Or(parts):
+            first, *more = map(condition, parts)
+            return reduce(operator.or_, more, first.grouped())
+        case e.EventFilter(variable, predicate):
+            return var(variable)[condition(predicate)]
+        case e.SetPredicate(name, arguments):
+            return holds(name, *map(_argument, arguments))
+        case _:
+            return outside(expression(node))
+
+
+def _member(member: e.Literal | e.Range) -> e.Value | e.Range:
+    return closed(member.low.value, member.high.value) if isinstance(member, e.Range) else member.value
+
+
+def _argument(argument: e.Node) -> Variable | Expression:
+    return var(argument.variable) if isinstance(argument, e.VariableReference) else expression(argument)
+
+
+def pattern(node: p.Pattern) -> PatternBuilder:  # noqa: C901, PLR0911, PLR0912  (one case per operator)
+    """The pattern."""
+    match node:
+        case p.EventType(name, stream):
+            return event(name, stream=stream)
+        case p.As(inner, variable):
+            return pattern(inner).named(variable)
+        case p.Rename(inner, old, new):
+            return pattern(inner).renamed(old, new)
+        case p.Filter(inner, filtered):
+            return pattern(inner).where(condition(filtered))
+        case p.Disjunction(parts):
+            return _first(parts).or_(*map(pattern, parts[1:]))
+        case p.Conjunction(parts):
+            return _first(parts).and_(*map(pattern, parts[1:]))
+        case p.All(parts):
+            return _first(parts).all_with(*map(pattern, parts[1:]))
+        case p.Unless(inner, forbidden):
+            return pattern(inner).unless(pattern(forbidden))
+        case p.Sequence(parts, links):
+            built = _first(parts)
+            for link, part in zip(links, parts[1:], strict=True):
+                follow = built.followed_directly_by if link.contiguous else built.then
+                built = follow(pattern(part), without=[pattern(each) for each in link.absent])
+            return built
+        case p.Iteration(inner, contiguous, minimum, maximum):
+            return pattern(inner).repeated(minimum, maximum, directly=contiguous)
+        case p.Optional(inner):
+            return pattern(inner).optional()
+        case p.Start(inner):
+            return pattern(inner).at_start()
+        case p.Strict(inner):
+            return pattern(inner).strict()
+        case p.Keep(inner, labels):
+            return pattern(inner).keep(*labels)
+        case p.PartitionBy(inner, keys):
+            return pattern(inner).partitioned_by(*map(_key, keys))
+        case _:
+            raise TypeError(f"{node!r} has no builder")
+
+
+def _first(parts: tuple[p.Pattern, ...]) -> PatternBuilder:
+    return pattern(parts[0]).grouped()
+
+
+def _key(key: p.PartitionKey) -> str | Expression:
+    return key.attribute if key.variable is None else var(key.variable)[key.attribute]
+
+
+def query(tree: q.QueryTree) -> QueryBuilder:
+    """The query, clause by clause."""
+    built = select(pattern(tree.pattern)).strategy(tree.strategy).consume_by(tree.consume)
+    if tree.select is not None:
+        shown = [
+            item.label if item.attributes is None else (item.label, item.attributes) for item in tree.select
+        ]
+        built = built.show(*shown)
+    if tree.streams:
+        built = built.from_streams(*tree.streams)
+    if tree.partition_by:
+        built = built.partition_by(*(bracket.alternatives for bracket in tree.partition_by))
+    if tree.window is not None:
+        built = _windowed(built, tree.window)
+    return built if tree.limit is None else built.limit(tree.limit)
+
+
+def _windowed(built: QueryBuilder, window: q.Window) -> QueryBuilder:
+    match window:
+        case q.EventWindow(events):
+            return built.within(events=events)
+        case q.DurationWindow(parts):
+            return built.within(*parts)
+        case q.AttributeWindow(ticks, name):
+            return built.within(ticks=ticks, attribute=name)
+        case _:
+            assert_never(window)

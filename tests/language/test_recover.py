@@ -1,0 +1,89 @@
+"""A text with several mistakes has several errors, each at its place."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import estero
+from estero.language.check import check_query
+from estero.language.query import QueryTree
+from estero.language.recover import read
+from estero.language.render import render_query
+from language.trees import queries
+
+PIECES = ["SELECT", "WHERE", "FROM", "FILTER", "KEEP", "PARTITION BY", "WITHIN", "CONSUME BY", "LIMIT", "*"]
+PIECES += [
+    "a",
+    "b AS x",
+    ";",
+    "(",
+    ")",
+    "[",
+    "]",
+    "a[x = 1]",
+    "'",
+    '"',
+    "5",
+    "EVENTS",
+    "[k]",
+    "PARTITION",
+    "+",
+]
+
+
+def said(text: str) -> list[str]:
+    return [error.message for error in estero.check(text)]
+
+
+def test_each_broken_clause_has_an_error_and_the_rest_is_checked() -> None:
+    assert said("SELECT x WHERE a ; b FILTER a[x = = 1] FILTER c[y] WITHIN 5 WEEKS LIMIT 0") == [
+        "no event is marked x",
+        "'=' is not expected here",
+        "no event is marked c",
+        "there is no unit WEEKS",
+        "LIMIT keeps at least one complex event for each position",
+    ]
+
+
+def test_nothing_is_said_of_what_depends_on_a_part_that_cannot_be_read() -> None:
+    assert said("SELECT x WHERE a ; ; b FILTER c[y]") == ["';' is not expected here"]
+    assert said("SELECT * WHERE a PARTITION BY k CONSUME BY PARTITION") == ["k is not expected here"]
+    assert said("SELECT * FROM s t WHERE u>a") == ["t is not expected here"]
+
+
+def test_a_clause_may_be_broken_where_the_next_one_starts() -> None:
+    assert said("SELECT * WHERE a FILTER WITHIN 0 EVENTS") == [
+        "WITHIN is not expected here",
+        "a window has to be longer than 0 events",
+    ]
+
+
+def test_the_exception_has_all_errors() -> None:
+    with pytest.raises(estero.QueryError) as caught:
+        estero.query("SELECT * WHERE a FILTER a[x == 1] LIMIT 0")
+    assert [error.message for error in (caught.value, *caught.value.others)] == [
+        "'=' is not expected here",
+        "LIMIT keeps at least one complex event for each position",
+    ]
+
+
+@given(queries)
+def test_a_text_without_mistakes_is_read_whole(tree: QueryTree) -> None:
+    text = render_query(tree)
+    reading = read(text)
+    assert (reading.tree, reading.errors, reading.lost) == (tree, (), frozenset())
+    found = check_query(tree)
+    assert reading.with_checks(found) == found
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14))
+def test_any_text_is_read_or_has_errors_in_order(pieces: list[str]) -> None:
+    text = " ".join(["SELECT * WHERE", *pieces])
+    reading = read(text)
+    assert (reading.tree is not None) or reading.errors
+    errors = reading.with_checks(check_query(reading.tree) if reading.tree else [])
+    assert [error.span.start for error in errors] == sorted(error.span.start for error in errors)
+    assert all(error.text == text and error.expected and error.hint for error in errors)
+    assert len({(error.span, error.message) for error in errors}) == len(errors)
