@@ -19,6 +19,7 @@ from estero.errors import (
 )
 
 if TYPE_CHECKING:
+    from estero.automaton_queries import automaton
     from estero.language.builder import (
         aggregate,
         attribute,
@@ -49,6 +50,7 @@ __all__ = [
     "QueryError",
     "aggregate",
     "attribute",
+    "automaton",
     "call",
     "check",
     "closed",
@@ -69,6 +71,7 @@ _HOMES = {
     "Query": "estero.queries",
     "aggregate": "estero.language.builder",
     "attribute": "estero.language.builder",
+    "automaton": "estero.automaton_queries",
     "call": "estero.language.builder",
     "check": "estero.queries",
     "closed": "estero.language.builder",

@@ -30,7 +30,7 @@ class Explanation:
             "Predicates (one bit of an event each)",
             "\n".join(f"b{bit}  {predicate}" for bit, predicate in enumerate(self.plan.automaton.predicates)),
         )
-        yield "Automaton", "\n".join(_automaton_lines(self.plan.automaton))
+        yield "Automaton", "\n".join(automaton_lines(self.plan.automaton))
         if self.sql is not None:
             yield "Classification (DuckDB)", pretty_sql(self.sql)
 
@@ -66,7 +66,8 @@ class Explanation:
             yield "window: none, so every open partial match is kept"
 
 
-def _automaton_lines(automaton: CEA) -> Iterator[str]:
+def automaton_lines(automaton: CEA) -> Iterator[str]:
+    """The states and transitions of an automaton, a line each."""
     begins, accepts = _states(automaton.initial), _states(automaton.final)
     yield f"{automaton.states} states; a run begins in {begins} and accepts in {accepts}"
     yield from (_transition(each) for each in automaton.transitions)

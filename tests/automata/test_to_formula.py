@@ -161,8 +161,11 @@ def automata(draw: st.DrawFn) -> CEA:
         st.integers(0, states - 1),
     )
     transitions = draw(st.lists(transition, min_size=2, max_size=6))
+    waits = st.sampled_from([None, ALWAYS, ALWAYS, but(0), but(2), but(1, 3)])
     waiting = [
-        Transition(state, ALWAYS, frozenset(), state) for state in sources if state and draw(st.booleans())
+        Transition(state, guard, frozenset(), state)
+        for state in sources
+        if (guard := draw(waits)) is not None
     ]
     initial = draw(st.sampled_from([frozenset({0}), frozenset({0}), frozenset(sources[:2])]))
     return CEA(states, initial, final, (*transitions, *waiting), predicates)

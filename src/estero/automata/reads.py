@@ -127,13 +127,13 @@ class Atoms:
                 return Unless(whole, Start(_either([event_type(name) for name, _ in read.cases])))
 
 
-def atoms_for(reads: Sequence[Read]) -> Atoms:
+def atoms_for(reads: Sequence[Read], types: Iterable[str]) -> Atoms:
     """How to write these reads: which labels are wanted, and which filters can stand at the top.
 
     ``x[p]`` at the top means p of every event marked x, so it may stand there if all that x marks needs p.
     """
     conditions: dict[str, set[Node | None]] = {}
-    taken: set[str] = set()
+    taken = {event_type(name).name for name in types}
     for read in reads:
         taken.update(event_type(name).name for name, _ in read.cases)
         for label in read.labels:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from estero.automata.cea import CEA, FIRST, NO_LABELS, Guard, LabelSet
+from estero.automata.cea import ALWAYS, CEA, FIRST, NO_LABELS, Guard, LabelSet
 from estero.automata.rational import around, either, followed
-from estero.automata.reads import Atoms, absent_of, atoms_for, read_of
+from estero.automata.reads import Atoms, Read, absent_of, atoms_for, read_of
 from estero.errors import LimitExceeded
 from estero.language.expressions import And, EventFilter, Node
 from estero.language.parse import MAXIMUM_DEPTH
@@ -43,13 +43,24 @@ def automaton_to_formula(
     >>> from estero.automata.compile_pattern import compile_pattern
     >>> from estero.language.parse import parse_pattern
     >>> from estero.language.render import render_pattern
-    >>> automaton = compile_pattern(parse_pattern("(A AS x ; B+ FILTER x[n > 3]) KEEP [x]")).automaton
+    >>> automaton = compile_pattern(parse_pattern("A AS x ; (B+ AS y) FILTER x[n > 3]")).automaton
     >>> render_pattern(automaton_to_formula(automaton))
-    'A AS x ; B+ FILTER x[n > 3] KEEP [x]'
+    'A AS x ; B AS y+ FILTER x[n > 3]'
     """
     elimination = _Elimination(cea, types, cap)
-    elimination.read(_ways(cea))
-    return _finished(elimination.run(), elimination.atoms, cap)
+    return _finished(elimination.run(elimination.reads(_ways(cea))), elimination.atoms)
+
+
+def automaton_outline(cea: CEA, types: Sequence[str] | None = None) -> Pattern:
+    """What the transitions of an automaton read, joined by OR: its labels, types and filters, without order.
+
+    It is always short, and says of single events all that `automaton_to_formula` says. Raises `ValueError`
+    as that does.
+    """
+    elimination = _Elimination(cea, types, 0)
+    reads = elimination.reads(_ways(cea))
+    atoms = elimination.atoms
+    return _finished(either([atoms.pattern(read) for _, read in reads]), atoms)
 
 
 # --------------------------------------------------------------------------------------- what is read
@@ -62,6 +73,8 @@ def _ways(cea: CEA) -> dict[Pair, Guards]:
     found: dict[Pair, Guards] = {}
     first_bit = cea.predicates.index(FIRST) if FIRST in cea.predicates else None
     for each in cea.transitions:
+        if each.guard.present & each.guard.absent:
+            continue
         target = FINAL if each.target in cea.final else each.target
         if each.source in cea.initial:
             found.setdefault((INITIAL, target), {}).setdefault(each.labels, []).append(each.guard)
@@ -122,8 +135,8 @@ class _Elimination:
     passing: dict[int, tuple[Link, Guard]] = field(default_factory=dict)
     atoms: Atoms = field(init=False)
 
-    def read(self, ways: Mapping[Pair, Guards]) -> None:
-        """The patterns of single transitions; what a state passes over is taken out of its loops."""
+    def reads(self, ways: Mapping[Pair, Guards]) -> list[tuple[Pair, Read]]:
+        """What single transitions read; what a state passes over is taken out of its loops."""
         loops: list[tuple[Pair, LabelSet, Guard]] = []
         for pair, by_labels in ways.items():
             for labels, guards in by_labels.items():
@@ -134,13 +147,6 @@ class _Elimination:
                         self.passing[pair[0]] = link, guard
                     else:
                         loops.append((pair, labels, guard))
-        mixed = {
-            source
-            for (source, target), _, _ in loops
-            if source == target and source in self.passing and self.passing[source][0].absent
-        }
-        # Other loops beside those of ; NOT(…) ; are more than that link can say.
-        loops += [((state, state), NO_LABELS, self.passing.pop(state)[1]) for state in mixed]
         found = [
             (pair, read)
             for pair, labels, guard in loops
@@ -150,14 +156,15 @@ class _Elimination:
         found = [(pair, read) for pair, read in found if useful.issuperset(pair)]
         if not found:
             raise ValueError("no run of the automaton accepts, and every pattern finds something")
-        self.atoms = atoms_for([read for _, read in found])
+        self.atoms = atoms_for([read for _, read in found], self.types or ())
         if not self.atoms.wanted:
             raise ValueError("no transition marks an event, and a pattern always marks some")
-        for pair, read in found:
-            self._add(pair, self.atoms.pattern(read))
+        return found
 
-    def run(self) -> Pattern:
+    def run(self, reads: Iterable[tuple[Pair, Read]]) -> Pattern:
         """The pattern from the initial to the final state, all others eliminated, the easiest first."""
+        for pair, read in reads:
+            self._add(pair, self.atoms.pattern(read))
         states = {state for pair in self.between for state in pair} - {INITIAL, FINAL}
         while states:
             state = min(states, key=lambda each: (self._cost(each), -each))
@@ -172,7 +179,11 @@ class _Elimination:
 
     def _eliminate(self, state: int) -> None:
         rounds = self.between.pop((state, state), None)
-        link, _ = self.passing.get(state, (CONTIGUOUS, None))
+        link, guard = self.passing.get(state, (CONTIGUOUS, ALWAYS))
+        if rounds is not None and link.absent:  # rounds with ; NOT(…) ; between them have no operator
+            over = read_of(guard, NO_LABELS, self.cea.predicates, self.types)
+            rounds = rounds if over is None else either([rounds, self.atoms.pattern(over)])
+            link = CONTIGUOUS
         coming = [(source, way) for (source, target), way in self.between.items() if target == state]
         leaving = [(target, way) for (source, target), way in self.between.items() if source == state]
         for source, _ in coming:
@@ -190,7 +201,7 @@ class _Elimination:
         self.between[pair] = whole
 
 
-def _finished(pattern: Pattern, atoms: Atoms, cap: int) -> Pattern:
+def _finished(pattern: Pattern, atoms: Atoms) -> Pattern:
     """With the filters that stand at the top, and only the labels that are wanted."""
     labels = list(label_types(pattern))
     filters: list[Node] = [EventFilter(each, atoms.top[each]) for each in labels if each in atoms.top]
@@ -198,7 +209,6 @@ def _finished(pattern: Pattern, atoms: Atoms, cap: int) -> Pattern:
         pattern = Filter(pattern, filters[0] if len(filters) == 1 else And(tuple(filters)))
     if not atoms.wanted.issuperset(labels):
         pattern = Keep(pattern, tuple(label for label in labels if label in atoms.wanted))
-    _check_size(pattern, cap)
     return pattern
 
 
