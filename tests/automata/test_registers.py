@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from estero.automata.cea import CEA, FIRST, EventPredicate, Guard, Transition
 from estero.automata.compile_pattern import compile_pattern
 from estero.automata.determinize import LazyAutomaton
+from estero.automata.drop_hidden import drop_hidden
 from estero.automata.push_down import PushedDown, push_down
 from estero.automata.registers import (
     Action,
@@ -269,9 +270,13 @@ def test_registers_pass_the_runs_that_satisfy_the_filters(
 
 
 @settings(max_examples=400)
-@given(st.sampled_from(PUSHED), streams(min_size=3, max_size=6))
-def test_with_registers_an_automaton_finds_what_the_reference_finds(text: str, events: list[Event]) -> None:
+@given(st.sampled_from(PUSHED), streams(min_size=3, max_size=6), st.booleans())
+def test_with_registers_an_automaton_finds_what_the_reference_finds(
+    text: str, events: list[Event], dropping: bool
+) -> None:
     automaton, _, (program, _, _) = pushed(text)
+    if dropping:
+        automaton, program = drop_hidden(automaton, program)
     assert program is not None
     found = {
         (
@@ -368,6 +373,41 @@ def test_a_column_of_two_kinds_stays_residual() -> None:
     assert not found.residuals
 
 
+# -------------------------------------------------------------------------------------- hidden labels
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("A AS u ; (B AS v FILTER u.n < v.n)+", 0),
+        ("(A AS u ; B+ AS v FILTER u.n < v.n)+", 0),
+        ("(((A OR B)+ PARTITION BY [k]) ; C)+", 2),
+        ("((B AS v FILTER v.n < u.n)+ ; A AS u)+", 1),
+        ("((A+ AS u ; B) FILTER increasing(u.n))+ ; A AS u", 2),
+    ],
+)
+def test_a_hidden_label_is_dropped_where_a_label_of_the_answer_says_the_same(text: str, left: int) -> None:
+    automaton, _, found = pushed(text)
+    shown, program = drop_hidden(automaton, found.program, found.residuals)
+    assert len({label for each in shown.transitions for label in each.hidden}) == left
+    assert program is not None
+    assert found.program is not None
+    assert program.registers == found.program.registers
+
+
+def test_residuals_keep_their_hidden_labels() -> None:
+    automaton, residuals, found = pushed("(A AS u ; B AS v FILTER u.n < v.n AND u.s < v.s)+")
+    shown, program = drop_hidden(automaton, found.program, found.residuals)
+    assert program is not None
+    hidden = {label for each in shown.transitions for label in each.hidden}
+    place = residuals[1].place
+    assert place is not None
+    assert hidden == {Hidden(place), Hidden(place, "u"), Hidden(place, "v")}
+    without, none = drop_hidden(automaton, None)
+    assert none is None
+    assert not any(each.hidden for each in without.transitions)
+
+
 # ----------------------------------------------------------------------------------------- for the engine
 
 
@@ -390,6 +430,11 @@ def test_a_register_is_live_until_its_last_check() -> None:
     assert [live.of([state]) for state in range(automaton.states)] == [[True], [True], [False], [False]]
     assert live.of([2, 3]) == [False]
     assert live.of([1, 2]) == [True]
+    lazy = LazyAutomaton(automaton, registers=found.program)
+    [(_, after_a)] = lazy.row(0, lazy.class_of(0b1)).edges
+    [(_, after_b)] = lazy.row(after_a, lazy.class_of(0b10)).edges
+    assert [lazy.live_registers(state) for state in (after_a, after_b)] == [[True], [False]]
+    assert LazyAutomaton(automaton).live_registers(0) == []
 
 
 def test_a_register_is_dead_where_it_will_be_unset_first() -> None:
