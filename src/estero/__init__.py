@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from estero.pipeline.answer import Answer
     from estero.pipeline.complex_event import ComplexEvent
+    from estero.predicates import predicate
     from estero.queries import Query, check, query
 
 __version__ = "0.1.0"
@@ -60,6 +61,7 @@ __all__ = [
     "holds",
     "increasing",
     "outside",
+    "predicate",
     "query",
     "select",
     "var",
@@ -81,6 +83,7 @@ _HOMES = {
     "holds": "estero.language.builder",
     "increasing": "estero.language.builder",
     "outside": "estero.language.builder",
+    "predicate": "estero.predicates",
     "query": "estero.queries",
     "select": "estero.language.builder",
     "var": "estero.language.builder",

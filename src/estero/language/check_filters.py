@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from estero.errors import Span
+from estero.language.check_set_predicates import check_set_predicate
 from estero.language.expressions import (
     Aggregate,
     Attribute,
@@ -21,7 +22,7 @@ from estero.language.pattern import EventType, Filter
 from estero.language.problems import Problems
 from estero.language.schema import Kind
 from estero.language.selection import label_types
-from estero.language.words import SCALAR_FUNCTIONS, quoted
+from estero.language.words import quoted
 
 
 def check_filter(node: Filter, bound: tuple[str, ...], known: KnownTypes, problems: Problems) -> None:
@@ -118,13 +119,7 @@ class _FilterCheck(KindChecker):
         return kind
 
     def _set_predicate(self, node: SetPredicate) -> None:
-        if not any(isinstance(each, VariableReference | Attribute) for each in node.arguments):
-            self._problems.add(
-                f"{node.name} is not about any variable",
-                node.span,
-                expected=f"{node.name}(X) or {node.name}(X.a)",
-                hint=suggestion(node.name, SCALAR_FUNCTIONS),
-            )
+        check_set_predicate(node, self.kind, self._problems)
         for argument in node.arguments:
             if isinstance(argument, VariableReference):
                 self._is_bound(argument.variable, argument.span)

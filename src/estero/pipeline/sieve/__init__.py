@@ -1,0 +1,5 @@
+"""What is checked on enumerated complex events (algorithms.md, "residual filter")."""
+
+from estero.pipeline.sieve.sieve import Sieve, Skipping
+
+__all__ = ["Sieve", "Skipping"]
