@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate
 from estero.automata.compile_pattern import Compiled, compile_pattern
 from estero.automata.determinize import DEFAULT_STATE_CAP, LazyAutomaton
+from estero.automata.drop_hidden import drop_hidden
 from estero.automata.products import intervals_only
+from estero.automata.push_down import push_down
 from estero.automata.registers import RegisterProgram, Value
-from estero.automata.residual import Residual, attributes_of
+from estero.automata.residual import Residual
+from estero.automata.residual_reads import columns_read, predicates_called
 from estero.automata.strategies import MaxAutomaton
 from estero.language.query import Consume, DurationWindow, EventWindow, QueryTree, Strategy
 from estero.language.schema import Schema
 from estero.language.selection import Shown, shown_labels
+from estero.language.set_predicates import RegisteredPredicate, registered_among
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,8 @@ class Plan:
     `window` is the largest allowed distance from start to end, in positions if `window_in_positions`
     and in ticks of time otherwise. `gaps` says that dropped events count (contiguity): recognition then
     needs each event's place in the stream. `registers` are the comparisons that runs check as they go,
-    `residuals` those that are checked of what is enumerated; `reasons` says of each residual why.
+    `residuals` those that are checked of what is enumerated, with `predicates` by name; `reasons` says of
+    each residual why.
     """
 
     tree: QueryTree
@@ -75,6 +80,7 @@ class Plan:
     registers: RegisterProgram | None = None
     residuals: tuple[Residual, ...] = ()
     reasons: tuple[str, ...] = ()
+    predicates: Mapping[str, RegisteredPredicate] = field(default_factory=dict)
 
     @property
     def consume(self) -> Consume:
@@ -122,9 +128,16 @@ class Plan:
         """Whether recognition itself keeps the best of each state only (NEXT, LAST)."""
         return self.strategy in (Strategy.NEXT, Strategy.LAST) and not self.residuals
 
+    def showing_nothing(self) -> Plan:
+        """The same evaluation where only counts are asked for."""
+        known = self.classification
+        checked = columns_read(self.residuals, known.schema, known.type_column)
+        payload = _payload((), known.keys, checked)
+        return replace(self, shown=(), classification=replace(known, payload=payload))
+
     def deterministic(self) -> LazyAutomaton | MaxAutomaton:
         """A fresh deterministic automaton, worked out as far as events ask for it."""
-        automaton = LazyAutomaton(self.automaton, self.state_cap)
+        automaton = LazyAutomaton(self.automaton, self.state_cap, registers=self.registers)
         if self.strategy is not Strategy.MAX or self.residuals or self.registers or self.has_hidden:
             return automaton
         return MaxAutomaton(automaton, self.state_cap)
@@ -142,8 +155,9 @@ def plan_query(
     else:
         compiled = Compiled(intervals_only(automaton) if tree.strategy is Strategy.STRICT else automaton)
     automaton = compiled.automaton
-    registers: RegisterProgram | None = None
-    residuals, reasons = compiled.residuals, tuple("" for _ in compiled.residuals)
+    pushed = push_down(compiled.residuals, automaton, layout.schema)
+    residuals = pushed.residuals
+    automaton, registers = drop_hidden(automaton, pushed.program, residuals)
     keys = tuple(bracket.alternatives for bracket in tree.partition_by)
     shown = shown_labels(tree, layout.schema)
     contiguous = has_contiguity(automaton)
@@ -160,7 +174,7 @@ def plan_query(
             keys=keys,
             keep_all=((contiguous or starts) and bool(keys)) or ends_on_anything(automaton),
             order=layout.order,
-            payload=_payload(shown, keys, residuals),
+            payload=_payload(shown, keys, columns_read(residuals, layout.schema, layout.type_column)),
             values=registers.values if registers is not None else (),
         ),
         shown=shown,
@@ -170,7 +184,8 @@ def plan_query(
         state_cap=state_cap,
         registers=registers,
         residuals=residuals,
-        reasons=reasons,
+        reasons=tuple(pushed.reasons[each] for each in residuals),
+        predicates=registered_among(predicates_called(residuals)),
     )
 
 
@@ -218,9 +233,8 @@ def _window(tree: QueryTree, layout: Layout) -> int | None:
 
 
 def _payload(
-    shown: Sequence[Shown], keys: Sequence[Sequence[str]], residuals: Sequence[Residual]
+    shown: Sequence[Shown], keys: Sequence[Sequence[str]], checked: Sequence[str]
 ) -> tuple[str, ...]:
     names = [name for label in shown for name in label.attributes]
     names += [name for bracket in keys for name in bracket]
-    names += [name for residual in residuals for name in attributes_of(residual)]
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys([*names, *checked]))

@@ -39,6 +39,7 @@ from estero.language.pattern import (
     Start,
     Strict,
     Unless,
+    unshared,
 )
 from estero.language.render import render_pattern
 
@@ -62,6 +63,7 @@ def compile_pattern(pattern: Pattern, streams: tuple[str, ...] = (), *, interval
 
     Raises `LimitExceeded`, naming the part of the pattern, where a product gets too big.
     """
+    pattern = unshared(pattern)
     places = find_places(pattern)
     compiler = _Compiler(Workshop(), streams, places)
     fragment = compiler.fragment(pattern)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from estero.automata.cea import CEA, NO_LABELS, LabelSet
+from estero.automata.registers import LiveRegisters, RegisterProgram
 from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.errors import LimitExceeded
 
@@ -45,6 +46,7 @@ class LazyAutomaton:
 
     cea: CEA
     state_cap: int = DEFAULT_STATE_CAP
+    registers: RegisterProgram | None = None
     subsets: list[frozenset[int]] = field(default_factory=list)
     class_bits: list[int] = field(default_factory=list)
     label_sets: list[LabelSet] = field(default_factory=list)
@@ -54,12 +56,15 @@ class LazyAutomaton:
     _class_ids: dict[int, int] = field(default_factory=dict)
     _label_ids: dict[_Labels, int] = field(default_factory=dict)
     _leaving: dict[int, list[int]] = field(default_factory=dict)
+    _live: LiveRegisters | None = None
 
     def __post_init__(self) -> None:
         leaving: dict[int, list[int]] = defaultdict(list)
         for number, transition in enumerate(self.cea.transitions):
             leaving[transition.source].append(number)
         self._leaving = dict(leaving)
+        if self.registers is not None:
+            self._live = LiveRegisters(self.cea, self.registers)
         for transition in self.cea.transitions:
             labels = transition.labels, transition.hidden
             if labels != _PASSED and labels not in self._label_ids:
@@ -90,6 +95,10 @@ class LazyAutomaton:
     def continues(self, state: int) -> bool:
         """Whether `state` can still lead to further complex events."""
         return not self.subsets[state] <= self.cea.final
+
+    def live_registers(self, state: int) -> list[bool]:
+        """For each register whether what it holds in `state` can still matter; none without `registers`."""
+        return [] if self._live is None else self._live.of(self.subsets[state])
 
     def _work_out(self, state: int, bits: int) -> Row:
         targets: dict[_Labels, set[int]] = defaultdict(set)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from estero.language.expressions import Aggregate, Attribute, Node
+from estero.language.expressions import Node
 from estero.language.pattern import PartitionKey
 
 ALL_MARKED = "*"
@@ -59,20 +59,3 @@ class Residual:
     bindings: tuple[tuple[str, Key], ...]
     place: int | None = None
     refuted: bool = False
-
-
-def attributes_of(residual: Residual) -> tuple[str, ...]:
-    """The attributes of events that its condition reads, each once; a variable without one reads none.
-
-    A set predicate that takes whole events (``P(X)``) reads more: the caller adds what X shows.
-    """
-    condition = residual.condition
-    if isinstance(condition, Agreement):
-        return tuple(dict.fromkeys(key.attribute for key in condition.keys))
-    names: list[str] = []
-    for node in condition.walk():
-        if isinstance(node, Attribute):
-            names.append(node.name)
-        elif isinstance(node, Aggregate) and node.attribute is not None:
-            names.append(node.attribute)
-    return tuple(dict.fromkeys(names))

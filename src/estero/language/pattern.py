@@ -7,7 +7,7 @@ depth of a tree is that of its parentheses; a parenthesised chain stays a node o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from estero.errors import NOWHERE, Span
 from estero.language.expressions import Node as Condition
@@ -180,3 +180,27 @@ class PartitionBy(Pattern):
 
     pattern: Pattern
     keys: tuple[PartitionKey, ...]
+
+
+def unshared(pattern: Pattern) -> Pattern:
+    """An equal pattern in which no node stands in two places, so that `id` tells places apart.
+
+    >>> a = EventType("A")
+    >>> both = unshared(Sequence((a, a), (Link(),)))
+    >>> len({id(node) for node in both.walk()})
+    3
+    """
+    changed: dict[str, object] = {}
+    for each in fields(pattern):
+        value = getattr(pattern, each.name)
+        if isinstance(value, Pattern):
+            changed[each.name] = unshared(value)
+        elif isinstance(value, tuple):
+            changed[each.name] = tuple(map(_unshared_item, value))
+    return replace(pattern, **changed)  # type: ignore[arg-type]
+
+
+def _unshared_item(item: object) -> object:
+    if isinstance(item, Pattern):
+        return unshared(item)
+    return replace(item, absent=tuple(map(unshared, item.absent))) if isinstance(item, Link) else item

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -92,17 +92,15 @@ class InProcessRun:
         return Recognition(plan, events, time=time_type(self.source), counting=counting)
 
     def _without_payload(self) -> Plan:
-        """The plan for counting: no attribute crosses."""
-        keys = self.plan.classification.keys
-        payload = tuple(dict.fromkeys(name for bracket in keys for name in bracket))
-        return replace(self.plan, shown=(), classification=replace(self.plan.classification, payload=payload))
+        """The plan for counting: no attribute crosses that is only shown."""
+        return self.plan.showing_nothing()
 
 
 def _without_limits(
     recognition: Recognition, ended: Ended, counts: list[tuple[int, int]], indexes: list[int]
 ) -> list[int]:
     """Indexes among the complex events that LIMIT leaves → indexes among all of them."""
-    if recognition.plan.limit is None:
+    if recognition.plan.limit is None or recognition.plan.sieved:
         return indexes
     full: dict[int, int] = {}
     for position, count in zip(
