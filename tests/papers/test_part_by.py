@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from estero.language.parse import parse_pattern
-from estero.semantics import evaluate_pattern
+from itertools import combinations
+
+from papers.conftest import Evaluate
 from semantics.notation import stream
 
 TWITTER = stream(
@@ -11,34 +12,59 @@ TWITTER = stream(
     id=[123, 155, 165, 223, 252, 352, 355, 411],
     user_id=[11, 48, 48, 48, 13, 13, 33, 79],
     tweet_id=[None, 123, 343, 123, None, 252, None, 123],
-    text=["#vote", "#ihate", "#ihate", "#ihate", "#vote", "#ihate", "#ihate", "#stop"],
+    post=["#vote", None, None, None, "#vote", None, "#ihate", None],
+    reply=[None, "#ihate", "#ihate", "#ihate", None, "#ihate", None, "#stop"],
 )
 """Figure 1."""
 
+PAIRS = "(T AS X ; R AS Y) FILTER X[post = '#vote'] AND Y[reply = '#ihate']"
+"""φ1 of Example 1."""
 
-def matches(text: str) -> set[tuple[int, ...]]:
+FILTERS = "FILTER X[post = '#vote'] AND Y[reply = '#ihate'] AND Z[reply = '#stop']"
+DEBATES = f"T AS X ; R+ AS Y ; R AS Z {FILTERS}"
+"""φ2 of Example 2."""
+
+
+def matches(evaluate: Evaluate, text: str) -> set[tuple[int, ...]]:
     """The marked events, counted from 1 as the paper does."""
-    found = evaluate_pattern(parse_pattern(text), TWITTER)
-    return {tuple(position + 1 for position in sorted(one.support)) for one in found}
+    return {tuple(position + 1 for position in sorted(one.support)) for one in evaluate(text, TWITTER)}
 
 
-def test_example_3_relates_a_reply_to_its_tweet() -> None:
-    pairs = "(T AS X ; R AS Y) FILTER X[text = '#vote'] AND Y[text = '#ihate']"
-    assert len(matches(pairs)) == 5
-    assert matches(f"({pairs}) PARTITION BY [X.id, Y.tweet_id]") == {(1, 2), (1, 4), (5, 6)}
+def test_example_1_pairs_a_tweet_with_any_later_reply(evaluate: Evaluate) -> None:
+    assert matches(evaluate, PAIRS) == {(1, 2), (1, 3), (1, 4), (1, 6), (5, 6)}
 
 
-def test_example_4_nests_one_partition_in_another() -> None:
-    filters = "FILTER X[text = '#vote'] AND Y[text = '#ihate'] AND Z[text = '#stop']"
-    loose = matches(f"T AS X ; R+ AS Y ; R AS Z {filters}")
-    assert {(1, 2, 4, 8), (1, 3, 4, 6, 8)} <= loose
-    nested = matches(
-        f"(T AS X ; (R+ PARTITION BY [user_id]) AS Y ; R AS Z {filters})"
+def test_example_1_marks_a_tweet_and_a_reply(evaluate: Evaluate) -> None:
+    found = {str(one) for one in evaluate(PAIRS, TWITTER)}
+    assert "[0, 1] {R: [1], T: [0], X: [0], Y: [1]}" in found
+
+
+def test_example_2_finds_every_choice_of_replies(evaluate: Evaluate) -> None:
+    replies = (2, 3, 4, 6)
+    choices = [chosen for size in range(1, 5) for chosen in combinations(replies, size)]
+    expected = {(1, *chosen, 8) for chosen in choices} | {(5, 6, 8)}
+    found = matches(evaluate, DEBATES)
+    assert {(1, 2, 4, 8), (1, 3, 4, 6, 8)} <= found
+    assert found == expected
+
+
+def test_example_3_relates_a_reply_to_its_tweet(evaluate: Evaluate) -> None:
+    related = f"({PAIRS}) PARTITION BY [X.id, Y.tweet_id]"
+    assert matches(evaluate, related) == {(1, 2), (1, 4), (5, 6)}
+
+
+def test_example_4_nests_one_partition_in_another(evaluate: Evaluate) -> None:
+    nested = (
+        f"(T AS X ; (R+ PARTITION BY [user_id]) AS Y ; R AS Z {FILTERS})"
         " PARTITION BY [X.id, Y.tweet_id, Z.tweet_id]"
     )
-    assert nested == {(1, 2, 8), (1, 4, 8), (1, 2, 4, 8)}
+    found = matches(evaluate, nested)
+    assert (1, 2, 4, 8) in found
+    assert (1, 3, 4, 6, 8) not in found
+    assert found == {(1, 2, 8), (1, 4, 8), (1, 2, 4, 8)}
 
 
-def test_the_nested_partition_alone_wants_one_user() -> None:
-    assert (2, 3, 4) in matches("R+ PARTITION BY [user_id]")
-    assert not any({4, 6} <= set(each) for each in matches("R+ PARTITION BY [user_id]"))
+def test_the_nested_partition_alone_wants_one_user(evaluate: Evaluate) -> None:
+    found = matches(evaluate, "R+ PARTITION BY [user_id]")
+    one_user = [chosen for size in (1, 2, 3) for chosen in combinations((2, 3, 4), size)]
+    assert found == {*one_user, (6,), (8,)}
