@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.language.expressions import Node
+from estero.language.pattern import Pattern
 
 LabelSet = frozenset[str]
 NO_LABELS: LabelSet = frozenset()
@@ -55,6 +56,9 @@ class Guard:
 
 ALWAYS = Guard()
 
+Origin = tuple[Pattern, ...]
+"""The parts of a pattern that a state was made for, from the whole pattern to the smallest part."""
+
 
 @dataclass(frozen=True, slots=True)
 class Transition:
@@ -76,7 +80,7 @@ class CEA:
 
     A run may begin at any event in any of `initial`; it accepts by entering a state of `final`,
     which no transition leaves. `predicates` gives the meaning of the bits in the guards; `FIRST` is the
-    last of them if it is one.
+    last of them if it is one. `origins`, where they are known, say of each state what it was made for.
     """
 
     states: int
@@ -84,6 +88,7 @@ class CEA:
     final: frozenset[int]
     transitions: tuple[Transition, ...]
     predicates: tuple[EventPredicate, ...]
+    origins: tuple[Origin, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for state in self._named_states():

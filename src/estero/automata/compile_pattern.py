@@ -68,8 +68,9 @@ def compile_pattern(pattern: Pattern, streams: tuple[str, ...] = (), *, interval
     compiler = _Compiler(Workshop(), streams, places)
     fragment = compiler.fragment(pattern)
     if interval:
-        fragment = strict(compiler.workshop, fragment)
-    return Compiled(freeze(fragment), tuple(places.residuals))
+        with compiler.workshop.making(pattern):
+            fragment = strict(compiler.workshop, fragment)
+    return Compiled(freeze(fragment, compiler.workshop.origins), tuple(places.residuals))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ class _Compiler:
 
     def fragment(self, pattern: Pattern) -> Fragment:
         """The fragment of a pattern, with the hidden labels of its place."""
-        fragment = self._of(pattern)
+        with self.workshop.making(pattern):
+            fragment = self._of(pattern)
         hidden = self.places.hidden(pattern)
         if not hidden:
             return fragment

@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from estero.automata.cea import CEA, NO_LABELS, LabelSet
+from estero.automata.growth import too_many_states
 from estero.automata.registers import LiveRegisters, RegisterProgram
 from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.errors import LimitExceeded
@@ -56,6 +57,7 @@ class LazyAutomaton:
     _class_ids: dict[int, int] = field(default_factory=dict)
     _label_ids: dict[_Labels, int] = field(default_factory=dict)
     _leaving: dict[int, list[int]] = field(default_factory=dict)
+    _moves: dict[tuple[int, int], list[tuple[_Labels, int]]] = field(default_factory=dict)
     _live: LiveRegisters | None = None
 
     def __post_init__(self) -> None:
@@ -103,21 +105,26 @@ class LazyAutomaton:
     def _work_out(self, state: int, bits: int) -> Row:
         targets: dict[_Labels, set[int]] = defaultdict(set)
         for source in self.subsets[state]:
-            for number in self._leaving.get(source, ()):
-                transition = self.cea.transitions[number]
-                if transition.guard.allows(bits):
-                    targets[transition.labels, transition.hidden].add(transition.target)
+            for labels, target in self._moves_from(source, bits):
+                targets[labels].add(target)
         skip = self._state(frozenset(targets.pop(_PASSED))) if _PASSED in targets else DEAD
         edges = sorted((self._label_ids[labels], frozenset(reached)) for labels, reached in targets.items())
         return Row(skip, tuple((label, self._state(reached)) for label, reached in edges))
 
+    def _moves_from(self, source: int, bits: int) -> list[tuple[_Labels, int]]:
+        """What one state of the CEA does with an event with these bits."""
+        key = (source, bits)
+        if key not in self._moves:
+            leaving = [self.cea.transitions[number] for number in self._leaving.get(source, ())]
+            self._moves[key] = [
+                ((each.labels, each.hidden), each.target) for each in leaving if each.guard.allows(bits)
+            ]
+        return self._moves[key]
+
     def _state(self, subset: frozenset[int]) -> int:
         if subset not in self._state_ids:
             if len(self.subsets) >= self.state_cap:
-                raise LimitExceeded(
-                    f"the pattern needs more than {self.state_cap:,} automaton states; "
-                    "bound its iterations or make its predicates exclude one another"
-                )
+                raise LimitExceeded(too_many_states(self.cea, self.subsets, self.state_cap))
             self._state_ids[subset] = len(self.subsets)
             self.subsets.append(subset)
         return self._state_ids[subset]

@@ -6,13 +6,15 @@ belongs to one fragment only. That makes gluing two of them a renaming of states
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, Guard, LabelSet, Transition
+from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, Guard, LabelSet, Origin, Transition
 from estero.automata.need import ANYTHING, Need, need_of
 from estero.automata.residual import NO_HIDDEN, HiddenSet
+from estero.language.pattern import Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,27 @@ class Fragment:
 
 @dataclass(slots=True)
 class Workshop:
-    """Makes fragments from fragments; hands out state numbers that are never used twice."""
+    """Makes fragments from fragments; hands out state numbers that are never used twice.
 
+    `origins` remembers of each state which parts of the pattern it was made for.
+    """
+
+    origins: dict[int, Origin] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=count)
+    _inside: list[Pattern] = field(default_factory=list)
 
     def state(self) -> int:
         """A fresh state."""
-        return next(self._numbers)
+        number = next(self._numbers)
+        self.origins[number] = tuple(self._inside)
+        return number
+
+    @contextmanager
+    def making(self, pattern: Pattern) -> Iterator[None]:
+        """States that are made meanwhile, copies too, are of `pattern`."""
+        self._inside.append(pattern)
+        yield
+        self._inside.pop()
 
     def atom(self, need: Need, labels: LabelSet) -> Fragment:
         """One event."""
@@ -104,8 +120,11 @@ class Workshop:
         return replace(fragment, arcs=tuple(change(arc) for arc in fragment.arcs))
 
 
-def freeze(fragment: Fragment) -> CEA:
-    """The automaton of a fragment: useless states dropped, states and predicates numbered in order."""
+def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> CEA:
+    """The automaton of a fragment: useless states dropped, states and predicates numbered in order.
+
+    `origins` are those of the workshop, where the automaton is to know them.
+    """
     arcs = _useful(fragment)
     numbers: dict[int, int] = {fragment.initial: 0}
     for arc in arcs:
@@ -130,6 +149,7 @@ def freeze(fragment: Fragment) -> CEA:
         final=frozenset({numbers[fragment.final]}),
         transitions=tuple(transitions),
         predicates=tuple(predicates),
+        origins=() if origins is None else tuple(origins[state] for state in numbers),
     )
 
 

@@ -1,0 +1,81 @@
+"""Patterns whose deterministic automaton gets too big: an error that names the part that grows, soon."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+import estero
+from estero.automata.compile_pattern import compile_pattern
+from estero.automata.determinize import DEAD, LazyAutomaton
+from estero.automata.growth import growing_part
+from estero.language.parse import parse_pattern
+from estero.language.render import render_pattern
+
+
+def explored(automaton: LazyAutomaton) -> None:
+    """Asks for every row."""
+    classes = [automaton.class_of(bits) for bits in range(1 << len(automaton.cea.predicates))]
+    state = 0
+    while state < len(automaton.subsets):
+        for each in classes:
+            row = automaton.row(state, each)
+            assert row.skip == DEAD or row.skip < len(automaton.subsets)
+        state += 1
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("(A OR B):+ : A : (A OR B):{12}", "(A OR B) :{12}"),
+        ("(A OR B)+ ; A ; (A OR B){12}", "(A OR B){12}"),
+        ("C ; ((A OR B):+ : A : (A OR B):{12}) AS x ; C OR A ; B", "(A OR B) :{12}"),
+        ("(A OR B)+ AS x ; A ; (A OR B){12} ; B FILTER x[n > 3]", "(A OR B){12}"),
+    ],
+)
+def test_the_part_that_grows_is_named(text: str, part: str) -> None:
+    automaton = LazyAutomaton(compile_pattern(parse_pattern(text)).automaton, state_cap=1000)
+    with pytest.raises(estero.LimitExceeded) as caught:
+        explored(automaton)
+    assert str(caught.value) == (
+        f"the pattern needs more than 1,000 automaton states; what grows is {part}: "
+        "bound its iterations or make its predicates exclude one another"
+    )
+
+
+def test_an_automaton_without_a_pattern_has_no_part_to_name() -> None:
+    steps = [
+        *[("s", name, name, "s") for name in "AB"],
+        ("s", "A", "A", 0),
+        *[(i, name, name, i + 1) for i in range(12) for name in "AB"],
+    ]
+    query = estero.automaton(steps, initial="s", final=12)
+    assert query.automaton is not None
+    automaton = LazyAutomaton(query.automaton, state_cap=1000)
+    with pytest.raises(
+        estero.LimitExceeded, match=r"^the pattern needs more than 1,000 automaton states: bound"
+    ):
+        explored(automaton)
+    assert growing_part(query.automaton, automaton.subsets) is None
+
+
+def test_every_state_of_a_compiled_automaton_knows_its_part() -> None:
+    pattern = parse_pattern("A ; (B ; C)+ UNLESS D")
+    automaton = compile_pattern(pattern).automaton
+    assert len(automaton.origins) == automaton.states
+    assert {origin[0] for origin in automaton.origins} == {pattern}
+    small = compile_pattern(parse_pattern("A ; B+")).automaton
+    assert [render_pattern(origin[-1]) for origin in small.origins] == ["A", "B+", "B+", "B+"]
+
+
+@pytest.mark.slow
+def test_the_default_cap_is_reached_in_seconds() -> None:
+    draw = random.Random(1)
+    events = pa.table({"kind": [draw.choice("AB") for _ in range(200_000)]})
+    answer = estero.query("SELECT * WHERE (A OR B):+ : A : (A OR B):{20}").run(events, type="kind")
+    with pytest.raises(
+        estero.LimitExceeded, match=r"more than 100,000 automaton states; what grows is \(A OR B\) :\{20}: "
+    ):
+        answer.count()
