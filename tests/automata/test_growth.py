@@ -32,7 +32,7 @@ def explored(automaton: LazyAutomaton) -> None:
         ("(A OR B):+ : A : (A OR B):{12}", "(A OR B) :{12}"),
         ("(A OR B)+ ; A ; (A OR B){12}", "(A OR B){12}"),
         ("C ; ((A OR B):+ : A : (A OR B):{12}) AS x ; C OR A ; B", "(A OR B) :{12}"),
-        ("(A OR B)+ AS x ; A ; (A OR B){12} ; B FILTER x[n > 3]", "(A OR B){12}"),
+        ("(A OR B)+ ; A ; (A OR B){12} ; B FILTER A[n > 3]", "(A OR B){12}"),
     ],
 )
 def test_the_part_that_grows_is_named(text: str, part: str) -> None:
