@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from estero.errors import QueryError
 from estero.language.builder import Built, tree_of
@@ -18,6 +18,7 @@ from estero.language.schema import Schema
 from estero.plan import Layout, Plan, plan_query
 
 if TYPE_CHECKING:
+    from estero.automata.cea import CEA
     from estero.explanation import Explanation
     from estero.pipeline.answer import Answer
     from estero.pipeline.sources import Source
@@ -70,13 +71,15 @@ class Query:
 
     def __init__(self, text: str | Built) -> None:
         self.tree = _tree_of_text(text if isinstance(text, str) else str(tree_of(text)))
+        self.automaton: CEA | None = None
         raise_all(check_query(self.tree, None))
 
     @classmethod
-    def of_tree(cls, tree: QueryTree) -> Query:
-        """The query of a parsed text, not checked yet: `check` will."""
+    def of_tree(cls, tree: QueryTree, automaton: CEA | None = None) -> Self:
+        """The query of a parsed text, not checked yet: `check` will. An `automaton` runs in its place."""
         made = cls.__new__(cls)
         made.tree = tree
+        made.automaton = automaton
         return made
 
     def __str__(self) -> str:
@@ -86,10 +89,12 @@ class Query:
         return f"estero.query({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Query) and self.tree == other.tree
+        if not isinstance(other, Query):
+            return NotImplemented
+        return self.tree == other.tree and self.automaton == other.automaton
 
     def __hash__(self) -> int:
-        return hash(self.tree)
+        return hash((self.tree, self.automaton))
 
     @property
     def only_type(self) -> str:
@@ -146,19 +151,23 @@ class Query:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
     ) -> Explanation:
-        """The plan, its guarantee, the automaton and, with events, the SQL; renders in a notebook."""
+        """The plan, its guarantee, what is filtered where, the automaton and, with events, the SQL.
+
+        It prints well and renders in a notebook; `svg()` is the picture of the automaton.
+        """
         from estero.explanation import Explanation
 
         if events is None:
-            return Explanation(self.tree, plan_query(self.tree, _any_layout()), None)
+            plan = plan_query(self.tree, _any_layout(), automaton=self.automaton)
+            return Explanation(self.tree, plan, None, str(self))
         source = self._open(events, type, time, order, time_unit, csv_options)
         plan = self._checked_plan(source, types)
-        return Explanation(self.tree, plan, source.sql(plan.classification))
+        return Explanation(self.tree, plan, source.sql(plan.classification), str(self))
 
     def plan(self, layout: Layout) -> Plan:
         """The plan for events that are laid out so; raises `QueryError` where the query does not fit them."""
         raise_all(check_query(self.tree, layout.schema))
-        return plan_query(self.tree, layout)
+        return plan_query(self.tree, layout, automaton=self.automaton)
 
     def _open(
         self,

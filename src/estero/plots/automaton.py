@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from estero.automata.residual import NO_HIDDEN
 from estero.plots.layout import Arc, Layout, Point, columns, layout
 from estero.plots.picture import FAINT, INK, PALETTE, Picture, styled
 
@@ -64,17 +65,20 @@ def plot_automaton(cea: CEA, *, title: str | None = None) -> Picture:
 
 
 def _texts(cea: CEA) -> tuple[dict[Arc, list[_Text]], list[str]]:
-    """The lines of each arc, and the predicates that are too long for one."""
+    """The lines of each arc, and what is said below the picture, long predicates first."""
     spelled = [str(_without_streams(predicate)) for predicate in cea.predicates]
     names = [text if len(text) <= LONGEST else f"p{i}" for i, text in enumerate(spelled)]
     texts: dict[Arc, list[_Text]] = {}
-    for transition in sorted(cea.transitions, key=lambda each: (not each.labels, sorted(each.labels))):
+    visible = dict.fromkeys(replace(each, hidden=NO_HIDDEN) for each in cea.transitions)
+    for transition in sorted(visible, key=lambda each: (not each.labels, sorted(each.labels))):
         lines = texts.setdefault((transition.source, transition.target), [])
         lines.append(_Text(_guard(transition.guard, names), INK if transition.labels else FAINT))
         if transition.labels:
             lines.append(_Text("• " + ", ".join(sorted(transition.labels)), MARK))
     used = {bit for each in cea.transitions for bit in each.guard.present | each.guard.absent}
     legend = [f"{names[bit]}  {spelled[bit]}" for bit in sorted(used) if names[bit] != spelled[bit]]
+    if any(each.hidden for each in cea.transitions):
+        legend.append("Hidden labels, by which filters know what belongs together, are not drawn.")
     return dict(sorted(texts.items())), legend
 
 

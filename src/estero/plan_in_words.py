@@ -1,0 +1,212 @@
+"""A plan in sentences: which algorithm runs and why, what it guarantees, and what is filtered where.
+
+The plans are those of the planner's table: automaton with compact sets, registers on top of it, residual
+filters behind it; and, by name only, plans that would serve a filter better and are not built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from estero.automata.compile_pattern import compile_pattern
+from estero.automata.residual import Agreement, Residual
+from estero.automata.strategies import MaxAutomaton
+from estero.language.expressions import Attribute, Comparison
+from estero.language.pattern import PartitionKey, Pattern
+from estero.language.pattern import Sequence as SequencePattern
+from estero.language.query import Consume, Strategy
+from estero.language.render import render_condition, render_window
+from estero.language.selection import label_types
+from estero.language.words import quoted
+from estero.plan import Plan
+
+CHAIN = "chain + ED-index"
+HEAP = "PCEA + heap"
+ORDERED = "PCEA + ordered index"
+LATER = {
+    CHAIN: "constant time per event, output-linear delay",
+    HEAP: "O(log window) per event, output-linear delay",
+    ORDERED: "O(log² window) per event, output-linear delay",
+}
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """The plan, why it was chosen, what it guarantees, and what later plans would."""
+    yield from _chosen(plan)
+    for name, conditions in _later(plan).items():
+        yield f"later: {name} (not built yet) would give {LATER[name]} for {', '.join(conditions)}"
+    yield f"events kept: {_kept(plan)}"
+    yield f"on Spark: {_on_spark(plan)}"
+    if plan.keyed:
+        keys = ", ".join(f"[{', '.join(bracket)}]" for bracket in plan.classification.keys)
+        yield f"partitions: by {keys}, interleaved inside the kernel"
+    if plan.tree.window is not None:
+        yield f"window: at most {render_window(plan.tree.window)} from start to end; memory follows it"
+    else:
+        yield "window: none, so every open partial match is kept"
+    if plan.consume is not Consume.NONE:
+        what = "everything read so far" if plan.consume is Consume.ANY else "its partition"
+        yield f"consume: after a position with an answer {what} is forgotten"
+    if plan.limit is not None:
+        yield f"limit: at most {plan.limit} complex events at each end; enumeration stops there"
+
+
+def filter_lines(plan: Plan) -> Iterator[str]:
+    """Each filter, and the strategy, with the place where it is applied."""
+    conditions = [each for each in plan.automaton.predicates if each.condition is not None]
+    if conditions:
+        yield "in the automaton, as bits that the SQL computes (each over one event):"
+        yield from (f"  {each}" for each in conditions)
+    pushed = pushed_down(plan)
+    if pushed:
+        yield "by registers, while runs go on (a run that violates one is dropped at once):"
+        yield from (f"  {residual_text(each)}" for each in pushed)
+    if plan.residuals:
+        yield "after enumeration, on each complex event that the automaton finds:"
+        for residual, reason in zip(plan.residuals, plan.reasons, strict=True):
+            yield f"  {residual_text(residual)}"
+            if reason:
+                yield f"    because {reason}"
+        known = plan.classification.schema
+        if not known.types and not known.shared:
+            yield "  (no events were given: where their kinds are known, registers may check some of these)"
+    if plan.has_hidden:
+        yield "after enumeration, what runs with different hidden labels find twice is given once"
+    if plan.strategy is not Strategy.ALL:
+        yield f"the strategy {plan.strategy.value}: {_strategy(plan)}"
+
+
+def pushed_down(plan: Plan) -> list[Residual]:
+    """The comparisons between variables that registers check."""
+    if plan.registers is None:
+        return []
+    everything = compile_pattern(plan.tree.pattern, plan.tree.streams).residuals
+    return [each for each in everything if each not in plan.residuals]
+
+
+def residual_text(residual: Residual) -> str:
+    """The condition as it is written in a query, and how often it is asked."""
+    condition = residual.condition
+    if isinstance(condition, Agreement):
+        text = f"PARTITION BY [{', '.join(map(_key, condition.keys))}]"
+    else:
+        text = render_condition(condition)
+    text = f"not: {text}" if residual.refuted else text
+    return text if residual.place is None else f"{text}, in each instance of its part of the pattern"
+
+
+# -------------------------------------------------------------------------------------------- pieces
+
+
+def _chosen(plan: Plan) -> Iterator[str]:
+    if plan.residuals:
+        yield "residual filter over CEA + tECS: not every filter can be checked while runs go on"
+    elif plan.registers is not None:
+        yield "CEA + tECS with registers: the comparisons between variables are checked while runs go on"
+    else:
+        yield "CEA + tECS: every predicate is over one event, so one automaton serves the whole pattern"
+    if plan.registers is not None:
+        number = plan.registers.registers
+        yield (
+            f"registers: {number} for each run; runs in one state that remember different values are kept "
+            "apart, so the time per event grows with how many there are"
+        )
+    yield f"guarantee: {_guarantee(plan)}"
+
+
+def _guarantee(plan: Plan) -> str:
+    if plan.registers is not None:
+        update = "time per event linear in the values that open runs remember"
+    elif plan.ordered and plan.window is not None:
+        update = "time per event linear in the runs that no other run beats, a front for each state"
+    else:
+        update = "constant time per event"
+    if plan.residuals:
+        return f"{update}; filtered while enumerating, so there is no bound on the delay"
+    if plan.sieved:
+        return f"{update}; complex events with one end are compared, so there is no bound on the delay"
+    return f"{update}, output-linear delay between complex events"
+
+
+def _kept(plan: Plan) -> str:
+    if not plan.classification.keep_all:
+        return "those of which some predicate is true; the others never leave the classification"
+    if plan.keyed:
+        return "all that have a partition key, because places in the partition count"
+    return "all, because a run can begin or end with any of them"
+
+
+def _on_spark(plan: Plan) -> str:
+    shared = plan.keyed and plan.consume is not Consume.ANY
+    tasks = "tasks share the partition keys" if shared else "one task recognises"
+    if plan.needs_positions:
+        return f"{tasks}, after one task has sorted all events: places in the whole stream count"
+    return tasks
+
+
+def _strategy(plan: Plan) -> str:
+    match plan.strategy:
+        case Strategy.STRICT:
+            return "in the automaton, which was rewritten"
+        case Strategy.MAX if isinstance(plan.deterministic(), MaxAutomaton):
+            return "in the automaton among runs with one start; then complex events with one end are compared"
+        case Strategy.MAX:
+            return "after enumeration, among complex events with one end"
+        case _ if plan.ordered and plan.window is None:
+            return "in recognition, where each state keeps the best run only"
+        case _ if plan.ordered:
+            return "in recognition, where each state keeps the best runs for each start in the window"
+        case _:
+            return "after enumeration, because filters are applied before it"
+
+
+def _later(plan: Plan) -> dict[str, list[str]]:
+    """Plans that are not built, with the filters that each would serve."""
+    found: dict[str, list[str]] = {}
+    for residual in (*pushed_down(plan), *plan.residuals):
+        name = _later_plan(plan, residual)
+        if name is not None:
+            found.setdefault(name, []).append(residual_text(residual))
+    return found
+
+
+def _later_plan(plan: Plan, residual: Residual) -> str | None:
+    condition = residual.condition
+    if residual.refuted:
+        return None
+    if isinstance(condition, Agreement):
+        return HEAP
+    if not isinstance(condition, Comparison):
+        return None
+    sides = [condition.left, condition.right]
+    variables = [each.variable for each in sides if isinstance(each, Attribute) and each.variable is not None]
+    if len(variables) != 2 or variables[0] == variables[1]:
+        return None
+    beside = _are_neighbours(plan.tree.pattern, variables)
+    if condition.operator in ("=", "!=") and beside and plan.window is None:
+        return CHAIN
+    if condition.operator == "=":
+        return HEAP
+    return ORDERED if beside else None
+
+
+def _are_neighbours(pattern: Pattern, variables: Sequence[str]) -> bool:
+    """Whether two parts of some sequence stand side by side of which one marks each variable."""
+    for node in pattern.walk():
+        if isinstance(node, SequencePattern):
+            marked = [_only(label_types(part), variables) for part in node.parts]
+            if any(set(pair) == set(variables) for pair in pairwise(marked)):
+                return True
+    return False
+
+
+def _only(labels: Iterable[str], variables: Sequence[str]) -> str | None:
+    """The one of the variables that is among the labels."""
+    found = [each for each in variables if each in labels]
+    return found[0] if len(found) == 1 else None
+
+
+def _key(key: PartitionKey) -> str:
+    attribute = quoted(key.attribute)
+    return attribute if key.variable is None else f"{quoted(key.variable)}.{attribute}"
