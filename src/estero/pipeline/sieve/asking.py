@@ -36,15 +36,15 @@ class Question:
 
 
 class Asker:
-    """Asks DuckDB; `columns` says how to read the attributes of events.
+    """Asks DuckDB about events with this `schema`; `columns` says how to read them, by default their types.
 
-    One that is not in `columns` is NULL in every event.
+    An attribute that is not in `columns` is NULL in every event.
     """
 
-    def __init__(self, columns: Mapping[str, ColumnType]) -> None:
-        self.columns = columns
+    def __init__(self, schema: pa.Schema, columns: Mapping[str, ColumnType] | None = None) -> None:
         self._connection = connect()
         self._connection.execute("SET threads = 1")
+        self.columns = self._described(schema) if columns is None else columns
 
     def question(self, condition: Node, variable: str | None = None) -> Question:
         """The question that `condition` puts to tuples of events.
@@ -108,6 +108,13 @@ class Asker:
             case _:
                 return column
 
+    def _described(self, schema: pa.Schema) -> dict[str, ColumnType]:
+        """How expressions read columns of these types."""
+        self._connection.register(_TABLE, schema.empty_table())
+        rows = self._connection.execute(f"DESCRIBE FROM {_TABLE}").fetchall()
+        self._connection.unregister(_TABLE)
+        return {row[0]: column_type(row[1], "duckdb") for row in rows}
+
     def _column(self, sql: str, columns: Mapping[str, pa.Array], count: int) -> pa.Array:
         """The one column of a statement over these columns; without any, over as many rows."""
         given = dict(columns) or {"none": np.zeros(count, np.int8)}
@@ -119,14 +126,6 @@ class Asker:
         finally:
             self._connection.unregister(_TABLE)
         return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
-
-
-def read_columns(schema: pa.Schema) -> dict[str, ColumnType]:
-    """How expressions read the columns of events in Arrow."""
-    connection = connect()
-    connection.register(_TABLE, schema.empty_table())
-    rows = connection.execute(f"DESCRIBE FROM {_TABLE}").fetchall()
-    return {row[0]: column_type(row[1], "duckdb") for row in rows}
 
 
 def substituted(node: Node, change: Callable[[Node], Node | None]) -> Node:

@@ -83,10 +83,19 @@ def hashes_of(matches: Matches) -> Words:
 
 def first_of_each(hashes: Words) -> Mask:
     """Which hashes are the first of their kind, bool [n]."""
-    order = np.lexsort(hashes[::-1])  # stable: of equal ones the first comes first
-    ranked = hashes[:, order]
+    order = np.argsort(hashes[0])
+    first, second = hashes[:, order]
+    same = first[1:] == first[:-1]
     is_first = np.ones(len(order), np.bool_)
-    is_first[order[1:]] = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
+    if not same.any():
+        return is_first
+    if (second[1:] != second[:-1])[same].any():  # halves that are equal by chance
+        order = np.lexsort(hashes[::-1])
+        first, second = hashes[:, order]
+        same = (first[1:] == first[:-1]) & (second[1:] == second[:-1])
+    begins = np.flatnonzero(~np.concatenate([[False], same]))
+    is_first[:] = False
+    is_first[np.minimum.reduceat(order, begins)] = True
     return is_first
 
 

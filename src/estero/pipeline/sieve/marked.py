@@ -157,12 +157,18 @@ class Instances:
                 low, high = self._around(self._first, Hidden(key.place))
             else:
                 low, high = self.matches.offsets[self.match], self.matches.offsets[self.match + 1]
-        items = self._items(key)
-        start, stop = np.searchsorted(items, low), np.searchsorted(items, high)
+        belongs = self._marks.holders(key)[self.matches.marks]
+        before = np.zeros(len(belongs) + 1, np.int64)
+        np.cumsum(belongs, out=before[1:])
+        rows = self.events.rows[belongs]
+        start, stop = before[low], before[high]
         sizes = stop - start
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        offsets = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        if offsets[-1] == len(rows) and bool((start == offsets[:-1]).all()):
+            return Marked(offsets, rows)  # each event in one instance
         places = np.repeat(start - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return Marked(offsets, self.events.rows[items[places]])
+        return Marked(offsets, rows[places])
 
     def _items(self, key: Key) -> Integers:
         """The items of the matches that belong to `key`, ascending."""

@@ -14,7 +14,7 @@ from estero.language.query import Strategy
 from estero.language.set_predicates import RegisteredPredicate
 from estero.pipeline.columns import ColumnType
 from estero.pipeline.report import EventStore
-from estero.pipeline.sieve.asking import Asker, read_columns
+from estero.pipeline.sieve.asking import Asker
 from estero.pipeline.sieve.batches import chosen, items_of, joined, shown
 from estero.pipeline.sieve.conditions import Check, check_of
 from estero.pipeline.sieve.duplicates import Duplicates
@@ -159,7 +159,7 @@ class Sieve:
 
     def _made_checks(self, store: EventStore) -> list[tuple[Residual, Check]]:
         """One for each residual; those that call Python come last."""
-        asker = Asker(read_columns(store.schema) if self._columns is None else self._columns)
+        asker = Asker(store.schema, self._columns)
         ordered = sorted(self._residuals, key=lambda each: bool(predicates_called([each])))
         return [
             (each, check_of(each.condition, asker, self._predicates, self._schema, self._type_column))

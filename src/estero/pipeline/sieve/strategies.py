@@ -60,22 +60,33 @@ def _largest(matches: Matches, begins: Integers, step: int) -> Integers:
 
 
 def _maximal(matches: Matches) -> Mask:
-    """Whose support no other support at the same end strictly contains, bool [m]."""
-    keep = np.zeros(len(matches.start), np.bool_)
+    """Whose support no other support at the same end strictly contains, bool [m].
+
+    Where one support at an end holds everything that is marked there, it is the one; where all are of one
+    size, none contains another.
+    """
     sizes, groups = np.diff(matches.offsets), _groups(matches)
-    bounds = [*np.flatnonzero(np.diff(groups, prepend=-1)).tolist(), len(groups)]
-    for low, high in pairwise(bounds):
-        if high - low == 1:
-            keep[low] = True
-            continue
+    if not len(groups):
+        return np.zeros(0, np.bool_)
+    begins = np.flatnonzero(np.diff(groups, prepend=-1))
+    largest, smallest = np.maximum.reduceat(sizes, begins), np.minimum.reduceat(sizes, begins)
+    keep: Mask = sizes == largest[groups]
+    whole = _distinct(matches.event, np.repeat(groups, sizes), len(begins)) == largest
+    bounds = [*begins.tolist(), len(groups)]
+    for group in np.flatnonzero(~whole & (smallest < largest)).tolist():
+        low, high = bounds[group], bounds[group + 1]
         items = matches.event[matches.offsets[low] : matches.offsets[high]]
-        everything = len(np.unique(items))
-        largest = sizes[low:high] == everything
-        if largest.any():
-            keep[low:high] = largest
-        else:
-            keep[low:high] = _maximal_of(items, matches.offsets[low : high + 1] - matches.offsets[low])
+        keep[low:high] = _maximal_of(items, matches.offsets[low : high + 1] - matches.offsets[low])
     return keep
+
+
+def _distinct(events: Integers, groups: Integers, count: int) -> Integers:
+    """How many different events each group has, int64 [count]."""
+    order = np.lexsort((events, groups))
+    events, groups = events[order], groups[order]
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = (events[1:] != events[:-1]) | (groups[1:] != groups[:-1])
+    return np.bincount(groups[is_new], minlength=count)
 
 
 def _maximal_of(items: NDArray[np.int64], offsets: Integers) -> list[bool]:
