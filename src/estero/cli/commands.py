@@ -35,6 +35,7 @@ from estero.cli.options import (
     Positions,
     QueryFile,
     Stream,
+    Svg,
     Time,
     TimestampFormat,
     TimeUnit,
@@ -204,15 +205,19 @@ def explain(
     delimiter: Delimiter = None,
     columns: Columns = None,
     timestamp_format: TimestampFormat = None,
+    svg: Svg = None,
     debug: Debug = False,
 ) -> None:
-    """Say how a query is evaluated: plan, guarantee, automaton and, with events, the SQL."""
+    """Say how a query is evaluated: plan, guarantee, filters, automaton and, with events, the SQL."""
     parsed = _query(query)
     if events is None:
-        print(parsed.explain())
-        return
-    stream = stream_of(events, type, time, time_unit, order, delimiter, columns, timestamp_format)
-    print(parsed.explain(stream.path, **stream.arguments))
+        explanation = parsed.explain()
+    else:
+        stream = stream_of(events, type, time, time_unit, order, delimiter, columns, timestamp_format)
+        explanation = parsed.explain(stream.path, **stream.arguments)
+    if svg is not None:
+        svg.write_text(explanation.svg(), encoding="utf-8")
+    print(explanation)
 
 
 @app.command()

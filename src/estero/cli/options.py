@@ -133,6 +133,10 @@ Picture = Annotated[
     Path, typer.Option(metavar="FILE", dir_okay=False, help="Where the picture goes (svg, png or pdf).")
 ]
 
+Svg = Annotated[
+    Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Also draw the automaton, as SVG.")
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Stream:
