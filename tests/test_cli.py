@@ -189,6 +189,17 @@ def test_explain_shows_the_automaton_and_with_events_the_sql(night: Path) -> Non
     )
 
 
+def test_explain_draws_the_automaton_where_it_is_asked_to(night: Path, tmp_path: Path) -> None:
+    result = estero("explain", night / "frost.ceql", "--svg", tmp_path / "automaton.svg")
+    assert result.exit_code == 0
+    assert "Automaton" in result.stdout
+    svg = (tmp_path / "automaton.svg").read_text(encoding="utf-8")
+    assert svg.endswith("</svg>\n")
+    assert "<!-- • Wind, calm -->" in svg
+    lost = estero("explain", night / "frost.ceql", "--svg", tmp_path / "nowhere" / "automaton.svg")
+    assert (lost.exit_code, lost.stdout) == (1, "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
