@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 
-from hypothesis import given
+from hypothesis import given, settings
 
+from estero.language import pattern
 from estero.language.check import check_query
 from estero.language.expressions import Node
 from estero.language.parse import parse_condition, parse_query
-from estero.language.query import QueryTree
+from estero.language.query import Consume, QueryTree, Strategy
 from estero.language.render import render_condition
 from estero.semantics import Event
+from full_strategies import full_queries
 from strategies import SCHEMA, from_table, predicates, queries, streams, to_table
 
 
@@ -40,3 +42,27 @@ def test_a_table_tells_nan_from_null() -> None:
     column = to_table(events).column("x")
     assert column.null_count == 1
     assert [str(event.attributes["x"]) for event in from_table(to_table(events))] == ["nan", "None", "-0.0"]
+
+
+@given(full_queries())
+def test_full_queries_are_valid_and_print_to_what_parses_back(tree: QueryTree) -> None:
+    assert check_query(tree, SCHEMA) == []
+    assert parse_query(str(tree)) == tree
+
+
+def test_full_queries_use_the_whole_language() -> None:
+    seen: set[object] = set()
+
+    @settings(max_examples=400)
+    @given(full_queries(max_operators=6))
+    def collect(tree: QueryTree) -> None:
+        seen.update((tree.strategy, tree.consume))
+        for node in tree.pattern.walk():
+            seen.add(type(node).__name__)
+            if isinstance(node, pattern.Filter):
+                seen.update(type(each).__name__ for each in node.condition.walk())
+
+    collect()
+    operators = {kind.__name__ for kind in pattern.Pattern.__subclasses__()}
+    filters = {"Aggregate", "SetPredicate", "Arithmetic", "Comparison", "EventFilter", "And", "Or", "Not"}
+    assert operators | filters | set(Strategy) | set(Consume) <= seen

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from estero.language.query import QueryTree
 from estero.pipeline.answer import Answer
 from estero.semantics import Event, evaluate_query, is_answer
+from full_strategies import full_queries
 from laws.evaluators import by_end, in_process, planned
 from strategies import TICK, queries, streams, to_table
 
+ANY = st.one_of(queries(), full_queries(), full_queries())
+"""Queries of the plain operators, and of the whole language."""
 
-@given(queries(), streams())
+
+@given(ANY, streams())
 def test_every_complex_event_is_found_once(tree: QueryTree, events: list[Event]) -> None:
     found = in_process(tree, events)
     if tree.limit is None:
@@ -21,14 +27,20 @@ def test_every_complex_event_is_found_once(tree: QueryTree, events: list[Event])
         assert is_answer(tree, events, found, tick=TICK)
 
 
-@given(queries(), streams())
+@given(full_queries(max_operators=8), streams(min_size=3, max_size=7))
+def test_deep_patterns_are_evaluated_as_shallow_ones(tree: QueryTree, events: list[Event]) -> None:
+    tree = replace(tree, limit=None)
+    assert in_process(tree, events) == evaluate_query(tree, events, tick=TICK)
+
+
+@given(ANY, streams())
 def test_counts_are_those_of_enumeration(tree: QueryTree, events: list[Event]) -> None:
     run = planned(tree, to_table(events))
     found = by_end(Answer(run).batches())
     assert dict(run.counts()) == {end: len(complex_events) for end, complex_events in found.items()}
 
 
-@given(queries(), streams(), st.integers(0, 40))
+@given(ANY, streams(), st.integers(0, 40))
 def test_picking_by_index_is_enumeration(tree: QueryTree, events: list[Event], index: int) -> None:
     run = planned(tree, to_table(events))
     rows = [repr(row) for row in Answer(run).to_arrow().to_pylist()]
