@@ -6,10 +6,11 @@ filters behind it; and, by name only, plans that would serve a filter better and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from estero.automata.compile_pattern import compile_pattern
+from estero.automata.marks import ONE, all_marks
 from estero.automata.residual import Agreement, Residual
 from estero.automata.strategies import MaxAutomaton
 from estero.language.expressions import Attribute, Comparison
@@ -35,7 +36,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     """The plan, why it was chosen, what it guarantees, and what later plans would."""
     yield from _chosen(plan)
     for name, conditions in _later(plan).items():
-        yield f"later: {name} (not built yet) would give {LATER[name]} for {', '.join(conditions)}"
+        yield f"later: {name} (not built yet) is for filters like {' and '.join(conditions)}: {LATER[name]}"
     yield f"events kept: {_kept(plan)}"
     yield f"on Spark: {_on_spark(plan)}"
     if plan.keyed:
@@ -192,18 +193,19 @@ def _later_plan(plan: Plan, residual: Residual) -> str | None:
 
 
 def _are_neighbours(pattern: Pattern, variables: Sequence[str]) -> bool:
-    """Whether two parts of some sequence stand side by side of which one marks each variable."""
-    for node in pattern.walk():
-        if isinstance(node, SequencePattern):
-            marked = [_only(label_types(part), variables) for part in node.parts]
-            if any(set(pair) == set(variables) for pair in pairwise(marked)):
-                return True
-    return False
+    """Whether two single events stand side by side in some sequence, each marked by one of the variables."""
+    return any(
+        all_marks(one) == all_marks(other) == ONE
+        and {_only(one, variables), _only(other, variables)} == set(variables)
+        for node in pattern.walk()
+        if isinstance(node, SequencePattern)
+        for one, other in pairwise(node.parts)
+    )
 
 
-def _only(labels: Iterable[str], variables: Sequence[str]) -> str | None:
-    """The one of the variables that is among the labels."""
-    found = [each for each in variables if each in labels]
+def _only(part: Pattern, variables: Sequence[str]) -> str | None:
+    """The one of the variables that the part marks."""
+    found = [each for each in variables if each in label_types(part)]
     return found[0] if len(found) == 1 else None
 
 
