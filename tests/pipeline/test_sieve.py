@@ -227,6 +227,14 @@ def test_an_overflow_is_an_error(numbers: list[int], condition: str) -> None:
         passing(condition, {"a": pa.array(numbers)}, len(numbers), 0)
 
 
+@pytest.mark.parametrize("condition", ["u.a > 0", "sum(u.a) > 0", "max(u.a) > 0"])
+def test_an_unsigned_integer_that_is_too_large_is_an_error_where_it_is_read(condition: str) -> None:
+    values = pa.array([1, 2**63], pa.uint64())
+    with pytest.raises(DataError, match=r"^a number in a filter does not fit into 64 bits$"):
+        passing(condition, {"a": values}, 2, 0)
+    assert passing(condition, {"a": values}, 1, 1)
+
+
 def test_a_sum_is_exact_up_to_the_bounds() -> None:
     assert passing("sum(u.a) = 9223372036854775807", {"a": pa.array([2**62, 2**62 - 1])}, 2, 0)
     assert passing("sum(u.a) = -9223372036854775808", {"a": pa.array([-(2**62), -(2**62)])}, 2, 0)

@@ -121,7 +121,7 @@ class Asker:
         self._connection.register(_TABLE, pa.table(given))
         try:
             found = self._connection.sql(sql).to_arrow_table().column(0)
-        except duckdb.OutOfRangeException as error:
+        except (duckdb.OutOfRangeException, duckdb.ConversionException) as error:
             raise DataError("a number in a filter does not fit into 64 bits") from error
         finally:
             self._connection.unregister(_TABLE)
