@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from estero.language import set_predicates
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -41,6 +43,12 @@ def _real(name: str) -> Path:
     if not path.is_file():
         pytest.skip(f"the real data is not here: {path} (set ESTERO_DATA to its directory)")
     return path
+
+
+@pytest.fixture(autouse=True)
+def _own_predicates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Predicates that a test registers are forgotten after it."""
+    monkeypatch.setattr(set_predicates, "_REGISTERED", dict(set_predicates._REGISTERED))
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,6 @@ import estero
 from estero.automata.residual import Residual
 from estero.automata.residual_reads import predicates_called
 from estero.errors import DataError
-from estero.language import set_predicates
 from estero.language.check import check_query
 from estero.language.parse import parse_condition, parse_query
 from estero.language.schema import Kind, Schema
@@ -25,11 +24,6 @@ from pipeline.sifting import Made, made_of, matches_of, store_of, visible
 
 TABLE = pa.table({"n": [1, 2, 3, None], "position": ["a", "b", "c", "d"]})
 SCHEMA = Schema(shared={"n": Kind.INT, "position": Kind.STRING})
-
-
-@pytest.fixture(autouse=True)
-def _nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(set_predicates, "_REGISTERED", {})
 
 
 def sift(filter_text: str, *made: Made) -> list[Made]:

@@ -33,9 +33,11 @@ def predicate(function: Function | None = None, /, *, name: str | None = None) -
     Raises ValueError for a name that a query cannot say or that is built in, and TypeError for a function
     that cannot be called with positional arguments alone.
 
-    >>> @predicate
-    ... def widening(values, by):
-    ...     return values[-1].as_py() - values[0].as_py() >= by
+    ::
+
+        @estero.predicate
+        def widening(values, by):
+            return values[-1].as_py() - values[0].as_py() >= by
     """
 
     def as_predicate(function: Function) -> Function:
