@@ -42,7 +42,7 @@ class Example:
 
 
 EXAMPLES = (
-    Example("freezing", "polkura_sensors.csv", SENSORS, 202),
+    Example("freezing", "polkura_sensors.csv", SENSORS, 132),
     Example("fire_weather", "polkura_sensors.csv", SENSORS, 49),
     Example("rising_minutes", "nasdaq_minutes.csv", {"time": "minute", "order": ["ticker"]}, 59, MINUTES),
     Example(

@@ -36,7 +36,7 @@ FARM: Final = pa.table(
 """Temperatures (T, in °C) and humidities (H, in %), every ten minutes from 6:00, north and south."""
 
 _BLOCK: Final = re.compile(
-    r"^```sql\n(.*?)^```\n+!\[(.*?)\]\((pictures/language/[\w-]+\.svg)\)$", re.MULTILINE | re.DOTALL
+    r"^```sql\n([^`]*)^```\n+!\[(.*?)\]\((pictures/language/[\w-]+\.svg)\)$", re.MULTILINE | re.DOTALL
 )
 _COLUMN, _ROW, _TOP, _SIDE, _MOST = 62, 22, 14, 8, 8
 
