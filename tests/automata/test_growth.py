@@ -45,6 +45,26 @@ def test_the_part_that_grows_is_named(text: str, part: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("B ; ((A{1000}){1000} OR C)", "A{1000}{1000}"),
+        ("B : (A? ; " + "B? ; " * 20 + "C)", "A? ; " + "B? ; " * 20 + "C"),
+    ],
+)
+def test_a_pattern_that_is_too_long_written_out_is_refused(text: str, part: str) -> None:
+    with pytest.raises(estero.LimitExceeded) as caught:
+        compile_pattern(parse_pattern(text))
+    assert str(caught.value) == (
+        f"the pattern needs more than 200,000 automaton states; what grows is {part}: "
+        "bound its iterations by smaller numbers, or make fewer of its parts optional"
+    )
+
+
+def test_a_long_iteration_is_written_out_in_time_linear_in_its_length() -> None:
+    assert compile_pattern(parse_pattern("A{20000}")).automaton.states == 20_001
+
+
 def test_an_automaton_without_a_pattern_has_no_part_to_name() -> None:
     steps = [
         *[("s", name, name, "s") for name in "AB"],

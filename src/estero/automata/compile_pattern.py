@@ -240,17 +240,7 @@ class _Compiler:
         else:
             last = shop.copy(body)
             rounds, early_end = [shop.copy(body) for _ in range(iteration.maximum - 1)], iteration.minimum
-        whole = last
-        for number in range(len(rounds), 0, -1):
-            round_ = rounds[number - 1]
-            rest = shop.concatenation(round_, whole, skips)
-            if number >= early_end:
-                ends = tuple(
-                    replace(arc, target=rest.final) for arc in round_.arcs if arc.target == round_.final
-                )
-                rest = replace(rest, arcs=rest.arcs + ends)
-            whole = rest
-        return whole
+        return shop.in_turn([*rounds, last], skips, early_end)
 
 
 def _naming(pattern: Pattern, error: LimitExceeded) -> LimitExceeded:

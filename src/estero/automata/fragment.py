@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import chain, count, pairwise
 
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, Guard, LabelSet, Origin, Transition
 from estero.automata.need import ANYTHING, Need, need_of
 from estero.automata.residual import NO_HIDDEN, HiddenSet
+from estero.errors import LimitExceeded
 from estero.language.pattern import Pattern
+from estero.language.render import shortened
+
+STATE_CAP = 200_000
+"""States, copies included, after which building an automaton is given up (a few seconds)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,12 @@ class Workshop:
     def state(self) -> int:
         """A fresh state."""
         number = next(self._numbers)
+        if number >= STATE_CAP:
+            part = f"; what grows is {shortened(self._inside[-1])}" if self._inside else ""
+            raise LimitExceeded(
+                f"the pattern needs more than {STATE_CAP:,} automaton states{part}: "
+                "bound its iterations by smaller numbers, or make fewer of its parts optional"
+            )
         self.origins[number] = tuple(self._inside)
         return number
 
@@ -102,6 +113,23 @@ class Workshop:
         arcs.extend(second.arcs)
         arcs.extend(Arc(second.initial, need, NO_LABELS, second.initial, hidden) for need, hidden in skips)
         return Fragment(first.initial, second.final, tuple(arcs))
+
+    def in_turn(self, rounds: Sequence[Fragment], skips: Iterable[Pass], least: int) -> Fragment:
+        """The rounds one after the other, linked by `skips`; from round `least` on each may be the last."""
+        arcs: list[Arc] = []
+        links: list[list[Arc]] = []
+        final = rounds[-1].final
+        for number, (round_, following) in enumerate(pairwise(rounds), start=1):
+            middle = following.initial
+            ends = [arc for arc in round_.arcs if arc.target == round_.final]
+            arcs += [
+                replace(arc, target=middle) if arc.target == round_.final else arc for arc in round_.arcs
+            ]
+            links.append([Arc(middle, need, NO_LABELS, middle, hidden) for need, hidden in skips])
+            if number >= least:
+                links[-1] += [replace(arc, target=final) for arc in ends]
+        arcs += rounds[-1].arcs
+        return Fragment(rounds[0].initial, final, (*arcs, *chain.from_iterable(reversed(links))))
 
     def iteration(self, body: Fragment, *, contiguous: bool) -> Fragment:
         """One or more of `body`. The state between two rounds does what `initial` does."""

@@ -6,20 +6,23 @@ from collections.abc import Sequence
 
 from estero.automata.cea import CEA
 from estero.language.pattern import Pattern
-from estero.language.render import render_pattern
+from estero.language.render import shortened
 
 SAMPLE = 5_000
-LONGEST = 120
 
 
 def too_many_states(cea: CEA, subsets: Sequence[frozenset[int]], cap: int) -> str:
     """The text for users: the cap, and what to change."""
-    part = growing_part(cea, subsets)
-    grows = "" if part is None else f"; what grows is {_shown(part)}"
     return (
-        f"the pattern needs more than {cap:,} automaton states{grows}: "
+        f"the pattern needs more than {cap:,} automaton states{what_grows(cea, subsets)}: "
         "bound its iterations or make its predicates exclude one another"
     )
+
+
+def what_grows(cea: CEA, subsets: Sequence[frozenset[int]]) -> str:
+    """The clause that names the growing part, to stand in a sentence; empty where none is known."""
+    part = growing_part(cea, subsets)
+    return "" if part is None else f"; what grows is {shortened(part)}"
 
 
 def growing_part(cea: CEA, subsets: Sequence[frozenset[int]]) -> Pattern | None:
@@ -42,8 +45,3 @@ def growing_part(cea: CEA, subsets: Sequence[frozenset[int]]) -> Pattern | None:
         if len({subset & states for subset in sample}) >= enough
     ]
     return min(growing, key=lambda each: (each[0], len(list(each[1].walk()))))[1] if growing else None
-
-
-def _shown(part: Pattern) -> str:
-    text = render_pattern(part)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST].rstrip()} …"

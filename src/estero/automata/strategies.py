@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from estero.automata.cea import LabelSet
 from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, LazyAutomaton, Row
+from estero.automata.growth import what_grows
 from estero.automata.residual import HiddenSet
 from estero.errors import LimitExceeded
 
@@ -106,9 +107,15 @@ class MaxAutomaton:
         if pair not in self._numbers:
             if len(self.pairs) >= self.state_cap:
                 raise LimitExceeded(
-                    f"MAX needs more than {self.state_cap:,} states to compare complex events of a start; "
+                    f"MAX needs more than {self.state_cap:,} states to compare complex events of a start"
+                    f"{what_grows(self.automaton.cea, [self._together(*each) for each in self.pairs])}: "
                     "bound the iterations of the pattern or make its predicates exclude one another"
                 )
             self._numbers[pair] = len(self.pairs)
             self.pairs.append(pair)
         return self._numbers[pair]
+
+    def _together(self, own: int, rivals: Rivals) -> frozenset[int]:
+        """The states of the underlying automaton that a pair speaks of."""
+        subsets = self.automaton.subsets
+        return subsets[own].union(*(subsets[rival] for rival, _ in rivals))

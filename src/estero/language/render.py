@@ -38,7 +38,7 @@ from estero.language.render_conditions import render_condition
 from estero.language.render_errors import render_error
 from estero.language.words import quoted
 
-__all__ = ["render_condition", "render_error", "render_pattern", "render_query"]
+__all__ = ["render_condition", "render_error", "render_pattern", "render_query", "shortened"]
 
 LOOSE, OR, UNLESS, AND, ALL, SEQUENCE, POSTFIX, ATOM = range(8)
 """How tightly the operators of patterns bind, loosest first."""
@@ -67,6 +67,12 @@ def render_query(tree: QueryTree) -> str:
 def render_pattern(pattern: Pattern) -> str:
     """The pattern in canonical text, to be read by `parse_pattern`."""
     return _pattern(pattern, LOOSE)
+
+
+def shortened(pattern: Pattern, most: int = 120) -> str:
+    """The text of a pattern, to stand in a sentence: its beginning where it is long."""
+    text = render_pattern(pattern)
+    return text if len(text) <= most else f"{text[:most].rstrip()} …"
 
 
 def _where(pattern: Pattern) -> str:
