@@ -111,7 +111,8 @@ class Plan:
     def needs_positions(self) -> bool:
         """Whether evaluation itself (not only the report) depends on positions in the whole stream."""
         in_stream = self.from_first and not self.keyed
-        return self.gaps or in_stream or (self.window is not None and self.window_in_positions)
+        in_window = self.window is not None and self.window_in_positions
+        return self.gaps or in_stream or in_window or bool(self.predicates)
 
     @property
     def has_hidden(self) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from estero.errors import QueryError
+from estero.errors import QueryError, Span
 from estero.language.check_clauses import check_clauses
 from estero.language.check_filters import check_filter
 from estero.language.check_scopes import check_scopes
-from estero.language.kinds import kind_of
+from estero.language.kinds import NUMBERS, kind_of
 from estero.language.labels import KnownTypes, bound_names, labels_of
 from estero.language.names import SPELLING, listed, some, suggestion
 from estero.language.parse import parse_query
@@ -174,6 +174,7 @@ class _PatternCheck:
 
     def _partition(self, node: PartitionBy) -> None:
         types = label_types(node.pattern)
+        first: tuple[str, Kind] | None = None
         for key in node.keys:
             span = self.problems.inner_span(node.span, quoted(key.attribute))
             if key.variable is not None and key.variable not in types:
@@ -201,6 +202,25 @@ class _PatternCheck:
                     expected="an attribute that holds truth values, numbers, strings or timestamps",
                     hint="a field inside it can be a key once it is a column of its own",
                 )
+            elif kinds is not None:
+                first = self._agreeing(first, key.attribute, kinds[key.attribute], span)
+
+    def _agreeing(
+        self, first: tuple[str, Kind] | None, name: str, kinds: set[Kind], span: Span
+    ) -> tuple[str, Kind] | None:
+        """Note it where a key cannot be equal to the first one; the first key and its kind, if known."""
+        known = kinds - {Kind.NULL}
+        if len(known) != 1:
+            return first
+        (kind,) = known
+        if first is not None and kind is not first[1] and not {kind, first[1]} <= NUMBERS:
+            self.problems.add(
+                f"{kind.value} cannot be equal to {first[1].value}",
+                span,
+                expected=f"a key of the kind of {first[0]}, which is {first[1].value}",
+                hint="all events of the pattern agree on one value",
+            )
+        return first or (name, kind)
 
 
 def _all_types(pattern: Pattern) -> tuple[EventType, ...]:
