@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from conftest import REPOSITORY
@@ -37,15 +39,26 @@ def farm() -> list[Event]:
     return [Event(row.pop("type"), row, int(row["time"].timestamp()) * 10**6) for row in rows]
 
 
+def on_tuples(predicate: Callable[..., bool]) -> Callable[..., bool]:
+    """A predicate on Arrow arrays as the reference calls it: with tuples of values."""
+
+    def called(*arguments: Any) -> bool:
+        return predicate(*(pa.array(each) if isinstance(each, tuple) else each for each in arguments))
+
+    return called
+
+
 def by_reference(text: str) -> list[ComplexEvent]:
     """What the reference finds on the farm stream."""
-    found = evaluate_query(parse_query(text), farm(), tick=_MICROSECOND)
+    predicates = {name: on_tuples(own) for name, own in DRAWING.own_predicates().items()}
+    found = evaluate_query(parse_query(text), farm(), tick=_MICROSECOND, predicates=predicates)
     in_order: list[ComplexEvent] = DRAWING.in_order(each for together in found.values() for each in together)
     return in_order
 
 
 @_EACH
 def test_the_answers_shown_are_those_of_the_reference(shown: Any) -> None:
+    DRAWING.own_predicates()
     assert DRAWING.answer(shown.text) == by_reference(shown.text)
 
 

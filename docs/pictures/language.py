@@ -7,11 +7,11 @@ Second-Order Approach to Complex Event Recognition" gives types and values; plac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from xml.sax.saxutils import escape
 
 import pyarrow as pa
@@ -38,6 +38,7 @@ FARM: Final = pa.table(
 _BLOCK: Final = re.compile(
     r"^```sql\n([^`]*)^```\n+!\[(.*?)\]\((pictures/language/[\w-]+\.svg)\)$", re.MULTILINE | re.DOTALL
 )
+_CODE: Final = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COLUMN, _ROW, _TOP, _SIDE, _MOST = 62, 22, 14, 8, 8
 
 
@@ -52,8 +53,22 @@ class Shown:
 
 def shown_queries() -> list[Shown]:
     """The queries of the page that have a picture."""
-    blocks = _BLOCK.findall(PAGE.read_text(encoding="utf-8"))
+    blocks = _BLOCK.findall(_page())
     return [Shown(text.strip(), caption, PAGE.parent / target) for text, caption, target in blocks]
+
+
+def own_predicates() -> dict[str, Callable[..., bool]]:
+    """The predicates that the page defines, registered as its readers would, by name."""
+    defined: dict[str, Any] = {}
+    for code in _CODE.findall(_page()):
+        if "@estero.predicate" in code:
+            exec(code, {"estero": estero, "found": answer_positions}, defined)  # noqa: S102  (our own page)
+    return {name: each for name, each in defined.items() if callable(each)}
+
+
+def answer_positions(text: str) -> list[tuple[int, ...]]:
+    """The marked positions of each complex event, as `found` of the page says them."""
+    return [tuple(sorted(each.support)) for each in answer(text)]
 
 
 def answer(text: str) -> list[ComplexEvent]:
@@ -68,6 +83,10 @@ def answer(text: str) -> list[ComplexEvent]:
         for each in events
     ]
     return in_order(found)
+
+
+def _page() -> str:
+    return PAGE.read_text(encoding="utf-8")
 
 
 def in_order(found: Iterable[ComplexEvent]) -> list[ComplexEvent]:
@@ -172,7 +191,8 @@ def _text(
 
 def main() -> None:
     """Writes every picture of the page, and the text that stands for it."""
-    page = PAGE.read_text(encoding="utf-8")
+    page = _page()
+    own_predicates()
     for each in shown_queries():
         found = answer(each.text)
         each.file.parent.mkdir(exist_ok=True)
