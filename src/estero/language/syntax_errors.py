@@ -11,8 +11,13 @@ from estero.language.names import suggestion
 from estero.language.words import KEYWORDS, is_keyword
 
 if TYPE_CHECKING:
-    from lark import Token
+    from collections.abc import Callable
+
+    from lark import Lark, Token
     from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+    Hint = Callable[[Token, set[str], str], str]
+    """From what was found, the terminals that could stand there and the text before it: how to mend it."""
 
 _END: Final = "the end of the text"
 
@@ -44,14 +49,18 @@ _WORDS: Final = {
 }
 
 
-def syntax_error(problem: UnexpectedInput, text: str, start: str) -> QueryError:
-    """The error for a text that the grammar has no place for."""
+def syntax_error(
+    problem: UnexpectedInput, text: str, start: str, grammar: Lark | None = None, hint: Hint | None = None
+) -> QueryError:
+    """The error for a text that the grammar (CEQL's, if none is given) has no place for."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+    from estero.language.parse import parser
 
     if isinstance(problem, UnexpectedCharacters):
         return _unreadable(problem, text)
     if isinstance(problem, UnexpectedToken):
-        return _misplaced(problem, text, start)
+        return _misplaced(problem, text, start, grammar or parser(), hint or _hint_or_advice)
     raise problem
 
 
@@ -99,14 +108,14 @@ def _unreadable(problem: UnexpectedCharacters, text: str) -> QueryError:
     )
 
 
-def _misplaced(problem: UnexpectedToken, text: str, start: str) -> QueryError:
+def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark, hint: Hint) -> QueryError:
     token = problem.token
-    accepted = _accepted_before(token, text, start)
+    accepted = _accepted_before(token, text, start, grammar)
     at_end = token.type == "$END"
     end = len(text.rstrip())
     span = Span(end, end) if at_end else span_of(token)
     if not text.strip():
-        message = f"there is no {start} here"
+        message = f"there is no {start.replace('_', ' ')} here"
     else:
         message = "the text ends too early" if at_end else f"{_shown(token)} is not expected here"
     return QueryError(
@@ -114,19 +123,17 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str) -> QueryError:
         text=text,
         span=span,
         found=_END if at_end else str(token),
-        expected=_expected_unit(expected_words(accepted), accepted, text[: span.start]),
-        hint=_hint(token, accepted, text[: span.start].rstrip()) or _advice(token, accepted),
+        expected=_expected_unit(expected_words(accepted, grammar), accepted, text[: span.start]),
+        hint=hint(token, accepted, text[: span.start].rstrip()),
     )
 
 
-def _accepted_before(token: Token, text: str, start: str) -> set[str]:
+def _accepted_before(token: Token, text: str, start: str, grammar: Lark) -> set[str]:
     """The terminals that could stand where `token` does: those that the parser accepts after all before it.
 
     The state in which the parser gave up tells less: some reductions are done before it notices.
     """
-    from estero.language.parse import parser
-
-    reading = parser().parse_interactive(text, start=start)
+    reading = grammar.parse_interactive(text, start=start)
     for each in reading.lexer_thread.lex(reading.parser_state):  # type: ignore[no-untyped-call]
         if each.start_pos == token.start_pos and token.type != "$END":
             break
@@ -144,7 +151,7 @@ def _expected_unit(words: str, accepted: set[str], before: str) -> str:
     return words.replace("a name", "a unit", 1) if behind_number else words
 
 
-def expected_words(terminals: set[str]) -> str:
+def expected_words(terminals: set[str], grammar: Lark) -> str:
     """What could stand there, as one phrase, the likely things first."""
     left = set(terminals) - {"QUOTED"} if "NAME" in terminals else set(terminals)
     if "NAME" not in terminals and len(terminals) > 3:
@@ -156,32 +163,34 @@ def expected_words(terminals: set[str]) -> str:
             left -= group
     signs = sorted(each for each in left if each in _WORDS or not is_keyword(each.lstrip("_")))
     keywords = [each for each in KEYWORDS if each in left or f"_{each}" in left]
-    words += [_WORDS.get(each) or _sign(each) for each in signs if each != "$END"]
+    words += [_WORDS.get(each) or _sign(each, grammar) for each in signs if each != "$END"]
     words += keywords
     words += [_END] if "$END" in left else []
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
 
 
-def _sign(terminal: str) -> str:
-    from estero.language.parse import parser
+def _sign(terminal: str, grammar: Lark) -> str:
+    return f"'{grammar.get_terminal(terminal).pattern.value}'"
 
-    return f"'{parser().get_terminal(terminal).pattern.value}'"
+
+def _hint_or_advice(token: Token, accepted: set[str], before: str) -> str:
+    return _hint(token, accepted, before) or _advice(token, accepted)
 
 
 def _hint(token: Token, accepted: set[str], before: str) -> str:
     """How to mend it, where the mistake is a known one."""
-    unclosed = _unclosed(before)
+    opened = unclosed(before)
     if {"NAME", "_LSQUARE"} <= accepted and re.search(r"\bWITHIN\s+\d+$", before, re.IGNORECASE):
         return "a window is written WITHIN 10 SECONDS, WITHIN 100 EVENTS or WITHIN 5 [time]"
     if token.type == "EQUAL" and before.endswith("="):
         return "equality is written with one ="
-    if token.type == "$END" and unclosed is not None:
-        return f"the {before[unclosed]!r} at character {unclosed + 1} is not closed"
-    if token.type in ("WITHIN", "CONSUME", "LIMIT", "FROM", "WHERE") and unclosed is not None:
-        return f"the {before[unclosed]!r} at character {unclosed + 1} is not closed"
+    if token.type == "$END" and opened is not None:
+        return f"the {before[opened]!r} at character {opened + 1} is not closed"
+    if token.type in ("WITHIN", "CONSUME", "LIMIT", "FROM", "WHERE") and opened is not None:
+        return f"the {before[opened]!r} at character {opened + 1} is not closed"
     if accepted == {"_LBRACE"}:
         return "the members of a set stand in braces: IN {1, 2, 5..9}"
-    if token.type in ("_RPAR", "_RSQUARE", "_RBRACE") and unclosed is None:
+    if token.type in ("_RPAR", "_RSQUARE", "_RBRACE") and opened is None:
         return f"nothing is open that this {str(token)!r} could close"
     if token.type in ("SEMICOLON", "COLON", "ALL", "UNLESS") and re.search(r"(?i)\bfilter\b", before):
         return "a filter covers all of the pattern before it; to go on, put both in parentheses"
@@ -221,7 +230,7 @@ def _advice(token: Token, accepted: set[str]) -> str:
     return "something is missing before it, or it is one too many"
 
 
-def _unclosed(text: str) -> int | None:
+def unclosed(text: str) -> int | None:
     """The place of the last bracket that is not closed, outside strings and comments."""
     open_at: list[int] = []
     for piece in re.finditer(
