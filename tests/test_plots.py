@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from estero.automata.cea import CEA, EventPredicate, Guard, Transition
+from estero.automata.residual import Hidden
 from estero.plots import Picture, plot_answer, plot_automaton
 from estero.plots.layout import columns, layout
 
@@ -218,3 +220,37 @@ def test_states_of_one_column_stand_apart_and_parallel_arcs_do_not_cross() -> No
     for column in ([1, 2, 3], [4, 5, 6]):
         ordered = sorted(heights[state] for state in column)
         assert all(b - a >= 1.4 - 1e-9 for a, b in pairwise(ordered))
+
+
+def test_labels_of_an_automaton_do_not_cover_each_other() -> None:
+    a, b = frozenset({"SELL", "a"}), frozenset({"BUY", "b"})
+    steps = (
+        Transition(0, Guard(frozenset({0})), a, 1),
+        Transition(1, Guard(frozenset({1})), b, 2),
+        Transition(2, Guard(frozenset({0})), a, 1),
+        Transition(2, Guard(), frozenset(), 2),
+        Transition(1, Guard(frozenset({1})), b, 3),
+        Transition(3, Guard(frozenset({0})), a, 4),
+    )
+    automaton = CEA(
+        5,
+        frozenset({0}),
+        frozenset({4}),
+        steps,
+        (EventPredicate(("SELL",)), EventPredicate(("BUY",))),
+    )
+    figure = plot_automaton(automaton).figure
+    figure.canvas.draw()
+    texts = [text for text in figure.axes[0].texts if not text.get_text().isdigit()]
+    boxes = [text.get_window_extent() for text in texts]
+    assert len(boxes) == 11
+    assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+
+
+def test_hidden_labels_are_left_out_with_a_note() -> None:
+    hidden = frozenset({Hidden(0), Hidden(0, "a")})
+    step = Transition(0, Guard(frozenset({0})), frozenset({"A"}), 1)
+    steps = (replace(step, hidden=hidden), step)
+    automaton = CEA(2, frozenset({0}), frozenset({1}), steps, (EventPredicate(("A",)),))
+    note = "Hidden labels, by which filters know what belongs together, are not drawn."
+    assert texts(plot_automaton(automaton)) == {"0", "1", "A", "• A", note}

@@ -57,8 +57,9 @@ def plot_automaton(cea: CEA, *, title: str | None = None) -> Picture:
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
         unmarked = {arc for arc, lines in texts.items() if all(line.colour == FAINT for line in lines)}
+        labels = _labels_apart(places, texts)
         for arc, lines in texts.items():
-            _draw_arc(axes, places, arc, lines, faint=arc in unmarked)
+            _draw_arc(axes, places, arc, lines, labels[arc], faint=arc in unmarked)
         _draw_states(axes, cea, places)
         _fit(axes, places, texts, title, legend)
     return Picture(figure)
@@ -118,15 +119,15 @@ def _column_places(column: Sequence[int], texts: Texts) -> list[float]:
     return places
 
 
-def _draw_arc(axes: Axes, places: Layout, arc: Arc, lines: Sequence[_Text], *, faint: bool) -> None:
+def _draw_arc(
+    axes: Axes, places: Layout, arc: Arc, lines: Sequence[_Text], label: Point, *, faint: bool
+) -> None:
     source, target = arc
     if source == target:
         x, y = places.states[source]
         curve = _bezier((x, y), (x - 0.75, y + 0.95), (x + 0.75, y + 0.95), (x, y))
-        label = (x, y + LOOP + len(lines) * LINE / 2)
     else:
         curve = _curve(places.ways[arc])
-        label = _label_place(places, arc, curve)
     ends = places.states[source], places.states[target]
     bare = [point for point in curve if all(math.dist(point, end) >= RADIUS for end in ends)]
     _draw_arrow(axes, bare, faint=faint)
@@ -228,6 +229,36 @@ def _curve(way: Sequence[Point]) -> list[Point]:
         reach = (x1 - x0) * 0.45
         points += _bezier((x0, y0), (x0 + reach, y0), (x1 - reach, y1), (x1, y1))
     return points
+
+
+def _labels_apart(places: Layout, texts: Texts) -> dict[Arc, Point]:
+    """Where the labels stand: each at its place, or elsewhere on its arc if another one is in the way."""
+    sizes = {arc: (_width(lines), len(lines) * LINE) for arc, lines in texts.items()}
+    found: dict[Arc, Point] = {}
+    for arc in sorted(texts, key=lambda arc: (arc[0] != arc[1], arc[0] > arc[1])):
+        if arc[0] == arc[1]:
+            x, y = places.states[arc[0]]
+            found[arc] = (x, y + LOOP + len(texts[arc]) * LINE / 2)
+            continue
+        curve = _curve(places.ways[arc])
+        others = [(place, sizes[other]) for other, place in found.items()]
+        circles = [(place, (2 * RADIUS, 2 * RADIUS)) for place in places.states.values()]
+        place = _label_place(places, arc, curve)
+        if _overlap(place, sizes[arc], others):
+            fractions = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
+            candidates = [place, *(curve[round((len(curve) - 1) * each)] for each in fractions)]
+            place = min(candidates, key=lambda each: _overlap(each, sizes[arc], [*others, *circles]))
+        found[arc] = place
+    return found
+
+
+def _overlap(place: Point, size: Point, others: Sequence[tuple[Point, Point]]) -> float:
+    """How much of the other boxes a box covers, in square inches."""
+    total = 0.0
+    for middle, other in others:
+        wide, high = ((size[i] + other[i]) / 2 - abs(place[i] - middle[i]) for i in (0, 1))
+        total += max(0.0, wide) * max(0.0, high)
+    return total
 
 
 def _label_place(places: Layout, arc: Arc, curve: Sequence[Point]) -> Point:
