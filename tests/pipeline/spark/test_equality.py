@@ -13,6 +13,7 @@ from estero.language.query import QueryTree
 from estero.pipeline.answer import Answer
 from estero.pipeline.spark.batch import recognize_frame
 from estero.semantics import Event, is_answer
+from full_strategies import full_queries
 from laws.evaluators import by_end, planned
 from pipeline.spark.frames import answer_batches, in_any_order, without_positions
 from strategies import TICK, from_table, queries, streams, to_table
@@ -25,9 +26,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 few = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 """A query on Spark takes about a second, however small the stream."""
 
+ANY = st.one_of(queries(), full_queries())
+"""Queries of the plain operators, and of the whole language."""
+
 
 @few
-@given(queries(), streams(min_size=4), st.integers(0, 2**32))
+@given(ANY, streams(min_size=4, max_size=9), st.integers(0, 2**32))
 def test_spark_finds_what_the_reference_says(
     spark: SparkSession, tree: QueryTree, events: list[Event], seed: int
 ) -> None:
@@ -42,7 +46,7 @@ def test_spark_finds_what_the_reference_says(
 
 
 @few
-@given(queries(), streams(min_size=4))
+@given(ANY, streams(min_size=4, max_size=9))
 def test_without_positions_the_same_rows_are_found(
     spark: SparkSession, tree: QueryTree, events: list[Event]
 ) -> None:
