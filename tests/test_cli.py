@@ -179,6 +179,23 @@ def test_check_compares_with_the_events_and_says_everything_at_once(night: Path)
     assert "a string cannot be compared with an integer" in kinds.stderr
 
 
+def test_check_goes_on_behind_what_it_cannot_read(night: Path) -> None:
+    (night / "broken.ceql").write_text(
+        "SELECT v WHERE Wind ; Wnd FILTER Wind[value == 1] WITHIN 5 SECUNDS LIMIT 0"
+    )
+    result = estero("check", night / "broken.ceql", "--events", night / "events.parquet", *LAYOUT)
+    assert result.exit_code == 2
+    said = [
+        "no event is marked v",
+        "no events of type Wnd",
+        "'=' is not expected",
+        "no unit SECUNDS",
+        "LIMIT keeps",
+    ]
+    places = [result.stderr.index(message) for message in said]
+    assert places == sorted(places)
+
+
 def test_explain_shows_the_automaton_and_with_events_the_sql(night: Path) -> None:
     alone = estero("explain", night / "frost.ceql")
     assert alone.exit_code == 0
