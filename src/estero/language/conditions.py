@@ -70,5 +70,3 @@ def conjuncts(condition: Node) -> Iterator[Node]:
             yield from conjuncts(part)
     else:
         yield condition
-
-
