@@ -37,6 +37,7 @@ __all__ = [
     "evaluate_predicate",
     "evaluate_query",
     "is_answer",
+    "is_within",
 ]
 
 
@@ -109,7 +110,7 @@ def evaluate_query(
         substream = [events[position] for position in part]
         for found in evaluate_pattern(tree.pattern, substream, streams=tree.streams, predicates=predicates):
             each = _at(found, part)
-            if tree.window is None or _is_within(tree.window, each, events, tick):
+            if tree.window is None or is_within(tree.window, each, events, tick):
                 by_end[each.end].add(each)
 
     answers: dict[int, set[ComplexEvent]] = {}
@@ -172,7 +173,8 @@ def _key(bracket: KeyBracket, event: Event) -> _Key | None:
             return type(other).__name__, other
 
 
-def _is_within(window: Window, each: ComplexEvent, events: Sequence[Event], tick: int) -> bool:
+def is_within(window: Window, each: ComplexEvent, events: Sequence[Event], tick: int) -> bool:
+    """Whether a complex event is no longer than `window`; times are in ticks of `tick` nanoseconds."""
     if isinstance(window, EventWindow):
         return each.end - each.start <= window.events
     first, last = events[each.start].time, events[each.end].time

@@ -176,11 +176,14 @@ def _check_arguments(atom: Atom, problems: Problems) -> None:
 
 
 def _check_number(atom: Atom, names: tuple[str, ...], known: KnownTypes, problems: Problems) -> None:
-    """There are as many arguments by place as attributes in a type's own table, and never more than those."""
+    """There are as many arguments by place as attributes in a type's own table, and never more than those.
+
+    ``T()`` asks nothing of the attributes, as an atom with arguments by name asks nothing of the others.
+    """
     by_place = [argument for argument in atom.arguments if argument.attribute is None]
     own_table = known.schema is not None and known.schema.shared is None
     number = len(by_place)
-    if len(by_place) < len(atom.arguments) or number == len(names):
+    if len(by_place) < len(atom.arguments) or number in (0, len(names)):
         return
     if number > len(names) or (own_table and number < len(names)):
         problems.add(

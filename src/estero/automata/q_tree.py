@@ -1,0 +1,122 @@
+"""The q-tree of a hierarchical conjunctive query (section 4 of the PCEA paper, and its appendix B).
+
+Inner nodes are variables, leaves are atoms, and the path from the root to an atom holds its variables:
+all of them, or in the compact tree those below which something branches off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+FRESH: Final = "*"
+"""Stands on top of a query in several parts that share no variable: all of it, joined by nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The atom with this number."""
+
+    atom: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A variable, or `FRESH` on top, and what hangs below it."""
+
+    variable: str
+    children: tuple[Node, ...]
+
+
+Node = Leaf | Inner
+
+
+def q_tree(atoms: Sequence[Iterable[str]]) -> Node:
+    """The q-tree of atoms that are given by their variables; where there are several, any of them.
+
+    Raises `ValueError` where the atoms are not hierarchical.
+
+    >>> q_tree([["x"], ["x", "y"], ["x", "y"]]) == Inner(
+    ...     "x", (Leaf(0), Inner("y", (Leaf(1), Leaf(2))))
+    ... )
+    True
+    """
+    parts = _parts({number: dict.fromkeys(variables) for number, variables in enumerate(atoms)})
+    trees = tuple(map(_tree, parts))
+    return trees[0] if len(trees) == 1 else Inner(FRESH, trees)
+
+
+def compact(tree: Node) -> Node:
+    """The tree without inner nodes that have one child."""
+    if isinstance(tree, Leaf):
+        return tree
+    children = tuple(map(compact, tree.children))
+    return children[0] if len(children) == 1 else Inner(tree.variable, children)
+
+
+def leaves(tree: Node) -> tuple[int, ...]:
+    """The numbers of the atoms below a node, ascending."""
+    if isinstance(tree, Leaf):
+        return (tree.atom,)
+    return tuple(sorted(atom for child in tree.children for atom in leaves(child)))
+
+
+def nodes(tree: Node) -> Iterator[Node]:
+    """The nodes of a tree, children first."""
+    for child in tree.children if isinstance(tree, Inner) else ():
+        yield from nodes(child)
+    yield tree
+
+
+def tree_lines(tree: Node, atoms: Sequence[str]) -> Iterator[str]:
+    """The tree as text, a node in each line.
+
+    >>> print("\\n".join(tree_lines(q_tree([["x"], ["x", "y"], ["x", "y"]]), "TSR")))
+    x
+    ├─ T
+    └─ y
+       ├─ S
+       └─ R
+    """
+    yield tree.variable if isinstance(tree, Inner) else atoms[tree.atom]
+    children = tree.children if isinstance(tree, Inner) else ()
+    for child in children:
+        last = child is children[-1]
+        first, *rest = tree_lines(child, atoms)
+        yield f"{'└─' if last else '├─'} {first}"
+        yield from (f"{'  ' if last else '│ '} {line}" for line in rest)
+
+
+_Atoms = dict[int, dict[str, None]]
+"""The variables of some atoms that are not on the path above them."""
+
+
+def _parts(atoms: _Atoms) -> list[_Atoms]:
+    """The atoms in parts that share no variable, in order of their first atoms."""
+    parts: list[_Atoms] = []
+    for number, variables in atoms.items():
+        touched = [part for part in parts if any(each.keys() & variables.keys() for each in part.values())]
+        merged = {atom: names for part in touched for atom, names in part.items()} | {number: variables}
+        parts = [part for part in parts if not any(part is each for each in touched)] + [merged]
+    return sorted((dict(sorted(part.items())) for part in parts), key=min)
+
+
+def _tree(atoms: _Atoms) -> Node:
+    """The tree of atoms that are in one part."""
+    shared = [
+        name for name in next(iter(atoms.values())) if all(name in variables for variables in atoms.values())
+    ]
+    if len(atoms) == 1:
+        below: tuple[Node, ...] = tuple(map(Leaf, atoms))
+    elif shared:
+        left = {
+            number: dict.fromkeys(name for name in variables if name not in shared)
+            for number, variables in atoms.items()
+        }
+        below = tuple(map(_tree, _parts(left)))
+    else:
+        raise ValueError(f"atoms {', '.join(map(str, atoms))} are joined, but no variable is in all of them")
+    for name in reversed(shared):
+        below = (Inner(name, below),)
+    return below[0]
