@@ -159,7 +159,7 @@ def test_too_many_states_end_in_a_clear_error() -> None:
     with pytest.raises(LimitExceeded) as caught:
         automaton.row(1, automaton.class_of(2))
     assert str(caught.value) == (
-        "the pattern needs more than 2 automaton states; "
+        "the pattern needs more than 2 automaton states; what grows is A: "
         "bound its iterations or make its predicates exclude one another"
     )
 
