@@ -89,10 +89,11 @@ def mark_live(arena, roots, oldest, live):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def move_live(arena, oldest, live, moved):  # type: ignore[no-untyped-def]
+def move_live(arena, live, moved):  # type: ignore[no-untyped-def]
     """Moves live nodes together, in order, and fills moved[old id] = new id.
 
-    A union whose right child has expired is replaced by its left child. moved int32[size].
+    A union whose right child has expired, which then is not live, is replaced by its left child (what
+    `start` says of that child may be overwritten by now). moved int32[size].
     """
     size = 0
     for node in range(arena.size[0]):
@@ -100,7 +101,7 @@ def move_live(arena, oldest, live, moved):  # type: ignore[no-untyped-def]
             continue
         kind = arena.kind[node]
         left = arena.left[node]
-        if kind == UNION and arena.start[arena.right[node]] < oldest:
+        if kind == UNION and live[arena.right[node]] == 0:
             moved[node] = moved[left]
             continue
         moved[node] = size

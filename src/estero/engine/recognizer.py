@@ -7,7 +7,7 @@ missing room is made (the arena is compacted first, so memory follows the window
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine import run_cea
-from estero.engine.arena import NONE, copy_columns, grown, mark_live, move_live, new_arena
+from estero.engine.active_runs import ActiveRuns, PlainRuns, SplitRuns, is_split
+from estero.engine.arena import grown, mark_live, move_live, new_arena
 from estero.engine.count import FITS, Counter
 from estero.engine.enumerate import DONE, FULL, GROW, Matches, deeper, new_walk, walk_roots
 from estero.engine.hashing import new_table, number_rows, table_of, window_starts
-from estero.engine.run_cea import Events, Found, Partitions
+from estero.engine.registers import RegisterTables
+from estero.engine.run_cea import Found
+from estero.engine.run_split import NO_ORDER, SplitEvents
 from estero.engine.sliding_count import SlidingCounter
 from estero.engine.tables import Automaton, TableBuilder
-from estero.engine.tecs import grown_cells, new_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,12 @@ class Settings:
     `window` is in the unit of the stamps (None: none), `consume` one of the CONSUME codes of run_cea,
     `gaps` whether events that were dropped as irrelevant count (contiguity), `keyed` whether events
     carry a partition key, `words` the number of bit words. `counting` prepares for `counts` only.
+
+    `registers` are what runs remember and check; `order` is NEXT or LAST of run_split where only the best
+    support stays, and `visible` bool[label sets] says which marks count for it (none given: all).
+    `first_bit` is a bit (k % 63 of word k // 63) to be set on the first event of each stream, which is told
+    by its ordinal; in a keyed stream only if `ordinals` says that they are places in the partition, else
+    all events of a key must be pushed.
     """
 
     window: int | None = None
@@ -40,25 +48,46 @@ class Settings:
     keyed: bool = False
     words: int = 1
     counting: bool = False
+    registers: RegisterTables | None = field(default=None, compare=False)
+    order: int = NO_ORDER
+    visible: NDArray[np.bool_] | None = field(default=None, compare=False)
+    first_bit: int | None = None
+    ordinals: bool = False
+
+    @property
+    def split(self) -> bool:
+        """Whether runs are told apart by more than their state."""
+        return is_split(self.registers, self.order)
 
     @property
     def slides(self) -> bool:
         """Whether counts can be kept up by a sliding count instead of being read off the compact set."""
         plain = self.consume == run_cea.CONSUME_NONE and not self.gaps and not self.keyed
-        return self.counting and plain and self.window is not None
+        return self.counting and plain and self.window is not None and not self.split
+
+    @property
+    def remembers_keys(self) -> bool:
+        """Whether a key must not be forgotten, because it can tell only so that an event is not its first."""
+        return self.first_bit is not None and not self.ordinals
+
+
+_NO_VALUES, _NONE_VALID = np.empty((0, 0), np.int64), np.empty((0, 0), np.bool_)
 
 
 class EventBatch(NamedTuple):
     """n relevant events in stream order.
 
     `stamps` int64[n]: what the window measures, not falling; `ordinal` int64[n]: place in the partition's
-    stream; `words` uint64[n, width]: bits; `keys` uint64[n, 2]: partition, ignored unless keyed.
+    stream; `words` uint64[n, width]: bits; `keys` uint64[n, 2]: partition, ignored unless keyed. `values`
+    int64[n, V]: what registers remember and compare, NULL unless `valid` bool[n, V].
     """
 
     stamps: NDArray[np.int64]
     ordinal: NDArray[np.int64]
     words: NDArray[np.uint64]
     keys: NDArray[np.uint64]
+    values: NDArray[np.int64] = _NO_VALUES
+    valid: NDArray[np.bool_] = _NONE_VALID
 
 
 class Roots(NamedTuple):
@@ -76,6 +105,9 @@ class Roots(NamedTuple):
         return Roots(self.event[first:last], self.root[first:last], self.oldest[first:last])
 
 
+BITS_IN_WORD = 63
+"""Predicates in one bit word."""
+
 _SMALLEST_ARENA = 1 << 15
 _FOUND_ROOM = 1 << 16
 _COUNTED_AT_ONCE = 1 << 10
@@ -87,20 +119,21 @@ class Recognizer:
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
         self.settings = settings
         self._automaton = automaton
-        self._builder = TableBuilder(automaton)
+        if settings.first_bit is not None and settings.first_bit // BITS_IN_WORD >= settings.words:
+            raise ValueError(f"bit {settings.first_bit} needs more than {settings.words} words")
+        registers = settings.registers.registers if settings.registers is not None else 0
+        self._builder = TableBuilder(automaton, registers)
         self._classes = table_of(np.zeros((1, settings.words), np.uint64), 64)
         self._keys = new_table(64, 2)
         self.arena = new_arena(_SMALLEST_ARENA)
-        self._cells = new_cells(256)
-        self._entries = run_cea.new_entries(256)
-        self._partitions = _new_partitions(64)
-        self._pending = run_cea.new_pending(64, self._builder.tables.accepts.size)
         self._found = _new_found(_FOUND_ROOM)
         self._cursor = np.zeros(run_cea.CURSOR_SIZE, np.int64)
+        self._runs = _active_runs(self._builder, self._cursor, settings)
         self._stamps = np.empty(0, np.int64)
         self._stamps_from = 0
         self._seen = 0
         self._oldest = 0
+        self._last_partition = 0
         self._counter = Counter()
         self._sliding = SlidingCounter() if settings.slides else None
         automaton.class_of(0)
@@ -120,32 +153,19 @@ class Recognizer:
         count = batch.stamps.size
         if count == 0:
             return
-        classes, partitions = self._class_numbers(batch.words), self._partition_numbers(batch.keys)
         cursor = self._cursor
         cursor[run_cea.AT] = 0
         cursor[run_cea.FIRST] = self._seen
-        starts = self._window_starts(batch.stamps)
-        events = Events(classes, partitions, batch.ordinal, starts)
+        events = self._events(batch)
         if self._sliding is not None:
-            self._sliding.append(classes, starts, self._oldest)
+            self._sliding.append(events.event_class, events.oldest, self._oldest)
         while True:
-            code = run_cea.advance(
-                self._builder.tables,
-                self.arena,
-                self._cells,
-                self._entries,
-                self._partitions,
-                self._pending,
-                self._found,
-                events,
-                cursor,
-                self.settings.gaps,
-                self.settings.consume,
-            )
+            code = self._runs.advance(self.arena, self._found, events)
             if code == run_cea.MISS:
-                self._learn(int(cursor[run_cea.MISS_STATE]), int(cursor[run_cea.MISS_CLASS]))
+                self._builder.learn(int(cursor[run_cea.MISS_STATE]), int(cursor[run_cea.MISS_CLASS]))
                 continue
             if self._found.size[0]:
+                self._last_partition = int(events.partition[cursor[run_cea.AT] - 1])
                 yield self._roots()
                 self._found.size[0] = 0
             elif code == run_cea.FULL:
@@ -157,7 +177,21 @@ class Recognizer:
         self._seen += count
         if self._sliding is not None and self._sliding.active:
             self._sliding.catch_up(self._builder.tables, self._builder.states, self._seen - 1)
-        self._oldest = int(starts[-1])
+        self._oldest = int(events.oldest[-1])
+
+    def consume(self) -> None:
+        """Forgets everything read so far, or that of the last event's partition only.
+
+        To be called while `push` waits with the roots of one event; they stay valid. Raises ValueError
+        unless `Settings.consume` is one of the ASKED.
+        """
+        match self.settings.consume:
+            case run_cea.CONSUME_ANY_ASKED:
+                self._cursor[run_cea.GENERATION] += 1
+            case run_cea.CONSUME_PARTITION_ASKED:
+                self._runs.forget(self._last_partition)
+            case other:
+                raise ValueError(f"consume was not asked for by the settings (code {other})")
 
     def matches(self, roots: Roots, limit: int | None = None, first_batch: int = 256) -> Iterator[Matches]:
         """The complex events of `roots`, at most `limit` for each end, in batches that grow."""
@@ -245,6 +279,34 @@ class Recognizer:
         starts += self._oldest
         return starts
 
+    def _events(self, batch: EventBatch) -> SplitEvents:
+        """The batch for the kernel, with classes and partitions numbered."""
+        registers = self.settings.registers
+        if registers is not None and batch.values.shape[0] != batch.stamps.size:
+            raise ValueError("events have no values for the registers")
+        known = int(self._keys.size[0])
+        partitions = self._partition_numbers(batch.keys)
+        words = batch.words
+        if self.settings.first_bit is not None:
+            words = words.copy()
+            word, bit = divmod(self.settings.first_bit, BITS_IN_WORD)
+            words[self._firsts(batch, partitions, known), word] |= np.uint64(1 << bit)
+        return SplitEvents(
+            self._class_numbers(words),
+            partitions,
+            batch.ordinal,
+            self._window_starts(batch.stamps),
+            np.array(batch.values, np.int64, order="C"),
+            np.array(batch.valid, np.bool_, order="C"),
+        )
+
+    def _firsts(self, batch: EventBatch, partitions: NDArray[np.int32], known: int) -> NDArray[np.intp]:
+        """Which events are the first of their stream; partitions from number `known` on are new."""
+        if not self.settings.keyed or self.settings.ordinals:
+            return np.flatnonzero(batch.ordinal == 0)
+        numbers, first = np.unique(partitions, return_index=True)
+        return np.array(first[numbers >= known], np.intp)
+
     def _class_numbers(self, words: NDArray[np.uint64]) -> NDArray[np.int32]:
         numbers = np.empty(words.shape[0], np.int32)
         row = number_rows(self._classes, words, numbers, insert=False)
@@ -270,51 +332,32 @@ class Recognizer:
         while row < keys.shape[0]:
             used = int(self._keys.size[0])
             self._keys = table_of(self._keys.words[:used], 2 * used)
-            self._partitions = _grown_partitions(self._partitions, 2 * used)
+            self._runs.fit_partitions(2 * used)
             row = number_rows(self._keys, keys, numbers, row, insert=True)
         return numbers
 
-    def _learn(self, state: int, event_class: int) -> None:
-        self._builder.learn(state, event_class)
-        states = self._builder.tables.accepts.size
-        if states > self._pending.where.size:
-            self._pending = run_cea.new_pending(self._pending.entry.size, states)
-
-    def _make_room(self, events: Events, keys: NDArray[np.uint64]) -> Events:
-        cursor = self._cursor
-        need_nodes, need_cells, need_entries, need_pending = (
-            int(need) for need in cursor[run_cea.NEED_NODES :]
-        )
-        cursor[run_cea.NEED_NODES :] = 0
-        if need_pending > self._pending.entry.size:
-            self._pending = run_cea.new_pending(2 * need_pending, self._builder.tables.accepts.size)
-        if need_cells > self._cells.free[1]:
-            self._cells = grown_cells(self._cells, 2 * self._cells.node.size + need_cells)
-        if need_entries > self._entries.free[1]:
-            self._entries = run_cea.grown_entries(self._entries, 2 * self._entries.state.size + need_entries)
+    def _make_room(self, events: SplitEvents, keys: NDArray[np.uint64]) -> SplitEvents:
+        need_nodes = self._runs.make_room()
         if self.arena.size[0] + need_nodes > self.arena.kind.size:
             return self._compact(events, keys, need_nodes)
         return events
 
-    def _compact(self, events: Events, keys: NDArray[np.uint64], need_nodes: int) -> Events:
+    def _compact(self, events: SplitEvents, keys: NDArray[np.uint64], need_nodes: int) -> SplitEvents:
         """Keeps what the window still reaches; grows the arena only if that is more than half of it."""
         at = int(self._cursor[run_cea.AT])
         oldest = int(events.oldest[at])
         used = int(self._keys.size[0]) if self.settings.keyed else 1
-        roots = np.empty(self._cells.node.size, np.int32)
-        keep = np.zeros(used, np.int8)
-        count = run_cea.expire(
-            self.arena, self._cells, self._entries, self._partitions, used, oldest, roots, keep
-        )
+        roots, keep = self._runs.expire(self.arena, used, oldest)
         size = int(self.arena.size[0])
         live, moved = np.zeros(size, np.int8), np.empty(size, np.int32)
-        mark_live(self.arena, roots[:count], oldest, live)
-        move_live(self.arena, oldest, live, moved)
-        run_cea.rename_nodes(self._cells, self._entries, self._partitions, used, moved)
+        mark_live(self.arena, roots, oldest, live)
+        move_live(self.arena, live, moved)
+        self._runs.rename(moved)
         self._counter.forget()
         if 2 * (self.arena.size[0] + need_nodes) > self.arena.kind.size:
             self.arena = grown(self.arena, 2 * (self.arena.kind.size + need_nodes))
-        if self.settings.keyed and used > 1024 and 2 * int(keep.sum()) < used:
+        seldom = used > 1024 and 2 * int(keep.sum()) < used
+        if self.settings.keyed and seldom and not self.settings.remembers_keys:
             self._evict(keep)
             partition = events.partition.copy()
             partition[at:] = self._partition_numbers(keys[at:])
@@ -325,9 +368,7 @@ class Recognizer:
         """Forgets the keys of partitions in which nothing is open."""
         kept = np.flatnonzero(keep)
         capacity = max(64, 2 * kept.size)
-        old = self._partitions
-        self._partitions = _new_partitions(capacity)
-        copy_columns([column[kept] for column in old], self._partitions, kept.size)
+        self._runs.keep_partitions(kept, capacity)
         self._keys = table_of(self._keys.words[kept], capacity)
 
 
@@ -336,21 +377,22 @@ def _capped(numbers: list[int], limit: int | None) -> list[int]:
 
 
 def _bits(words: NDArray[np.uint64]) -> int:
-    return sum(int(word) << (63 * place) for place, word in enumerate(words))
+    return sum(int(word) << (BITS_IN_WORD * place) for place, word in enumerate(words))
 
 
-def _new_partitions(capacity: int) -> Partitions:
-    return Partitions(
-        np.full(capacity, NONE, np.int32),
-        np.full(capacity, -1, np.int64),
-        np.zeros(capacity, np.int64),
+def _active_runs(builder: TableBuilder, cursor: NDArray[np.int64], settings: Settings) -> ActiveRuns:
+    if not settings.split:
+        return PlainRuns(builder, cursor, settings.gaps, settings.consume)
+    return SplitRuns(
+        builder,
+        cursor,
+        settings.gaps,
+        settings.consume,
+        settings.registers,
+        settings.order,
+        np.empty(0, np.bool_) if settings.visible is None else settings.visible,
+        settings.window is not None,
     )
-
-
-def _grown_partitions(partitions: Partitions, capacity: int) -> Partitions:
-    bigger = _new_partitions(capacity)
-    copy_columns(partitions, bigger, partitions.first.size)
-    return bigger
 
 
 def _new_found(room: int) -> Found:
