@@ -27,7 +27,9 @@ CURSOR_SIZE = 9
 """Places in the cursor: next event of the batch, sequence number of the batch's first event, how often
 everything was forgotten, the missing row, and the room that was needed."""
 
-CONSUME_NONE, CONSUME_ANY, CONSUME_PARTITION = 0, 1, 2
+CONSUME_NONE, CONSUME_ANY, CONSUME_PARTITION, CONSUME_ANY_ASKED, CONSUME_PARTITION_ASKED = range(5)
+"""What is forgotten where something ends. ASKED: `advance` stops after that event, and whoever reads what it
+has found decides (`Recognizer.consume`)."""
 
 
 class Tables(NamedTuple):
@@ -262,12 +264,15 @@ def advance(tables, arena, cells, entries, partitions, pending, found, events, c
     """
     count = events.event_class.size
     while cursor[AT] < count:
+        if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
+            return FULL
         place = cursor[AT]
         event = cursor[FIRST] + place
         partition = events.partition[place]
         oldest = events.oldest[place]
         event_class = events.event_class[place]
-        if consume == CONSUME_ANY and partitions.generation[partition] != cursor[GENERATION]:
+        forgetful = consume in (CONSUME_ANY, CONSUME_ANY_ASKED)
+        if forgetful and partitions.generation[partition] != cursor[GENERATION]:
             drop_all(cells, entries, partitions, partition)
             partitions.generation[partition] = cursor[GENERATION]
         in_gap = (
@@ -416,7 +421,7 @@ def advance(tables, arena, cells, entries, partitions, pending, found, events, c
                 while entry != NONE:
                     pending.where[entries.state[entry]] = NONE
                     entry = entries.next[entry]
-            if consume != CONSUME_NONE and found.size[0] > seen:
+            if consume in (CONSUME_ANY, CONSUME_PARTITION) and found.size[0] > seen:
                 drop_all(cells, entries, partitions, partition)
                 cursor[GENERATION] += 1
                 partitions.generation[partition] = cursor[GENERATION]

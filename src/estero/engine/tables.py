@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +44,23 @@ class Automaton(Protocol):
         """Whether more can be found from `state`."""
 
 
-class TableBuilder:
-    """Keeps `tables` in step with an automaton; `learn` adds one row."""
+@runtime_checkable
+class KnowsRegisters(Protocol):
+    """An automaton that can say which registers matter; without it all of them always do."""
 
-    def __init__(self, automaton: Automaton) -> None:
+    def live_registers(self, state: int) -> Sequence[bool]:
+        """Of each register, whether a check in `state` or beyond can read what it holds now."""
+
+
+class TableBuilder:
+    """Keeps `tables` in step with an automaton; `learn` adds one row.
+
+    `live` int8[states, registers] says which registers matter in a state.
+    """
+
+    def __init__(self, automaton: Automaton, registers: int = 0) -> None:
         self._automaton = automaton
+        self.live = np.ones((8, registers), np.int8)
         self._rows = 0
         self._edges = 0
         self.states = 0
@@ -107,9 +119,12 @@ class TableBuilder:
                 accepts=_doubled(self.tables.accepts),
                 continues=_doubled(self.tables.continues),
             )
+            self.live = np.concatenate((self.live, np.ones_like(self.live)))
         for fresh in range(self.states, state + 1):
             self.tables.accepts[fresh] = self._automaton.accepts(fresh)
             self.tables.continues[fresh] = self._automaton.continues(fresh)
+            if self.live.shape[1] and isinstance(self._automaton, KnowsRegisters):
+                self.live[fresh] = self._automaton.live_registers(fresh)
         self.states = state + 1
 
     def _make_room(self, event_class: int) -> None:

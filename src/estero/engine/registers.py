@@ -1,0 +1,136 @@
+"""What marking an event does with the registers of a run (algorithms.md, "pushed as deep as it can go").
+
+A register is one integer that a run remembers of the events it has marked. It is unset, set or spoilt;
+the value of one that is not set is 0, so that registers are equal where all their numbers are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined
+
+RESET, NOT_NULL = 0, 1
+LESS, LESS_OR_EQUAL, GREATER, GREATER_OR_EQUAL, EQUAL, NOT_EQUAL = range(2, 8)
+STORE, STORE_LARGEST, STORE_SMALLEST, STORE_SAME = range(8, 12)
+"""Actions, in the order in which the steps of one event are done.
+
+RESET unsets. A check (value LESS than register, …) of an unset register passes; of a spoilt one, or of
+one that is set while the event's value is NULL, it fails. Storing NULL spoils. STORE forgets what was;
+the others leave a spoilt register spoilt, and STORE_SAME spoils one that holds a different value.
+"""
+
+UNSET, SET, SPOILT = 0, 1, 2
+
+
+class RegisterTables(NamedTuple):
+    """Steps of each label set: number l has first[l] … first[l + 1] - 1, sorted by action; all int32.
+
+    `value` is a column of `EventBatch.values`; RESET has none (any number), NOT_NULL has no register.
+    """
+
+    registers: int
+    first: NDArray[np.int32]
+    action: NDArray[np.int32]
+    register: NDArray[np.int32]
+    value: NDArray[np.int32]
+
+
+class Program(NamedTuple):
+    """`RegisterTables` for kernels, all int32.
+
+    joins [J]: registers that some label set checks for equality. columns [labels, J]: the column that
+    label set l compares with register joins[j], -1 where it does not.
+    """
+
+    first: NDArray[np.int32]
+    action: NDArray[np.int32]
+    register: NDArray[np.int32]
+    value: NDArray[np.int32]
+    joins: NDArray[np.int32]
+    columns: NDArray[np.int32]
+
+
+def program_of(tables: RegisterTables | None) -> Program:
+    """The tables as a kernel reads them; none are no registers and no steps."""
+    if tables is None:
+        empty = np.zeros(0, np.int32)
+        return Program(empty, empty, empty, empty, empty, np.zeros((0, 0), np.int32))
+    first, action, register, value = (np.array(column, np.int32) for column in tables[1:])
+    for label in range(first.size - 1):
+        if (np.diff(action[first[label] : first[label + 1]]) < 0).any():
+            raise ValueError(f"the steps of label set {label} are not in the order of their actions")
+    joins = np.unique(register[action == EQUAL]).astype(np.int32)
+    columns = np.full((first.size - 1, joins.size), -1, np.int32)
+    for label in range(first.size - 1):
+        steps = range(first[label], first[label + 1])
+        unset = {int(register[step]) for step in steps if action[step] == RESET}
+        for step in steps:
+            if action[step] == EQUAL and int(register[step]) not in unset:
+                columns[label, np.searchsorted(joins, register[step])] = value[step]
+    return Program(first, action, register, value, joins, columns)
+
+
+@inlined
+def passes(action, value, register):  # type: ignore[no-untyped-def]
+    """Whether a value compares with a register as a check says."""
+    if action == EQUAL:
+        return value == register
+    if action == NOT_EQUAL:
+        return value != register
+    if action == LESS:
+        return value < register
+    if action == LESS_OR_EQUAL:
+        return value <= register
+    if action == GREATER:
+        return value > register
+    return value >= register
+
+
+@inlined
+def take_steps(program, mark, values, valid, place, unseen, registers, status, row):  # type: ignore[no-untyped-def]
+    """Does the steps of label set `mark` on row `row` of registers and status; whether all checks pass.
+
+    values int64, valid bool: row `place` is the event's; with `unseen` all of it is NULL. registers int64,
+    status int8.
+    """
+    for step in range(program.first[mark], program.first[mark + 1]):
+        action = program.action[step]
+        register = program.register[step]
+        if action == RESET:
+            registers[row, register] = 0
+            status[row, register] = UNSET
+            continue
+        column = program.value[step]
+        known = valid[place, column] and not unseen
+        if action == NOT_NULL:
+            if not known:
+                return False
+            continue
+        held = status[row, register]
+        value = values[place, column]
+        if action < STORE:
+            if held != UNSET and (
+                held == SPOILT or not known or not passes(action, value, registers[row, register])
+            ):
+                return False
+            continue
+        if action == STORE:
+            held = UNSET
+        if held == SPOILT or not known:
+            registers[row, register] = 0
+            status[row, register] = SPOILT
+        elif held == UNSET:
+            registers[row, register] = value
+            status[row, register] = SET
+        elif action == STORE_LARGEST:
+            registers[row, register] = max(registers[row, register], value)
+        elif action == STORE_SMALLEST:
+            registers[row, register] = min(registers[row, register], value)
+        elif registers[row, register] != value:
+            registers[row, register] = 0
+            status[row, register] = SPOILT
+    return True
