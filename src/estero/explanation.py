@@ -40,7 +40,7 @@ class Explanation:
         filters = "\n".join(filter_lines(plan))
         if filters:
             yield "What is filtered where", filters
-        yield "Predicates (one bit of an event each)", "\n".join(_predicate_lines(plan.automaton.predicates))
+        yield "Predicates (one bit of an event each)", "\n".join(predicate_lines(plan.automaton.predicates))
         yield "Automaton", "\n".join((*automaton_lines(plan.automaton), _size(plan)))
         yield "Label sets", "\n".join(_label_lines(plan.automaton))
         if self.sql is not None:
@@ -93,7 +93,8 @@ def _hidden(labels: HiddenSet) -> str:
     return ", ".join(map(str, sorted(labels)))
 
 
-def _predicate_lines(predicates: Iterable[EventPredicate]) -> Iterator[str]:
+def predicate_lines(predicates: Iterable[EventPredicate]) -> Iterator[str]:
+    """The predicates with their bits, a line each."""
     for bit, predicate in enumerate(predicates):
         yield f"b{bit}  {predicate}{' (told by its position)' if predicate == FIRST else ''}"
 

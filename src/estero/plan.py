@@ -179,7 +179,7 @@ def plan_query(
             values=registers.values if registers is not None else (),
         ),
         shown=shown,
-        window=_window(tree, layout),
+        window=window_in_ticks(tree, layout),
         window_in_positions=in_positions,
         gaps=contiguous and not keys,
         state_cap=state_cap,
@@ -219,7 +219,8 @@ def ends_on_anything(automaton: CEA) -> bool:
     )
 
 
-def _window(tree: QueryTree, layout: Layout) -> int | None:
+def window_in_ticks(tree: QueryTree, layout: Layout) -> int | None:
+    """The length of the window in what it is measured in: positions, or ticks of the time column."""
     match tree.window:
         case None:
             return None

@@ -166,7 +166,7 @@ class Recognition:
             return
         self.store.append(classified)
         first = self.recognizer.seen
-        positions = _numbers(classified, POSITION)
+        positions = numbers_of(classified, POSITION)
         for roots in self.recognizer.push(self._event_batch(classified, positions)):
             ended = Ended(roots, positions[roots.event - first])
             if self._sieve is not None and self.plan.consume is not Consume.NONE:
@@ -228,17 +228,17 @@ class Recognition:
         in_positions = self.plan.window_in_positions or self.plan.window is None
         count = classified.num_rows
         words = [
-            _numbers(classified, name).view(np.uint64) if name else np.zeros(count, np.uint64)
+            numbers_of(classified, name).view(np.uint64) if name else np.zeros(count, np.uint64)
             for name in self._words
         ]
         values, valid = self._compared(classified)
         keys = np.empty((count, 2), np.uint64)
         if self.plan.keyed:
             for place, name in enumerate(KEYS):
-                keys[:, place] = _numbers(classified, name).view(np.uint64)
+                keys[:, place] = numbers_of(classified, name).view(np.uint64)
         return EventBatch(
-            stamps=positions if in_positions else _numbers(classified, TIME),
-            ordinal=_numbers(classified, ORDINAL) if self._ordinals else positions,
+            stamps=positions if in_positions else numbers_of(classified, TIME),
+            ordinal=numbers_of(classified, ORDINAL) if self._ordinals else positions,
             words=words[0].reshape(count, 1) if len(words) == 1 else np.column_stack(words),
             keys=keys,
             values=values,
@@ -255,6 +255,6 @@ class Recognition:
         )
 
 
-def _numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
+def numbers_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
     """A column as an array of its own, because kernels are compiled for writable memory."""
     return np.array(batch.column(name).to_numpy(zero_copy_only=False))
