@@ -1,0 +1,148 @@
+"""From (waiting place, 128-bit key) to the heap of the runs that wait there: open addressing, flat.
+
+The look-up table H of the PCEA paper. An entry whose heap has left the window counts as free: whoever
+enters another key on its way takes it over, and `rebuilt` leaves it out, so memory follows the window.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined, kernel
+
+FREE = -1
+"""No entry: what a search returns that finds nothing."""
+
+TAG, START = 2, 3
+"""Columns of an entry behind its key: 1 + waiting place (upper half; 0: never used) and heap; max_start."""
+
+_HALF = 32
+_LOWER = (1 << 32) - 1
+_PLACES = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+_SHIFT = np.uint64(32)
+
+
+class HashIndex(NamedTuple):
+    """Entries of 32 bytes, so that a search touches one line of the cache most often.
+
+    words uint64[power of two, 4] and entries int64[power of two, 4] are the same memory: two words of
+    key, TAG, START. used int64[1] counts the entries that were ever used, at most half of all.
+    """
+
+    words: NDArray[np.uint64]
+    entries: NDArray[np.int64]
+    used: NDArray[np.int64]
+
+
+def new_index(capacity: int) -> HashIndex:
+    """An empty index for `capacity` entries."""
+    words = np.zeros((2 << int(capacity - 1).bit_length(), 4), np.uint64)
+    return HashIndex(words, words.view(np.int64), np.zeros(1, np.int64))
+
+
+def rebuilt(index: HashIndex, oldest: int, room: int) -> HashIndex:
+    """The entries whose max_start is at least `oldest`, and places for as many again, at least `room`."""
+    live = int((index.entries[index.entries[:, TAG] != 0, START] >= oldest).sum())
+    fresh = new_index(live + max(live, room))
+    with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
+        _copy_live(index, fresh, oldest)
+    return fresh
+
+
+@inlined
+def heap_of(index, entry):  # type: ignore[no-untyped-def]
+    """The root of an entry's heap."""
+    return index.entries[entry, TAG] & _LOWER
+
+
+@inlined
+def first_entry(index, place, one, two):  # type: ignore[no-untyped-def]
+    """Where the search for (waiting place, key) begins."""
+    mixed = (one ^ (np.uint64(place) * _PLACES)) * _FIRST
+    mixed = (mixed ^ (mixed >> _SHIFT) ^ two) * _SECOND
+    mixed ^= mixed >> _SHIFT
+    return np.int64(mixed & np.uint64(index.words.shape[0] - 1))
+
+
+@inlined
+def find(index, place, one, two):  # type: ignore[no-untyped-def]
+    """The entry of (waiting place, key), expired or not, or FREE."""
+    mask = index.words.shape[0] - 1
+    entry = first_entry(index, place, one, two)
+    while True:
+        tag = index.entries[entry, TAG]
+        if tag == 0:
+            return FREE
+        if tag >> _HALF == place + 1 and index.words[entry, 0] == one and index.words[entry, 1] == two:
+            return entry
+        entry = (entry + 1) & mask
+
+
+@inlined
+def claim(index, place, one, two, oldest):  # type: ignore[no-untyped-def]
+    """The entry of (waiting place, key), made if there is none; START is below `oldest` if it holds nothing.
+
+    Needs one free place. Invariant of the search: an entry is never behind a place that was never used.
+    """
+    mask = index.words.shape[0] - 1
+    entry = first_entry(index, place, one, two)
+    expired = FREE
+    while True:
+        tag = index.entries[entry, TAG]
+        if tag == 0:
+            break
+        if tag >> _HALF == place + 1 and index.words[entry, 0] == one and index.words[entry, 1] == two:
+            return entry
+        if expired == FREE and index.entries[entry, START] < oldest:
+            expired = entry
+        entry = (entry + 1) & mask
+    if expired == FREE:
+        index.used[0] += 1
+    else:
+        entry = expired
+    index.words[entry, 0] = one
+    index.words[entry, 1] = two
+    index.entries[entry, START] = oldest - 1
+    return entry
+
+
+@inlined
+def put(index, entry, place, heap, start):  # type: ignore[no-untyped-def]
+    """Writes the heap of a claimed entry and its max_start."""
+    index.entries[entry, TAG] = (np.int64(place + 1) << _HALF) | heap
+    index.entries[entry, START] = start
+
+
+@kernel
+def _copy_live(index, fresh, oldest):  # type: ignore[no-untyped-def]
+    """Enters what has not expired into an empty index with room for it."""
+    for entry in range(index.words.shape[0]):
+        tag = index.entries[entry, TAG]
+        start = index.entries[entry, START]
+        if tag == 0 or start < oldest:
+            continue
+        place = (tag >> _HALF) - 1
+        target = claim(fresh, place, index.words[entry, 0], index.words[entry, 1], oldest)
+        put(fresh, target, place, tag & _LOWER, start)
+
+
+@kernel
+def mark_roots(index, oldest, live):  # type: ignore[no-untyped-def]
+    """Sets live[heap] = 1 for the heaps of all entries that have not expired."""
+    for entry in range(index.words.shape[0]):
+        if index.entries[entry, TAG] != 0 and index.entries[entry, START] >= oldest:
+            live[heap_of(index, entry)] = 1
+
+
+@kernel
+def rename_roots(index, oldest, moved):  # type: ignore[no-untyped-def]
+    """Replaces the heap of each entry that has not expired by moved[heap]."""
+    for entry in range(index.words.shape[0]):
+        tag = index.entries[entry, TAG]
+        if tag != 0 and index.entries[entry, START] >= oldest:
+            index.entries[entry, TAG] = (tag & ~np.int64(_LOWER)) | moved[tag & _LOWER]
