@@ -1,0 +1,234 @@
+"""Complex events out of products of heaps, in batches, with output-linear delay (PCEA, Theorem 5.2).
+
+Iterative. An *agenda* lists the heaps of which the complex event at hand still needs one product each. A
+heap offers its own product, then its right side, then its left side; what is not taken yet is a *choice*:
+a heap with the agenda and the items at that point. So cross products are walked like the digits of a
+number, the last heap fastest, and nothing of them is ever written down. Choices are only heaps with
+something in the window, so each leads to a complex event, after as many steps as that has items.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.arena import NONE, copy_columns
+from estero.engine.enumerate import DONE, FULL, GROW
+from estero.engine.heap import inside
+from estero.engine.jit import kernel
+
+ROOT, NODE, PRODUCT, AGENDA, LISTED, CHOICES, DEPTH, TAKEN, STEPS = range(9)
+"""Places in a walk's cursor: next root; heap and product at hand (NONE: none); the agenda and how many
+cells it has used; choices left; items of the complex event so far; complex events already given for the
+end at hand; heap nodes and products visited in all."""
+
+
+class ProductWalk(NamedTuple):
+    """Where an enumeration stands.
+
+    cursor int64; agenda: heap and rest (cell or NONE), int32; choices: heap, agenda, its cells used, items,
+    int32; items: event int64 and label-set id int32, each with as much scratch for sorting.
+    """
+
+    cursor: NDArray[np.int64]
+    agenda_heap: NDArray[np.int32]
+    agenda_rest: NDArray[np.int32]
+    choice_heap: NDArray[np.int32]
+    choice_agenda: NDArray[np.int32]
+    choice_listed: NDArray[np.int32]
+    choice_depth: NDArray[np.int32]
+    item_event: NDArray[np.int64]
+    item_marks: NDArray[np.int32]
+    sort_event: NDArray[np.int64]
+    sort_marks: NDArray[np.int32]
+
+
+def new_product_walk(room: int = 256) -> ProductWalk:
+    """A walk before the first root, with room for complex events of `room` items."""
+    cursor = np.zeros(9, np.int64)
+    cursor[[NODE, PRODUCT, AGENDA]] = NONE
+    heap, rest, choice, agenda, listed, depth, marks, sort_marks = (
+        np.empty(room, np.int32) for _ in range(8)
+    )
+    event, sort_event = np.empty(room, np.int64), np.empty(room, np.int64)
+    return ProductWalk(
+        cursor, heap, rest, choice, agenda, listed, depth, event, marks, sort_event, sort_marks
+    )
+
+
+def more_room(walk: ProductWalk) -> ProductWalk:
+    """The same walk with twice the room."""
+    bigger = new_product_walk(2 * walk.item_event.size)
+    bigger.cursor[:] = walk.cursor
+    copy_columns(walk[1:], bigger[1:], walk.item_event.size)
+    return bigger
+
+
+@kernel
+def walk_products(products, nodes, roots, ends, oldests, limit, walk, matches, sizes):  # type: ignore[no-untyped-def]
+    """Fills `matches` with complex events of the roots (products), at most `limit` for each end (0: all).
+
+    sizes[0] counts complex events and sizes[1] items. Returns DONE, GROW (the walk is full) or FULL
+    (matches are). Invariant: items, then one product of each heap on the agenda, are a complex event.
+    """
+    cursor = walk.cursor
+    root = cursor[ROOT]
+    node = cursor[NODE]
+    product = cursor[PRODUCT]
+    agenda = cursor[AGENDA]
+    listed = cursor[LISTED]
+    choices = cursor[CHOICES]
+    depth = cursor[DEPTH]
+    taken = cursor[TAKEN]
+    steps = cursor[STEPS]
+    count = sizes[0]
+    items = sizes[1]
+    room = walk.item_event.size
+    code = DONE
+    while True:
+        if node != NONE:
+            oldest = oldests[root - 1]
+            if choices + 2 > room:
+                code = GROW
+                break
+            for side in range(2):
+                rest = inside(nodes, nodes.left[node] if side == 0 else nodes.right[node], oldest)
+                if rest != NONE:
+                    walk.choice_heap[choices] = rest
+                    walk.choice_agenda[choices] = agenda
+                    walk.choice_listed[choices] = listed
+                    walk.choice_depth[choices] = depth
+                    choices += 1
+            product = nodes.product[node]
+            node = NONE
+            steps += 1
+        if product != NONE:
+            first = products.first[product]
+            last = products.first[product + 1]
+            if depth == room or listed + last - first > room:
+                code = GROW
+                break
+            walk.item_event[depth] = products.event[product]
+            walk.item_marks[depth] = products.mark[product]
+            depth += 1
+            for place in range(last - 1, first - 1, -1):
+                walk.agenda_heap[listed] = products.child[place]
+                walk.agenda_rest[listed] = agenda
+                agenda = listed
+                listed += 1
+            product = NONE
+            steps += 1
+        if agenda != NONE:
+            node = walk.agenda_heap[agenda]
+            agenda = walk.agenda_rest[agenda]
+            continue
+        if depth > 0:
+            if count == matches.start.size or items + depth > matches.event.size:
+                code = FULL
+                break
+            _write(walk, depth, matches, items)
+            matches.start[count] = matches.event[items]
+            matches.end[count] = ends[root - 1]
+            items += depth
+            count += 1
+            matches.offsets[count] = items
+            taken += 1
+            depth = 0
+            if limit > 0 and taken >= limit:
+                choices = 0
+        if choices > 0:
+            choices -= 1
+            node = walk.choice_heap[choices]
+            agenda = walk.choice_agenda[choices]
+            listed = walk.choice_listed[choices]
+            depth = walk.choice_depth[choices]
+        elif root < roots.size:
+            if root > 0 and ends[root] != ends[root - 1]:
+                taken = 0
+            if limit == 0 or taken < limit:
+                product = roots[root]
+            listed = 0
+            root += 1
+        else:
+            break
+    cursor[ROOT] = root
+    cursor[NODE] = node
+    cursor[PRODUCT] = product
+    cursor[AGENDA] = agenda
+    cursor[LISTED] = listed
+    cursor[CHOICES] = choices
+    cursor[DEPTH] = depth
+    cursor[TAKEN] = taken
+    cursor[STEPS] = steps
+    sizes[0] = count
+    sizes[1] = items
+    return code
+
+
+@kernel
+def _write(walk, depth, matches, first):  # type: ignore[no-untyped-def]
+    """Writes the items at hand to matches from place `first` on, by event and then by label-set id.
+
+    Items come parents first, so backwards each branch ascends already: its runs are merged, in
+    O(items × log branches); for a chain that is one copy.
+    """
+    event = walk.item_event
+    marks = walk.item_marks
+    for place in range(depth):
+        matches.event[first + place] = event[depth - 1 - place]
+        matches.marks[first + place] = marks[depth - 1 - place]
+    while _merge_runs(matches, first, depth, walk.sort_event, walk.sort_marks) > 1:
+        for place in range(depth):
+            matches.event[first + place] = walk.sort_event[place]
+            matches.marks[first + place] = walk.sort_marks[place]
+
+
+@kernel
+def _merge_runs(matches, first, depth, event, marks):  # type: ignore[no-untyped-def]
+    """Merges each ascending run of matches.event[first …] with the next, into event and marks.
+
+    Returns the number of runs that there were.
+    """
+    runs = 0
+    low = first
+    last = first + depth
+    while low < last:
+        middle = _run_end(matches, low, last)
+        high = _run_end(matches, middle, last)
+        if low == first and middle == last:
+            return 1
+        runs += 1 if middle == high else 2
+        one = low
+        two = middle
+        for place in range(low - first, high - first):
+            if two == high or (one < middle and not _before(matches, two, one)):
+                chosen = one
+                one += 1
+            else:
+                chosen = two
+                two += 1
+            event[place] = matches.event[chosen]
+            marks[place] = matches.marks[chosen]
+        low = high
+    return runs
+
+
+@kernel
+def _before(matches, one, two):  # type: ignore[no-untyped-def]
+    """Whether item `one` comes before item `two`."""
+    if matches.event[one] != matches.event[two]:
+        return matches.event[one] < matches.event[two]
+    return matches.marks[one] < matches.marks[two]
+
+
+@kernel
+def _run_end(matches, low, last):  # type: ignore[no-untyped-def]
+    """Where the ascending run that begins at `low` ends, at most `last`."""
+    if low == last:
+        return last
+    low += 1
+    while low < last and not _before(matches, low, low - 1):
+        low += 1
+    return low

@@ -1,0 +1,294 @@
+"""Batches of classified events in, products of heaps out, for a parallelised automaton (PCEA).
+
+The same use as `recognizer.Recognizer`: it holds the arrays between batches and answers the kernel when
+that returns, and whoever reads answers does not see which of the two it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine import run_cea, run_pcea
+from estero.engine.count_pcea import ProductCounter
+from estero.engine.enumerate import DONE, FULL, GROW, Matches
+from estero.engine.enumerate_pcea import more_room, new_product_walk, walk_products
+from estero.engine.hash_index import mark_roots, new_index, rebuilt, rename_roots
+from estero.engine.hashing import window_starts
+from estero.engine.heap import (
+    grown_heap_nodes,
+    grown_products,
+    mark_live,
+    move_live,
+    new_heap_nodes,
+    new_products,
+)
+from estero.engine.recognizer import Roots
+from estero.engine.run_cea import Found
+from estero.engine.run_pcea import PceaEvents, PceaTables, advance_pcea, new_fired
+
+_SMALLEST = 1 << 12
+_FOUND_ROOM = 1 << 16
+
+
+class PceaBatch(NamedTuple):
+    """n relevant events in stream order.
+
+    `stamps` int64[n]: what the window measures, not falling. `words` uint64[n, W]: predicate k is bit k % 63
+    of word k // 63. `keys` uint64[n, K, 2]: key column k, NULL unless `known` bool[n, K]; a key of no
+    attributes is one that is the same and known everywhere.
+    """
+
+    stamps: NDArray[np.int64]
+    words: NDArray[np.uint64]
+    keys: NDArray[np.uint64]
+    known: NDArray[np.bool_]
+
+
+class PceaRecognizer:
+    """The state of recognition of one parallelised automaton over one stream.
+
+    The automaton must be unambiguous, else complex events come once for each of their runs. If it can
+    mark an event twice in one run, the event has an item for each. `window` is in the unit of the stamps
+    (None: none), `consume` one of the CONSUME codes of run_cea, `room` what there is room for at first.
+    """
+
+    def __init__(
+        self,
+        tables: PceaTables,
+        window: int | None = None,
+        *,
+        consume: int = run_cea.CONSUME_NONE,
+        room: int = _SMALLEST,
+    ) -> None:
+        self.tables = tables
+        self.window = window
+        self.products = new_products(room, room)
+        self.nodes = new_heap_nodes(room)
+        self.index = new_index(room)
+        self._consume = consume
+        self._room = room
+        self._fired = new_fired(tables)
+        self._found = _new_found(min(room, _FOUND_ROOM))
+        self._cursor = np.zeros(run_pcea.CURSOR_SIZE, np.int64)
+        self._stamps = np.empty(0, np.int64)
+        self._stamps_from = 0
+        self._seen = 0
+        self._oldest = 0
+        self._counter = ProductCounter()
+
+    @property
+    def oldest(self) -> int:
+        """The earliest sequence number that a complex event can still hold."""
+        return self._oldest
+
+    @property
+    def seen(self) -> int:
+        """How many events were pushed."""
+        return self._seen
+
+    def push(self, batch: PceaBatch) -> Iterator[Roots]:
+        """Recognises a batch; yields roots whenever some are there. Must be read to its end.
+
+        Raises ValueError where the batch has fewer predicates or key columns than the automaton.
+        """
+        count = batch.stamps.size
+        if count == 0:
+            return
+        cursor = self._cursor
+        cursor[run_pcea.AT] = 0
+        cursor[run_pcea.FIRST] = self._seen
+        events = self._events(batch)
+        while True:
+            with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
+                code = advance_pcea(
+                    self.tables,
+                    self.products,
+                    self.nodes,
+                    self.index,
+                    self._fired,
+                    self._found,
+                    events,
+                    cursor,
+                    self._consume,
+                )
+            if self._found.size[0]:
+                yield self._roots()
+                self._found.size[0] = 0
+            elif code == run_cea.FULL:
+                self._found = _new_found(2 * self._found.event.size)
+            if code == run_cea.DONE:
+                break
+            if code == run_cea.GROW:
+                self._make_room(max(int(events.oldest[cursor[run_pcea.AT]]), int(cursor[run_pcea.FORGOTTEN])))
+        self._seen += count
+        self._oldest = int(events.oldest[-1])
+
+    def consume(self) -> None:
+        """Forgets everything read so far.
+
+        To be called while `push` waits with the roots of one event; they stay valid. Raises ValueError
+        unless `consume` is one of the ASKED.
+        """
+        if self._consume not in (run_cea.CONSUME_ANY_ASKED, run_cea.CONSUME_PARTITION_ASKED):
+            raise ValueError(f"consume was not asked for (code {self._consume})")
+        self._cursor[run_pcea.FORGOTTEN] = self._cursor[run_pcea.FIRST] + self._cursor[run_pcea.AT]
+
+    def matches(self, roots: Roots, limit: int | None = None, first_batch: int = 256) -> Iterator[Matches]:
+        """The complex events of `roots`, at most `limit` for each end, in batches that grow."""
+        walk, room = new_product_walk(), first_batch
+        matches, sizes = _new_matches(room, 8 * room), np.zeros(2, np.int64)
+        while True:
+            code = walk_products(
+                self.products,
+                self.nodes,
+                roots.root,
+                roots.event,
+                roots.oldest,
+                limit or 0,
+                walk,
+                matches,
+                sizes,
+            )
+            if code == GROW:
+                walk = more_room(walk)
+            elif code == FULL and sizes[0] == 0:
+                matches = _new_matches(room, 4 * matches.event.size)
+            else:
+                if sizes[0]:
+                    yield _filled(matches, sizes)
+                if code == DONE:
+                    return
+                room = min(4 * room, 1 << 16)
+                matches, sizes = _new_matches(room, max(8 * room, matches.event.size)), np.zeros(2, np.int64)
+
+    def counts(self, roots: Roots, enough: int | None = None) -> list[int]:
+        """The number of complex events of each root, exact or at least `enough`, without enumerating."""
+        return self._counter.of_roots(self.products, self.nodes, roots.root, roots.oldest, enough)
+
+    def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
+        """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
+        ends, first = np.unique(roots.event, return_index=True)
+        counts = self.counts(roots, limit)
+        numbers = [sum(counts[a:b]) for a, b in pairwise([*first.tolist(), roots.event.size])]
+        return ends, numbers if limit is None else [min(number, limit) for number in numbers]
+
+    def match_at(self, roots: Roots, place: int, index: int) -> Matches:
+        """The complex event number `index` of root number `place`, without enumerating those before it."""
+        root, oldest, end = (int(column[place]) for column in (roots.root, roots.oldest, roots.event))
+        items = self._counter.path(self.products, self.nodes, root, oldest, index)
+        return Matches(
+            np.array([items[0][0]], np.int64),
+            np.array([end], np.int64),
+            np.array([0, len(items)], np.int64),
+            np.array([event for event, _ in items], np.int64),
+            np.array([mark for _, mark in items], np.int32),
+        )
+
+    def _events(self, batch: PceaBatch) -> PceaEvents:
+        """The batch for the kernel, with the window of each event."""
+        predicates = self.tables.first_fired.size - 1
+        columns = 1 + int(max(self.tables.probe_key.max(initial=-1), self.tables.place_key.max(initial=-1)))
+        if run_pcea.BITS_IN_WORD * batch.words.shape[1] < predicates:
+            raise ValueError(f"{batch.words.shape[1]} words are too few for {predicates} predicates")
+        if min(batch.keys.shape[1], batch.known.shape[1]) < columns:
+            raise ValueError(f"the automaton reads {columns} key columns, the batch has fewer")
+        return PceaEvents(
+            np.ascontiguousarray(batch.words, np.uint64),
+            np.ascontiguousarray(batch.keys, np.uint64),
+            np.ascontiguousarray(batch.known, np.bool_),
+            self._window_starts(np.ascontiguousarray(batch.stamps, np.int64)),
+        )
+
+    def _window_starts(self, stamps: NDArray[np.int64]) -> NDArray[np.int64]:
+        starts = np.zeros(stamps.size, np.int64)
+        if self.window is None:
+            return starts
+        kept = self._stamps[self._oldest - self._stamps_from :]
+        both = np.concatenate((kept, stamps))
+        window_starts(both, kept.size, self.window, 0, starts)
+        self._stamps, self._stamps_from = both, self._oldest
+        starts += self._oldest
+        return starts
+
+    def _make_room(self, oldest: int) -> None:
+        """Makes the room that the kernel asked for; what has left the window goes first."""
+        entries = int(self._cursor[run_pcea.NEED_ENTRIES])
+        if 2 * (self.index.used[0] + entries) > self.index.words.shape[0]:
+            self.index = rebuilt(self.index, oldest, max(entries, self._room))
+        used, used_children = self.products.size.tolist()
+        nodes = int(self._cursor[run_pcea.NEED_NODES])
+        products = int(self._cursor[run_pcea.NEED_PRODUCTS])
+        children = int(self._cursor[run_pcea.NEED_CHILDREN])
+        if (
+            used + products > self.products.mark.size
+            or used_children + children > self.products.child.size
+            or self.nodes.size[0] + nodes > self.nodes.product.size
+        ):
+            self._compact(oldest)
+            self._grow(products, children, nodes)
+
+    def _compact(self, oldest: int) -> None:
+        """Keeps what the window still reaches."""
+        count, size = int(self.products.size[0]), int(self.nodes.size[0])
+        live_products, live_nodes = np.zeros(count, np.int8), np.zeros(size, np.int8)
+        moved_products, moved_nodes = np.empty(count, np.int32), np.empty(size, np.int32)
+        mark_roots(self.index, oldest, live_nodes)
+        mark_live(self.products, self.nodes, oldest, live_products, live_nodes)
+        move_live(self.products, self.nodes, live_products, live_nodes, moved_products, moved_nodes)
+        rename_roots(self.index, oldest, moved_nodes)
+        self._counter.forget()
+
+    def _grow(self, products: int, children: int, nodes: int) -> None:
+        """Sees to it that no more than half of anything is in use, with the room that is needed.
+
+        There is never less room for children and nodes than for products: a compaction, which goes through
+        all of them, then pays for itself whichever of them was full.
+        """
+        used, used_children = self.products.size.tolist()
+        room = self._grown_room(self.products.mark.size, used + products)
+        room_children = max(room, self._grown_room(self.products.child.size, used_children + children))
+        room_nodes = max(room, self._grown_room(self.nodes.product.size, int(self.nodes.size[0]) + nodes))
+        if room > self.products.mark.size or room_children > self.products.child.size:
+            self.products = grown_products(self.products, room, room_children)
+        if room_nodes > self.nodes.product.size:
+            self.nodes = grown_heap_nodes(self.nodes, room_nodes)
+
+    def _grown_room(self, room: int, needed: int) -> int:
+        """Without a window compactions free next to nothing, so that there are fewer of them."""
+        return room if 2 * needed <= room else (2 if self.window is not None else 4) * needed
+
+    def _roots(self) -> Roots:
+        size = int(self._found.size[0])
+        return Roots(self._found.event[:size], self._found.root[:size], self._found.oldest[:size])
+
+
+def _new_found(room: int) -> Found:
+    return Found(
+        np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int64), np.zeros(1, np.int64)
+    )
+
+
+def _new_matches(room: int, items: int) -> Matches:
+    return Matches(
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.zeros(room + 1, np.int64),
+        np.empty(items, np.int64),
+        np.empty(items, np.int32),
+    )
+
+
+def _filled(matches: Matches, sizes: NDArray[np.int64]) -> Matches:
+    count, items = int(sizes[0]), int(sizes[1])
+    return Matches(
+        matches.start[:count],
+        matches.end[:count],
+        matches.offsets[: count + 1],
+        matches.event[:items],
+        matches.marks[:items],
+    )

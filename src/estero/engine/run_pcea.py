@@ -1,0 +1,292 @@
+"""Recognition by a parallelised automaton: runs wait in heaps, by their keys (PCEA, Algorithm 1).
+
+The paper's look-up table has an entry for each (transition, source, key). Those that wait in one state
+with one key expression hold the same, so here they share a *waiting place*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.arena import NONE
+from estero.engine.hash_index import FREE, START, claim, find, heap_of, put
+from estero.engine.heap import SPINE, heap_node, meld, new_product
+from estero.engine.jit import inlined, kernel
+from estero.engine.run_cea import (
+    CONSUME_ANY,
+    CONSUME_ANY_ASKED,
+    CONSUME_PARTITION,
+    DONE,
+    FULL,
+    GROW,
+    report,
+)
+
+AT, FIRST, FORGOTTEN, NEED_PRODUCTS, NEED_CHILDREN, NEED_NODES, NEED_ENTRIES = range(7)
+CURSOR_SIZE = 7
+"""Places in the cursor: next event of the batch, sequence number of the batch's first event, first event
+that is not forgotten, and the room that was needed."""
+
+BITS_IN_WORD = 63
+"""Predicates in one bit word."""
+
+
+class PceaTables(NamedTuple):
+    """A parallelised automaton of t transitions, s sources in all, p predicates, q states, w waiting places.
+
+    Sources that look with one key column of the event at hand into one waiting place are one of d *probes*.
+
+    ============== ===== ======== ==============================================================
+    array          dtype shape    meaning
+    ============== ===== ======== ==============================================================
+    first_fired    int32 [p + 1]  predicate k fires transitions first_fired[k] … first_fired[k+1]-1
+    mark           int32 [t]      label-set id of the event
+    target         int32 [t]      state
+    first_source   int32 [t + 1]  sources of transition i: first_source[i] … first_source[i+1]-1
+    source_probe   int32 [s]      probe
+    probe_place    int32 [d]      where the gathered runs wait
+    probe_key      int32 [d]      key column of the event at hand
+    first_place    int32 [q + 1]  runs in state q wait at first_place[q] … first_place[q+1]-1
+    place_key      int32 [w]      key column of the event that enters the state
+    final          int8  [q]      whether the state is final
+    ============== ===== ======== ==============================================================
+    """
+
+    first_fired: NDArray[np.int32]
+    mark: NDArray[np.int32]
+    target: NDArray[np.int32]
+    first_source: NDArray[np.int32]
+    source_probe: NDArray[np.int32]
+    probe_place: NDArray[np.int32]
+    probe_key: NDArray[np.int32]
+    first_place: NDArray[np.int32]
+    place_key: NDArray[np.int32]
+    final: NDArray[np.int8]
+
+
+class Transition(NamedTuple):
+    """Gathers a run of each source at an event with bit `predicate`, marks the event and enters `target`.
+
+    A source is (state, key column of the event that entered it, key column of the event at hand); without
+    sources a run begins.
+    """
+
+    sources: Sequence[tuple[int, int, int]]
+    predicate: int
+    mark: int
+    target: int
+
+
+def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[int]) -> PceaTables:
+    """The tables of an automaton with `states` states, of which those in `final` are final.
+
+    Raises ValueError where a transition gathers one state twice or a state is not below `states`.
+    """
+    for number, transition in enumerate(transitions):
+        gathered = [state for state, _, _ in transition.sources]
+        if len(set(gathered)) != len(gathered):
+            raise ValueError(f"transition {number} gathers a state twice: {gathered}")
+        if not all(0 <= state < states for state in (*gathered, transition.target)):
+            raise ValueError(f"transition {number} names a state that is not below {states}")
+    fired = sorted(transitions, key=lambda transition: transition.predicate)
+    predicates = fired[-1].predicate + 1 if fired else 0
+    places = sorted({(state, left) for each in fired for state, left, _ in each.sources})
+    place_of = {place: number for number, place in enumerate(places)}
+    sources = [(place_of[state, left], right) for each in fired for state, left, right in each.sources]
+    probes = sorted(set(sources))
+    probe_of = {probe: number for number, probe in enumerate(probes)}
+    is_final = np.zeros(states, np.int8)
+    is_final[list(final)] = 1
+    return PceaTables(
+        _firsts([each.predicate for each in fired], predicates),
+        np.array([each.mark for each in fired], np.int32),
+        np.array([each.target for each in fired], np.int32),
+        np.cumsum([0, *(len(each.sources) for each in fired)], dtype=np.int32),
+        np.array([probe_of[source] for source in sources], np.int32),
+        np.array([place for place, _ in probes], np.int32),
+        np.array([right for _, right in probes], np.int32),
+        _firsts([state for state, _ in places], states),
+        np.array([left for _, left in places], np.int32),
+        is_final,
+    )
+
+
+def _firsts(groups: Sequence[int], count: int) -> NDArray[np.int32]:
+    """Where each of the groups 0 … count - 1 begins among ascending group numbers, and their end."""
+    return np.searchsorted(groups, np.arange(count + 1)).astype(np.int32)
+
+
+class PceaEvents(NamedTuple):
+    """A batch for the kernel: words uint64[n, W], keys uint64[n, K, 2], known bool[n, K], oldest int64[n].
+
+    `oldest` is the sequence number of the earliest start that is inside the window when this event is
+    the end.
+    """
+
+    words: NDArray[np.uint64]
+    keys: NDArray[np.uint64]
+    known: NDArray[np.bool_]
+    oldest: NDArray[np.int64]
+
+
+class Fired(NamedTuple):
+    """Scratch of one step: what fires, its max_start, the heaps it gathers; probes; the spine of a meld.
+
+    transition int32[t], start int64[t], first int32[t + 1], heap int32[s]. What a probe has found, heap
+    (NONE: nothing) and max_start, is that of event `probed`: int64[d], int32[d], int64[d]. path int32[64].
+    """
+
+    transition: NDArray[np.int32]
+    start: NDArray[np.int64]
+    first: NDArray[np.int32]
+    heap: NDArray[np.int32]
+    probed: NDArray[np.int64]
+    probe_heap: NDArray[np.int32]
+    probe_start: NDArray[np.int64]
+    path: NDArray[np.int32]
+
+
+def new_fired(tables: PceaTables) -> Fired:
+    """Scratch for the steps of an automaton."""
+    transitions, probes = tables.mark.size, tables.probe_key.size
+    return Fired(
+        np.empty(transitions, np.int32),
+        np.empty(transitions, np.int64),
+        np.zeros(transitions + 1, np.int32),
+        np.empty(tables.source_probe.size, np.int32),
+        np.full(probes, -1, np.int64),
+        np.empty(probes, np.int32),
+        np.empty(probes, np.int64),
+        np.empty(64, np.int32),
+    )
+
+
+@inlined
+def look(tables, index, fired, events, place, probe, oldest):  # type: ignore[no-untyped-def]
+    """Notes what waits for the event at `place` of the batch where a probe looks."""
+    key = tables.probe_key[probe]
+    fired.probe_heap[probe] = NONE
+    if events.known[place, key]:
+        entry = find(index, tables.probe_place[probe], events.keys[place, key, 0], events.keys[place, key, 1])
+        if entry != FREE and index.entries[entry, START] >= oldest:
+            fired.probe_heap[probe] = heap_of(index, entry)
+            fired.probe_start[probe] = index.entries[entry, START]
+
+
+@kernel
+def advance_pcea(tables, products, nodes, index, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
+    """Processes events from cursor[AT] on, until DONE, GROW or FULL; resumable with more room.
+
+    Loop invariant: at the top the index has, for each waiting place and key, the runs of all events
+    before cursor[AT] that wait there and started inside the window. Nothing is written for an event
+    before all room that it can need is there.
+    """
+    count = events.oldest.size
+    predicates = tables.first_fired.size - 1
+    while cursor[AT] < count:
+        if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
+            return FULL
+        place = cursor[AT]
+        event = cursor[FIRST] + place
+        oldest = max(events.oldest[place], cursor[FORGOTTEN])
+
+        # 1. What fires, and the room for it.
+        fires = 0
+        heaps = 0
+        insertions = 0
+        ends = 0
+        for predicate in range(predicates):
+            word = events.words[place, predicate // BITS_IN_WORD]
+            if (word >> np.uint64(predicate % BITS_IN_WORD)) & np.uint64(1) == 0:
+                continue
+            for transition in range(tables.first_fired[predicate], tables.first_fired[predicate + 1]):
+                target = tables.target[transition]
+                waits = 0
+                for waiting in range(tables.first_place[target], tables.first_place[target + 1]):
+                    waits += events.known[place, tables.place_key[waiting]]
+                if waits == 0 and not tables.final[target]:
+                    continue
+                start = event
+                gathered = heaps
+                complete = True
+                for source in range(tables.first_source[transition], tables.first_source[transition + 1]):
+                    probe = tables.source_probe[source]
+                    if fired.probed[probe] != event:
+                        look(tables, index, fired, events, place, probe, oldest)
+                        fired.probed[probe] = event
+                    if fired.probe_heap[probe] == NONE:
+                        complete = False
+                        break
+                    start = min(start, fired.probe_start[probe])
+                    fired.heap[gathered] = fired.probe_heap[probe]
+                    gathered += 1
+                if not complete:
+                    continue
+                fired.transition[fires] = transition
+                fired.start[fires] = start
+                fires += 1
+                heaps = gathered
+                fired.first[fires] = heaps
+                insertions += waits
+                ends += tables.final[target]
+        if fires > 0:
+            if (
+                products.size[0] + fires > products.mark.size
+                or products.size[1] + heaps > products.child.size
+                or nodes.size[0] + SPINE * insertions > nodes.product.size
+                or 2 * (index.used[0] + insertions) > index.words.shape[0]
+            ):
+                cursor[NEED_PRODUCTS] = fires
+                cursor[NEED_CHILDREN] = heaps
+                cursor[NEED_NODES] = SPINE * insertions
+                cursor[NEED_ENTRIES] = insertions
+                fired.probed[:] = -1  # heaps may be renumbered before this event is tried again
+                return GROW
+            if found.size[0] + ends > found.event.size:
+                return FULL
+
+            # 2. Make the products; let them wait.
+            for number in range(fires):
+                transition = fired.transition[number]
+                target = tables.target[transition]
+                start = fired.start[number]
+                product = new_product(
+                    products,
+                    nodes,
+                    tables.mark[transition],
+                    event,
+                    start,
+                    fired.heap,
+                    fired.first[number],
+                    fired.first[number + 1],
+                )
+                if tables.final[target]:
+                    report(found, event, product, oldest)
+                alone = NONE
+                for waiting in range(tables.first_place[target], tables.first_place[target + 1]):
+                    key = tables.place_key[waiting]
+                    if not events.known[place, key]:
+                        continue
+                    entry = claim(
+                        index, waiting, events.keys[place, key, 0], events.keys[place, key, 1], oldest
+                    )
+                    newest = index.entries[entry, START]
+                    if newest >= oldest and start >= newest:
+                        heap = heap_node(nodes, product, start, heap_of(index, entry), NONE)
+                        put(index, entry, waiting, heap, start)
+                        continue
+                    if alone == NONE:
+                        alone = heap_node(nodes, product, start, NONE, NONE)
+                    if newest < oldest:
+                        put(index, entry, waiting, alone, start)
+                    else:
+                        heap = meld(nodes, heap_of(index, entry), alone, oldest, fired.path)
+                        put(index, entry, waiting, heap, newest)
+            if ends > 0 and consume in (CONSUME_ANY, CONSUME_PARTITION):
+                cursor[FORGOTTEN] = event + 1
+        cursor[AT] = place + 1
+    return DONE

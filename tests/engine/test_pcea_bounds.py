@@ -1,0 +1,225 @@
+"""Parallelised automata on hard streams: nodes of an event, steps of an answer, memory, huge answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from engine.pcea_runs import (
+    Event,
+    Pcea,
+    batch_of,
+    by_key_then_all,
+    chain,
+    enumerated,
+    events_of,
+    iteration,
+    nested,
+    recognized,
+    star,
+)
+from estero.engine.enumerate import DONE, FULL, GROW, Matches
+from estero.engine.enumerate_pcea import STEPS, more_room, new_product_walk, walk_products
+from estero.engine.pcea_recognizer import PceaRecognizer
+from estero.engine.recognizer import Roots
+from estero.engine.run_pcea import Transition
+
+
+def crossing(atoms: int) -> Pcea:
+    """One event of each predicate 0 … atoms - 1 with any key, in any order, and then the last predicate."""
+    leaves = [Transition([], k, k, k) for k in range(atoms)]
+    gathers = Transition([(k, 1, 1) for k in range(atoms)], atoms, atoms, atoms)
+    return Pcea(atoms + 1, (*leaves, gathers), (atoms,))
+
+
+def adverse_streams(length: int) -> dict[str, tuple[Pcea, list[Event]]]:
+    """Streams that would hurt if a bound did not hold, each with an automaton."""
+    third = length // 3
+    falling = [*range(third), *range(third - 1, -1, -1), *([0] * third)]
+    hot = [0 if place % 4 else place for place in range(3 * third)]
+    return {
+        "all keys equal": (chain(3), events_of("ABC" * third)),
+        "all keys distinct": (chain(3), events_of("ABC" * third, keys=list(range(3 * third)))),
+        "falling starts": (
+            by_key_then_all(),
+            events_of("A" * third + "B" * third + "C" * third, keys=falling),
+        ),
+        "a hot key": (star(3), events_of("ABC" * third, keys=hot)),
+        "everything in one heap": (iteration(), events_of("A" * length)),
+    }
+
+
+STREAMS = list(adverse_streams(3))
+SHAPES = ["chain", "star", "falling", "nested"]
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("window", [None, 30, 400])
+def test_an_event_makes_logarithmically_many_nodes_for_each_transition(name: str, window: int | None) -> None:
+    pcea, events = adverse_streams(900)[name]
+    tables = pcea.tables
+    places = int(np.diff(tables.first_place).max())
+    recognizer = PceaRecognizer(tables, window, room=1 << 16)
+    for number, event in enumerate(events):
+        made = int(recognizer.products.size[0]), int(recognizer.nodes.size[0])
+        for _ in recognizer.push(batch_of([event])):
+            pass
+        products = int(recognizer.products.size[0]) - made[0]
+        nodes = int(recognizer.nodes.size[0]) - made[1]
+        assert 0 <= products <= len(pcea.transitions)
+        assert 0 <= nodes <= products * places * (2 + (number + 1).bit_length())
+
+
+def test_newer_starts_make_one_node_each() -> None:
+    recognizer = PceaRecognizer(chain(2).tables, room=1 << 12)
+    for _ in recognizer.push(batch_of(events_of("A" * 1_000))):
+        pass
+    assert recognizer.nodes.size[0] == 1_000
+
+
+def steps_and_items(recognizer: PceaRecognizer, roots: Roots, most: int) -> list[tuple[int, int]]:
+    """The steps taken before each of the first complex events, and its items."""
+    walk = new_product_walk(1)
+    found: list[tuple[int, int]] = []
+    while len(found) < most:
+        matches = Matches(
+            np.empty(1, np.int64),
+            np.empty(1, np.int64),
+            np.zeros(2, np.int64),
+            np.empty(2_000, np.int64),
+            np.empty(2_000, np.int32),
+        )
+        before, sizes = int(walk.cursor[STEPS]), np.zeros(2, np.int64)
+        while True:
+            code = walk_products(
+                recognizer.products,
+                recognizer.nodes,
+                roots.root,
+                roots.event,
+                roots.oldest,
+                0,
+                walk,
+                matches,
+                sizes,
+            )
+            if code != GROW:
+                break
+            walk = more_room(walk)
+        if sizes[0]:
+            found.append((int(walk.cursor[STEPS]) - before, int(sizes[1])))
+        if code == DONE:
+            return found
+        assert code == FULL
+    return found
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("window", [None, 10, 200])
+def test_the_delay_is_linear_in_the_answer_whatever_the_window(name: str, window: int | None) -> None:
+    """With room for one match the walk stands before it writes the next, so steps count one answer early."""
+    pcea, events = adverse_streams(240)[name]
+    recognizer = PceaRecognizer(pcea.tables, window, room=8)
+    for roots in recognizer.push(batch_of(events)):
+        found = steps_and_items(recognizer, roots, 300)
+        steps, items = [step for step, _ in found], [item for _, item in found]
+        assert steps[0] <= 2 * sum(items[:2])
+        assert all(step <= 2 * item for step, item in zip(steps[1:], items[2:], strict=False))
+
+
+@pytest.mark.parametrize("room", [1, 4096])
+def test_2_to_the_80_runs_of_an_iteration_are_counted_and_started(room: int) -> None:
+    recognizer = PceaRecognizer(iteration().tables, room=room)
+    counts: dict[int, int] = {}
+    for roots in recognizer.push(batch_of(events_of("A" * 81))):
+        ends, numbers = recognizer.counts_by_end(roots)
+        counts.update(zip(ends.tolist(), numbers, strict=True))
+        last = Roots(*(column[roots.event == 80] for column in roots))
+        found = [items for _, items in islice(enumerated(recognizer, last), 1_000)]
+    assert counts == {end: 2**end for end in range(81)}
+    assert len(set(found)) == 1_000
+    assert recognizer.counts(last) == [1, 2**80 - 1]
+    assert recognizer.match_at(last, 1, 2**80 - 2).event.tolist() == [0, 80]
+
+
+def test_2_to_the_80_answers_of_a_cross_product_are_counted_and_started() -> None:
+    each = 1 << 10
+    letters = "".join(letter * each for letter in "ABCDEFGH")
+    recognizer = PceaRecognizer(crossing(8).tables)
+    for roots in recognizer.push(batch_of(events_of(letters + "I"))):
+        assert recognizer.counts(roots) == [2**80]
+        assert recognizer.counts(roots, enough=10) == [10]
+        found = [items for _, items in islice(enumerated(recognizer, roots), 1_000)]
+        assert len(set(found)) == 1_000
+        assert all([mark for _, mark in items] == list(range(9)) for items in found)
+        assert recognizer.match_at(roots, 0, 999).event.tolist() == [event for event, _ in found[-1]]
+        last = recognizer.match_at(roots, 0, 2**80 - 1)
+        assert last.event.tolist() == [*range(0, 8 * each, each), 8 * each]
+
+
+def test_large_counts_inside_a_window_are_exact() -> None:
+    each = 300
+    letters = "ABCDEFGHIJ" * each + "K" * 4
+    window = 10 * each // 2
+    recognizer = PceaRecognizer(crossing(10).tables, window=window)
+    found = []
+    for roots in recognizer.push(batch_of(events_of(letters))):
+        found += recognizer.counts(roots)
+    expected = []
+    for end in range(10 * each, 10 * each + 4):
+        inside = letters[end - window : 10 * each]
+        expected.append(int(np.prod([inside.count(letter) for letter in "ABCDEFGHIJ"], dtype=object)))
+    assert min(expected) > 2**64
+    assert found == expected
+
+
+def test_when_everything_has_expired_nothing_is_found_and_little_is_kept() -> None:
+    events = events_of(
+        "A" * 2_000 + "B" * 2_000 + "C" * 2_000, stamps=[0] * 2_000 + [1] * 2_000 + [9] * 2_000
+    )
+    recognizer = PceaRecognizer(chain(3).tables, window=5, room=64)
+    assert list(recognized(recognizer, events)) == []
+    assert recognizer.oldest == 4_000
+    assert recognizer.products.size[0] <= 4_000
+
+
+def endless(name: str, length: int, turn: int) -> Sequence[Event]:
+    """The next events of a stream without end."""
+    rng = np.random.default_rng(turn)
+    letters = "".join(rng.choice(list("ABC"), length))
+    first = turn * length
+    keys = {
+        "new keys": range(first, first + length),
+        "one key": [0] * length,
+        "many keys": rng.integers(0, 50, length).tolist(),
+    }[name]
+    return events_of(letters, keys=list(keys), stamps=range(first, first + length))
+
+
+@pytest.mark.parametrize("pcea", [chain(3), star(3), by_key_then_all(), nested()], ids=SHAPES)
+@pytest.mark.parametrize("name", ["new keys", "one key", "many keys"])
+def test_compaction_changes_nothing_that_is_found(pcea: Pcea, name: str) -> None:
+    roomy, tight = (PceaRecognizer(pcea.tables, window=15, room=room) for room in (1 << 18, 1))
+    for turn in range(6):
+        events = endless(name, 150, turn)
+        expected = Counter(recognized(roomy, events))
+        assert Counter(recognized(tight, events)) == expected
+    assert roomy.nodes.product.size == 1 << 18
+    assert tight.nodes.product.size < 1_000
+
+
+@pytest.mark.parametrize("pcea", [chain(3), star(3), by_key_then_all()], ids=SHAPES[:3])
+@pytest.mark.parametrize("name", ["new keys", "one key", "many keys"])
+def test_memory_follows_the_window(pcea: Pcea, name: str) -> None:
+    recognizer = PceaRecognizer(pcea.tables, window=40, room=64)
+    room = []
+    for turn in range(30):
+        for _ in recognizer.push(batch_of(endless(name, 500, turn))):
+            pass
+        arrays = recognizer.products.mark, recognizer.nodes.product, recognizer.index.words
+        room.append([array.shape[0] for array in arrays])
+    assert np.max(room, axis=0).max() <= 40 * 16
+    assert np.max(room[15:], axis=0).max() <= 1.5 * np.max(room[:15], axis=0).max()
