@@ -169,3 +169,10 @@ def test_a_slice_far_into_a_huge_answer_is_lazy() -> None:
     assert answer.count() == 2**70 - 1
     late = answer[200_000:]
     assert next(iter(late)).positions == answer[200_000].positions
+
+
+def test_a_limit_ends_the_enumeration_of_what_a_filter_has_to_check() -> None:
+    events = pa.table({"type": ["A", *["B"] * 60, "C", "C"], "n": list(range(63))})
+    query = estero.query("SELECT * WHERE A ; B+ AS b ; C FILTER count(b) >= 2 LIMIT 3")
+    answer = query.run(events, type="type")
+    assert [found.end for found in answer] == [61, 61, 61, 62, 62, 62]

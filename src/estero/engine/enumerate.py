@@ -6,15 +6,17 @@ whose max_start has left the window are not visited, so every visited node leads
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.arena import BOTTOM, NONE, UNION, copy_columns
+from estero.engine.arena import BOTTOM, NONE, UNION, Arena, copy_columns
 from estero.engine.jit import kernel
 
 DONE, GROW, FULL = 0, 1, 2
+_LARGEST_BATCH = 1 << 16
 ROOT, NODE, DEPTH, STACK, TAKEN = range(5)
 """Places in a walk's cursor: next root, node at hand (NONE: take one), depth of the path, height of the
 stack, complex events already given for the end at hand."""
@@ -68,6 +70,80 @@ def deeper(walk: Walk) -> Walk:
     bigger.cursor[:] = walk.cursor
     copy_columns(walk[1:], bigger[1:], walk.path_event.size)
     return bigger
+
+
+def new_matches(room: int, items: int) -> Matches:
+    """Room for `room` complex events with `items` marked events together."""
+    return Matches(
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.zeros(room + 1, np.int64),
+        np.empty(items, np.int64),
+        np.empty(items, np.int32),
+    )
+
+
+def filled(matches: Matches, sizes: NDArray[np.int64]) -> Matches:
+    """The part that holds complex events: sizes[0] of them, with sizes[1] items."""
+    count, items = sizes.tolist()
+    return Matches(
+        matches.start[:count],
+        matches.end[:count],
+        matches.offsets[: count + 1],
+        matches.event[:items],
+        matches.marks[:items],
+    )
+
+
+class Enumeration:
+    """The complex events of roots in batches that grow from `first_batch`, at most `limit` for each end.
+
+    roots int32[r], ends int64[r], oldests int64[r] as in `Roots`. Each batch is read off when it is asked
+    for. To be iterated once.
+    """
+
+    def __init__(
+        self,
+        arena: Arena,
+        roots: NDArray[np.int32],
+        ends: NDArray[np.int64],
+        oldests: NDArray[np.int64],
+        limit: int | None = None,
+        first_batch: int = 256,
+    ) -> None:
+        self._arena = arena
+        self._roots, self._ends, self._oldests = roots, ends, oldests
+        self._limit = limit or 0
+        self._room = first_batch
+        self._walk = new_walk()
+
+    def __iter__(self) -> Iterator[Matches]:
+        matches, sizes = new_matches(self._room, 8 * self._room), np.zeros(2, np.int64)
+        while True:
+            code = walk_roots(
+                self._arena, self._roots, self._ends, self._oldests, self._limit, self._walk, matches, sizes
+            )
+            if code == GROW:
+                self._walk = deeper(self._walk)
+            elif code == FULL and sizes[0] == 0:
+                matches = new_matches(self._room, 4 * matches.event.size)
+            else:
+                if sizes[0]:
+                    yield filled(matches, sizes)
+                if code == DONE:
+                    return
+                self._room = min(4 * self._room, _LARGEST_BATCH)
+                matches = new_matches(self._room, max(8 * self._room, matches.event.size))
+                sizes = np.zeros(2, np.int64)
+
+    def skip_end(self, end: int) -> None:
+        """Leaves out what has not been given of the complex events that end at `end`."""
+        cursor = self._walk.cursor
+        root = int(cursor[ROOT])
+        if root > 0 and self._ends[root - 1] == end:
+            cursor[NODE] = NONE
+            cursor[STACK] = 0
+            cursor[ROOT] = np.searchsorted(self._ends, end, side="right")
 
 
 @kernel

@@ -18,7 +18,7 @@ from estero.engine import run_cea
 from estero.engine.active_runs import ActiveRuns, PlainRuns, SplitRuns, is_split
 from estero.engine.arena import grown, mark_live, move_live, new_arena
 from estero.engine.count import FITS, Counter
-from estero.engine.enumerate import DONE, FULL, GROW, Matches, deeper, new_walk, walk_roots
+from estero.engine.enumerate import Enumeration, Matches
 from estero.engine.hashing import new_table, number_rows, table_of, window_starts
 from estero.engine.registers import RegisterTables
 from estero.engine.run_cea import Found
@@ -193,25 +193,9 @@ class Recognizer:
             case other:
                 raise ValueError(f"consume was not asked for by the settings (code {other})")
 
-    def matches(self, roots: Roots, limit: int | None = None, first_batch: int = 256) -> Iterator[Matches]:
+    def matches(self, roots: Roots, limit: int | None = None, first_batch: int = 256) -> Enumeration:
         """The complex events of `roots`, at most `limit` for each end, in batches that grow."""
-        walk, room = new_walk(), first_batch
-        matches, sizes = _new_matches(room, 8 * room), np.zeros(2, np.int64)
-        while True:
-            code = walk_roots(
-                self.arena, roots.root, roots.event, roots.oldest, limit or 0, walk, matches, sizes
-            )
-            if code == GROW:
-                walk = deeper(walk)
-            elif code == FULL and sizes[0] == 0:
-                matches = _new_matches(room, 4 * matches.event.size)
-            else:
-                if sizes[0]:
-                    yield _filled(matches, sizes)
-                if code == DONE:
-                    return
-                room = min(4 * room, 1 << 16)
-                matches, sizes = _new_matches(room, max(8 * room, matches.event.size)), np.zeros(2, np.int64)
+        return Enumeration(self.arena, roots.root, roots.event, roots.oldest, limit, first_batch)
 
     def counts(self, roots: Roots, enough: int | None = None) -> list[int]:
         """The number of complex events of each root, exact or at least `enough`, without enumerating."""
@@ -398,25 +382,4 @@ def _active_runs(builder: TableBuilder, cursor: NDArray[np.int64], settings: Set
 def _new_found(room: int) -> Found:
     return Found(
         np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int64), np.zeros(1, np.int64)
-    )
-
-
-def _new_matches(room: int, items: int) -> Matches:
-    return Matches(
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.zeros(room + 1, np.int64),
-        np.empty(items, np.int64),
-        np.empty(items, np.int32),
-    )
-
-
-def _filled(matches: Matches, sizes: NDArray[np.int64]) -> Matches:
-    count, items = int(sizes[0]), int(sizes[1])
-    return Matches(
-        matches.start[:count],
-        matches.end[:count],
-        matches.offsets[: count + 1],
-        matches.event[:items],
-        matches.marks[:items],
     )
