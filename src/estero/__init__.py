@@ -20,6 +20,7 @@ from estero.errors import (
 
 if TYPE_CHECKING:
     from estero.automaton_queries import automaton
+    from estero.conjunctive_queries import conjunctive
     from estero.language.builder import (
         aggregate,
         attribute,
@@ -55,6 +56,7 @@ __all__ = [
     "call",
     "check",
     "closed",
+    "conjunctive",
     "constant",
     "decreasing",
     "event",
@@ -77,6 +79,7 @@ _HOMES = {
     "call": "estero.language.builder",
     "check": "estero.queries",
     "closed": "estero.language.builder",
+    "conjunctive": "estero.conjunctive_queries",
     "constant": "estero.language.builder",
     "decreasing": "estero.language.builder",
     "event": "estero.language.builder",

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from estero.language.schema import Kind
+from estero.pipeline.joining import Joining, recognition_of
 from estero.pipeline.recognition import Ended, Recognition
 from estero.pipeline.sources import Source
-from estero.plan import Plan
+from estero.plan_joins import AnyPlan, JoinPlan
 
 _PICKED_AT_ONCE = 256
 """Complex events that are gone to by their indexes before they are handed on."""
@@ -29,7 +30,7 @@ def time_type(source: Source) -> pa.DataType | None:
 class InProcessRun:
     """One query on one source of events; every question reads the events anew (answer.Run)."""
 
-    plan: Plan
+    plan: AnyPlan
     source: Source
 
     @property
@@ -40,7 +41,7 @@ class InProcessRun:
     @property
     def query(self) -> str:
         """The canonical text of the query."""
-        return str(self.plan.tree)
+        return self.plan.text if isinstance(self.plan, JoinPlan) else str(self.plan.tree)
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """All complex events in order of their end, or the first `limit` of them."""
@@ -81,23 +82,25 @@ class InProcessRun:
                 yield recognition.pick(ended, _without_limits(recognition, ended, counts, here))
             before += total
 
-    def _recognized(self, plan: Plan, *, counting: bool = False) -> Iterator[tuple[Recognition, Ended]]:
+    def _recognized(
+        self, plan: AnyPlan, *, counting: bool = False
+    ) -> Iterator[tuple[Recognition | Joining, Ended]]:
         recognition = self._recognition(plan, counting=counting)
         for batch in self.source.read(plan.classification):
             for ended in recognition.recognize(batch):
                 yield recognition, ended
 
-    def _recognition(self, plan: Plan, *, counting: bool = False) -> Recognition:
+    def _recognition(self, plan: AnyPlan, *, counting: bool = False) -> Recognition | Joining:
         events = self.source.classified_schema(plan.classification)
-        return Recognition(plan, events, time=time_type(self.source), counting=counting)
+        return recognition_of(plan, events, time=time_type(self.source), counting=counting)
 
-    def _without_payload(self) -> Plan:
+    def _without_payload(self) -> AnyPlan:
         """The plan for counting: no attribute crosses that is only shown."""
         return self.plan.showing_nothing()
 
 
 def _without_limits(
-    recognition: Recognition, ended: Ended, counts: list[tuple[int, int]], indexes: list[int]
+    recognition: Recognition | Joining, ended: Ended, counts: list[tuple[int, int]], indexes: list[int]
 ) -> list[int]:
     """Indexes among the complex events that LIMIT leaves → indexes among all of them."""
     if recognition.plan.limit is None or recognition.plan.sieved:

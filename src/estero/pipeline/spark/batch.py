@@ -29,7 +29,8 @@ from estero.pipeline.spark.frames import (
     columns_of_frame,
     payload_name,
 )
-from estero.plan import Layout, Plan
+from estero.plan import Layout
+from estero.plan_joins import AnyPlan, JoinPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,7 +70,7 @@ def layout_of_frame(
 
 
 def recognize_frame(
-    df: DataFrame, plan: Plan, *, positions: bool = False, partitions: int | None = None
+    df: DataFrame, plan: AnyPlan, *, positions: bool = False, partitions: int | None = None
 ) -> DataFrame:
     """The complex events of `plan` in `df`, lazily: one row each.
 
@@ -105,15 +106,18 @@ class Work:
     event has to cross only to be counted. It travels to workers by pickle.
     """
 
-    plan: Plan
+    plan: AnyPlan
     tasks: Tasks
     events: pa.Schema
     time: pa.DataType | None
     answer: pa.Schema
 
     @classmethod
-    def of(cls, events: StructType, plan: Plan, *, positions: bool) -> Work:
+    def of(cls, events: StructType, plan: AnyPlan, *, positions: bool) -> Work:
         """The work for events with this schema; `positions` says whether the answer shows them."""
+        keys = () if isinstance(plan, JoinPlan) else plan.classification.keys
+        if isinstance(plan, JoinPlan):
+            plan = plan.partitioned()
         contiguous = plan.classification.keep_all and plan.keyed
         if contiguous:
             plan = replace(plan, classification=replace(plan.classification, keep_all=False))
@@ -125,7 +129,7 @@ class Work:
         )
         classified = classified_schema(events, plan.classification, ordinals=contiguous)
         time = _time_type(events, plan)
-        public = answer_schema(plan.shown, classified, keys=plan.classification.keys, time=time)
+        public = answer_schema(plan.shown, classified, keys=keys, time=time)
         answer = public if positions else without_positions(public)
         return cls(plan, tasks, classified, time, answer)
 
@@ -133,9 +137,9 @@ class Work:
         """The function for ``mapInArrow``."""
 
         def recognize(batches: Batches) -> Batches:
-            from estero.pipeline.recognition import Recognition  # Numba is for workers only
+            from estero.pipeline.joining import recognition_of  # Numba is for workers only
 
-            recognition = Recognition(self.plan, self.events, time=self.time)
+            recognition = recognition_of(self.plan, self.events, time=self.time)
             for batch in as_classified(batches, self.events):
                 yield from map(self.shown, recognition.push(batch))
 
@@ -208,7 +212,7 @@ def _fitted(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(column.offsets, shorter, type=wanted)
 
 
-def _time_type(events: StructType, plan: Plan) -> pa.DataType | None:
+def _time_type(events: StructType, plan: AnyPlan) -> pa.DataType | None:
     name = plan.classification.schema.time
     if name is None:
         return None

@@ -1,0 +1,78 @@
+"""Conjunctive queries on Spark: the rows that the in-process engine finds."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import estero
+from conjunctive_strategies import hierarchical_queries, streams
+from estero.language.conjunctive import ConjunctiveTree
+from estero.pipeline.spark.batch import Work, layout_of_frame
+from estero.semantics import Event
+from estero.spark import recognize
+from pipeline.spark.frames import in_any_order, without_positions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+few = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+RANDOM = random.Random(7)
+TABLE = pa.Table.from_pylist(
+    [
+        {
+            "type": RANDOM.choice("TSR"),
+            "ts": at,
+            "k": RANDOM.choice([None, *range(6)]),
+            "name": RANDOM.choice(["u", "ä", "w"]),
+            "x": float(RANDOM.randrange(4)),
+        }
+        for at in range(90)
+    ]
+)
+
+
+@few
+@given(hierarchical_queries(), streams(most=9))
+def test_spark_finds_what_the_engine_finds(
+    spark: SparkSession, query: ConjunctiveTree, events: list[Event]
+) -> None:
+    schema = pa.schema(
+        [("type", pa.string()), ("at", pa.int64()), ("a", pa.int64()), ("b", pa.float64()), ("c", pa.int64())]
+    )
+    rows = [{"type": event.type, "at": n, **event.attributes} for n, event in enumerate(events)]
+    table = pa.Table.from_pylist(rows, schema=schema)
+    asked = estero.conjunctive(query)
+    expected = asked.run(table, type="type", time="at", types=("T", "S", "R")).to_arrow().to_pylist()
+    frame = spark.createDataFrame(table)
+    found = recognize(frame, asked, type="type", time="at", positions=True, partitions=2)
+    assert in_any_order(found.toArrow().to_pylist()) == in_any_order(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "parallel"),
+    [
+        ("Q(x, y) <- T(k: x), S(k: x, name: y), R(k: x, name: y) WITHIN 20 [ts]", True),
+        ("Q(x, y) <- T(k: x), S(k: x, name: y), R(k: x, name: y) WITHIN 30 EVENTS", True),
+        ("Q(x) <- T(k: x), S(x: x), R(k: x, name: 'ä') WITHIN 20 [ts]", False),
+    ],
+)
+def test_tasks_share_the_values_that_all_atoms_have(
+    spark: SparkSession, text: str, *, parallel: bool
+) -> None:
+    query = estero.conjunctive(text)
+    frame = spark.createDataFrame(TABLE)
+    plan = query.plan(layout_of_frame(frame, type="type", time="ts"))
+    work = Work.of(frame.schema, plan, positions=False)
+    assert work.tasks.by_key == parallel
+    expected = query.run(TABLE, type="type", time="ts").to_arrow().to_pylist()
+    assert expected
+    found = recognize(frame, query, type="type", time="ts", partitions=3)
+    assert in_any_order(found.toArrow().to_pylist()) == in_any_order(without_positions(expected))
