@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from estero.pipeline.spark.batch import Work
-from estero.plan import Plan
+from estero.plan_joins import AnyPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +25,7 @@ def parquet_frame(spark: SparkSession, table: pa.Table, place: Path) -> DataFram
 
 
 def answer_batches(
-    found: DataFrame, plan: Plan, events: DataFrame, *, positions: bool
+    found: DataFrame, plan: AnyPlan, events: DataFrame, *, positions: bool
 ) -> list[pa.RecordBatch]:
     """The rows that Spark found, as batches of the answer's own schema (which names the labels)."""
     schema = Work.of(events.schema, plan, positions=positions).answer
