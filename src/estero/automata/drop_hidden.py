@@ -21,7 +21,7 @@ def drop_hidden(
 
     `residuals` are those that are left, and keep their labels.
     """
-    needed = _needed(residuals)
+    needed = needed_hidden(residuals)
     if program is not None:
         hidden = {step.key for step in program.steps if isinstance(step.key, Hidden)} - needed
         shown: dict[Key, Key] = {key: _shown(automaton, key) for key in hidden}
@@ -32,7 +32,7 @@ def drop_hidden(
     return replace(automaton, transitions=tuple(dict.fromkeys(transitions))), program
 
 
-def _needed(residuals: Iterable[Residual]) -> set[Hidden]:
+def needed_hidden(residuals: Iterable[Residual]) -> set[Hidden]:
     """The hidden labels of the residuals' variables, and those that say where their places begin."""
     needed: set[Hidden] = set()
     for residual in residuals:

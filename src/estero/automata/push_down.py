@@ -78,8 +78,8 @@ def push_down(residuals: Sequence[Residual], automaton: CEA, schema: Schema) -> 
     The runs that pass all checks of the program are those whose marks satisfy all `residuals` that are
     not returned. Set predicates called ``increasing`` and ``decreasing`` are taken for the built-in ones.
     """
-    decide = _Decision(automaton, schema)
-    drafts: list[_Draft] = []
+    decide = Decision(automaton, schema)
+    drafts: list[Draft] = []
     reasons: dict[Residual, str] = {}
     for residual in residuals:
         found = decide.drafts(residual)
@@ -91,22 +91,22 @@ def push_down(residuals: Sequence[Residual], automaton: CEA, schema: Schema) -> 
     return PushedDown(_program(drafts, automaton) if drafts else None, left, reasons)
 
 
-_Use = tuple[Key, Action, Value]
+Use = tuple[Key, Action, Value]
 
 
 @dataclass(frozen=True, slots=True)
-class _Draft:
+class Draft:
     """One register: unset by the label `scope`, and what stores into it and checks it."""
 
     scope: Hidden | None
-    stores: tuple[_Use, ...]
-    checks: tuple[_Use, ...]
+    stores: tuple[Use, ...]
+    checks: tuple[Use, ...]
 
 
-def _program(drafts: Iterable[_Draft], automaton: CEA) -> RegisterProgram:
+def _program(drafts: Iterable[Draft], automaton: CEA) -> RegisterProgram:
     """The drafts with numbers; registers into which the same is stored are one."""
     begun = {label for transition in automaton.transitions for label in transition.hidden}
-    registers: dict[tuple[Hidden | None, tuple[_Use, ...]], int] = {}
+    registers: dict[tuple[Hidden | None, tuple[Use, ...]], int] = {}
     values: dict[Value, int] = {}
     steps: dict[Step, None] = {}
     for draft in drafts:
@@ -128,7 +128,7 @@ class _Side:
     kind: Kind
 
 
-class _Decision:
+class Decision:
     """Turns residuals into drafts, or says in a phrase why not."""
 
     def __init__(self, automaton: CEA, schema: Schema) -> None:
@@ -138,7 +138,7 @@ class _Decision:
         for transition in automaton.transitions:
             self._leaving[transition.source].append(transition)
 
-    def drafts(self, residual: Residual) -> list[_Draft] | str:
+    def drafts(self, residual: Residual) -> list[Draft] | str:
         """What to do about it, or why it stays residual."""
         if residual.refuted:
             return "it must fail, which is known when all its events are there"
@@ -156,7 +156,7 @@ class _Decision:
 
     # ------------------------------------------------------------------------------ comparisons
 
-    def _comparison(self, residual: Residual, comparison: Comparison) -> list[_Draft] | str:
+    def _comparison(self, residual: Residual, comparison: Comparison) -> list[Draft] | str:
         left, right = (self._side(residual, each) for each in (comparison.left, comparison.right))
         if isinstance(left, str) or isinstance(right, str):
             return left if isinstance(left, str) else str(right)
@@ -167,7 +167,7 @@ class _Decision:
             return unfit or str(scope)
         if self._on_one_event(left.key, right.key):
             return "one event can carry both variables"
-        found: list[_Draft] = []
+        found: list[Draft] = []
         for first, operator_, second in ((left, operator, right), (right, _MIRRORED[operator], left)):
             if not self._follows([first.key, second.key], scope):
                 continue
@@ -178,11 +178,11 @@ class _Decision:
 
     def _directed(
         self, first: _Side, operator: ComparisonOperator, second: _Side, scope: Hidden | None
-    ) -> list[_Draft]:
+    ) -> list[Draft]:
         """The registers for pairs of which `first` comes first."""
         numbers = (0, 1) if first.kind is Kind.STRING else (None,)
         return [
-            _Draft(
+            Draft(
                 scope,
                 ((first.key, _STORE[operator], self._value(first, hashed)),),
                 ((second.key, _CHECK[operator], self._value(second, hashed)),),
@@ -213,7 +213,7 @@ class _Decision:
 
     # -------------------------------------------------------------------------------------- sets
 
-    def _in_order(self, residual: Residual, argument: Attribute, check: Action) -> list[_Draft] | str:
+    def _in_order(self, residual: Residual, argument: Attribute, check: Action) -> list[Draft] | str:
         side = self._side(residual, argument)
         if isinstance(side, str):
             return side
@@ -223,9 +223,9 @@ class _Decision:
         if side.kind not in _COMPARED:
             return _ORDER_OF_STRINGS
         value = self._value(side, None)
-        return [_Draft(scope, ((side.key, Action.STORE, value),), ((side.key, check, value),))]
+        return [Draft(scope, ((side.key, Action.STORE, value),), ((side.key, check, value),))]
 
-    def _agreement(self, residual: Residual, agreement: Agreement) -> list[_Draft] | str:
+    def _agreement(self, residual: Residual, agreement: Agreement) -> list[Draft] | str:
         if sum(key.variable is None for key in agreement.keys) > 1:
             return "a key is the first of several attributes that an event has"
         sides: list[_Side] = []
@@ -252,11 +252,11 @@ class _Decision:
             for hashed in ((0, 1) if sides[0].kind is Kind.STRING else (None,))
         ]
 
-    def _same(self, sides: Sequence[_Side], scope: Hidden | None, hashed: int | None) -> _Draft:
+    def _same(self, sides: Sequence[_Side], scope: Hidden | None, hashed: int | None) -> Draft:
         values = [(side.key, self._value(side, hashed)) for side in sides]
         stores = tuple((key, Action.STORE_SAME, value) for key, value in values)
         checks = [(key, action, value) for key, value in values for action in (Action.NOT_NULL, Action.EQUAL)]
-        return _Draft(scope, stores, tuple(checks))
+        return Draft(scope, stores, tuple(checks))
 
     # ---------------------------------------------------------------------- keys, places, order
 

@@ -1,0 +1,140 @@
+"""Chain complex event automata: frozen, validated, printable.
+
+They are those of "Towards streaming evaluation of queries with correlation", section 4. A run is the sequence
+of the events it marks. A transition compares the event at hand with the one that the run marked before, by
+equal keys and by order; all other events are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from estero.automata.cea import EventPredicate, LabelSet
+from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
+from estero.automata.residual import NO_HIDDEN, HiddenSet, Residual
+from estero.language.expressions import ComparisonOperator, Node
+from estero.language.render import render_condition
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """``left operator right``: of the event marked before and of that at hand; false where one is NULL."""
+
+    operator: ComparisonOperator
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class ChainTransition:
+    """From `source` (None: a run begins) on an event with bit `predicate`, marked with `labels`, to `target`.
+
+    The expressions `left` of the event marked before have to equal the expressions `right` of the event at
+    hand, in pairs, and `order` has to be true of the two. `hidden` are labels that answers do not show.
+    """
+
+    source: int | None
+    predicate: int
+    left: tuple[Node, ...]
+    right: tuple[Node, ...]
+    order: Neighbours | None
+    labels: LabelSet
+    target: int
+    hidden: HiddenSet = NO_HIDDEN
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A chain automaton with states ``0 … len(states) - 1``, which are named by `states`.
+
+    Bit k of an event is whether `predicates[k]` is true of it. A run accepts by entering a state of `final`.
+    For each set of marks there is one accepting run at most. `residuals` are still to be checked of the
+    complex events it finds, and `reasons` says of each of them why.
+    """
+
+    states: tuple[str, ...]
+    final: frozenset[int]
+    transitions: tuple[ChainTransition, ...]
+    predicates: tuple[EventPredicate, ...]
+    residuals: tuple[Residual, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for state in self.final:
+            self._check_state(state, "final")
+        if len(self.residuals) != len(self.reasons):
+            raise ValueError("each residual has a reason")
+        for number, each in enumerate(self.transitions):
+            where = f"in transition {number}"
+            self._check_state(each.target, where)
+            if each.source is not None:
+                self._check_state(each.source, where)
+            elif each.left or each.right or each.order is not None:
+                raise ValueError(f"the first event is compared with one before it, {where}")
+            if len(each.left) != len(each.right):
+                raise ValueError(f"the two keys differ in length, {where}")
+            if not 0 <= each.predicate < len(self.predicates):
+                raise ValueError(f"bit {each.predicate} has no predicate, {where}")
+            if not each.labels:
+                raise ValueError(f"an event is read and not marked, {where}")
+
+    def _check_state(self, state: int, where: str) -> None:
+        if not 0 <= state < len(self.states):
+            raise ValueError(f"state {state} is not one of 0 to {len(self.states) - 1}, {where}")
+
+    @property
+    def ordered(self) -> bool:
+        """Whether some neighbours are compared by more than equality."""
+        return any(each.order is not None for each in self.transitions)
+
+    @property
+    def compares(self) -> bool:
+        """Whether neighbours are compared at all."""
+        return self.ordered or any(each.left for each in self.transitions)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> Iterator[str]:
+        """The states and transitions, a line each."""
+        final = ", ".join(self.states[state] for state in sorted(self.final))
+        count = len(self.states)
+        yield f"{count} state{'s' * (count != 1)}: {', '.join(self.states)}; a run accepts in {final}"
+        for each in self.transitions:
+            source = "begin" if each.source is None else self.states[each.source]
+            compared = [
+                f"{render_condition(left)} = {render_condition(right)}"
+                for left, right in zip(each.left, each.right, strict=True)
+            ]
+            if each.order is not None:
+                left, right = render_condition(each.order.left), render_condition(each.order.right)
+                compared.append(f"{left} {each.order.operator} {right}")
+            suffix = f", where before it {' and '.join(compared)}" if compared else ""
+            marks = ", ".join(sorted(each.labels))
+            target, predicate = self.states[each.target], self.predicates[each.predicate]
+            yield f"{source} → {target}  on {predicate}: mark {marks}{suffix}"
+
+
+def as_pcea(chain: Chain) -> PCEA:
+    """The parallelised automaton with the same states, bits and transitions, of one source at most each.
+
+    Transition k is that of the chain without its `order`, which is left to an ordered index.
+    """
+    entered: list[dict[str, None]] = [{} for _ in chain.states]
+    for each in chain.transitions:
+        entered[each.target] |= dict.fromkeys(chain.predicates[each.predicate].types)
+    keys: dict[JoinKey, int] = {}
+
+    def key(expressions: tuple[Node, ...], types: tuple[str, ...]) -> int:
+        return keys.setdefault(JoinKey(dict.fromkeys(types, expressions)), len(keys))
+
+    transitions = []
+    for each in chain.transitions:
+        sources: tuple[Source, ...] = ()
+        if each.source is not None:
+            left = key(each.left, tuple(entered[each.source]))
+            right = key(each.right, chain.predicates[each.predicate].types)
+            sources = (Source(each.source, left, right),)
+        transitions.append(PceaTransition(sources, each.predicate, each.labels, each.target))
+    return PCEA(chain.states, chain.final, tuple(transitions), chain.predicates, tuple(keys))

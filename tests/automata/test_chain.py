@@ -1,0 +1,263 @@
+"""Chain automata: what is compared between neighbours, what is refused, and the oracle's answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from automata.chain_runs import can_be_checked, chain_runs, found_by
+from automata.run_trees import accepting_runs
+from estero.automata.cea import EventPredicate
+from estero.automata.chain import Chain, ChainTransition, Neighbours, as_pcea
+from estero.automata.compile_chain import SECOND_ORDER, chain_of
+from estero.automata.compile_pattern import compile_pattern
+from estero.language.expressions import Attribute, Node
+from estero.language.parse import parse_pattern
+from estero.language.pattern import Pattern
+from estero.language.render import render_condition
+from estero.language.schema import Kind, Schema
+from estero.semantics import Event, evaluate_pattern
+from full_strategies import full_patterns, is_valid
+from papers.test_part_by import FILTERS, PAIRS, TWITTER
+from strategies import SCHEMA, streams
+
+TWEETS = Schema(
+    types={
+        "T": {"id": Kind.INT, "user_id": Kind.INT, "post": Kind.STRING},
+        "R": {"id": Kind.INT, "user_id": Kind.INT, "tweet_id": Kind.INT, "reply": Kind.STRING},
+    },
+    closed=True,
+)
+
+CHAINS = (
+    "A AS x ; B AS y FILTER x.n = y.k",
+    "A AS x ; B+ AS y FILTER x.n = y.n",
+    "A+ AS x ; B AS y FILTER x.n = y.n",
+    "A+ AS x ; B+ AS y FILTER x.n = y.n",
+    "A AS x ; B AS y ; C AS z FILTER x.n = y.n AND x.n = z.n",
+    "A AS x ; B AS y ; C AS z FILTER x.n = z.n AND y.n = z.n",
+    "A AS x ; B AS y ; C AS z FILTER x.k = y.k AND x.n = y.n AND z.k = x.k AND z.n = y.n",
+    "A AS x ; B AS y ; C AS z FILTER x.n = y.n AND x.n < z.n",
+    "A AS x ; B AS y ; C AS z FILTER x.n < y.n AND y.n <= z.n AND x.n < z.n",
+    "A AS x ; B AS y ; C AS z ; A AS w FILTER x.n = w.n AND y.n = z.n AND z.n = w.n",
+    "A AS x ; B AS y FILTER x.n != y.n",
+    "A AS x ; B AS y FILTER x.s = y.s AND x.n < y.n AND x.x != y.x",
+    "A AS x ; B AS y FILTER y.n BETWEEN x.n AND x.k",
+    "A AS x ; B AS y FILTER y.x > x.x * 2.0",
+    "A+ AS x FILTER increasing(x.x)",
+    "(A OR B)+ AS x FILTER decreasing(x.n)",
+    "A AS x ; B+ AS y FILTER x.n < y.n AND increasing(y.n)",
+    "A+ AS x ; B AS y FILTER increasing(x.n) AND x.n < y.n",
+    "A+ AS x ; B+ AS y FILTER decreasing(x.n) AND decreasing(y.n) AND x.n > y.n",
+    "(A OR B)+ PARTITION BY [k]",
+    "(A AS x ; B+ AS y) PARTITION BY [x.n, y.k]",
+    "(A AS x ; (B+ PARTITION BY [s]) AS y ; C AS z) PARTITION BY [x.n, y.n, z.k]",
+    "(A AS x ; B AS y FILTER x.n < y.n)+",
+    "(A AS x ; B AS y ; C AS z FILTER x.n = z.n AND y.n = z.n)+",
+    "((A+ PARTITION BY [k]) ; B)+",
+    "(A AS x ; B AS y FILTER x.n = y.n) OR (A AS x ; C AS z FILTER x.n < z.n)",
+    "A AS x ; (B AS y)? ; C AS z FILTER x.n = y.n AND x.n = z.n AND y.n = z.n",
+    "A+ AS x ; (B AS y)? FILTER x.n = y.n",
+    "A{2,4} AS x FILTER increasing(x.n)",
+    "A ; A ; B",
+    "A+ ; A+",
+    "A ALL B",
+    "A AS x ; B AS y ; C AS z FILTER x.n = y.n AND count(x) = 1",
+)
+"""Patterns that are chains."""
+
+REFUSED = {
+    "A AS x ; B AS y ; C AS z FILTER x.n = z.n": "y would have to carry the key of x",
+    "A AS x ; B AS y ; C AS z FILTER x.n < z.n": "y would have to carry what is compared of x",
+    "A AS x ; B AS y ; C AS z FILTER x.n < y.n AND x.n < z.n": "x and z are compared, and other events come "
+    "between them",
+    "A AS x ; (B AS y)? ; C AS z FILTER x.n = z.n": "y would have to carry the key of x",
+    "A+ AS x ; B AS y FILTER x.n < y.n": "every event of x is compared with later ones, not only the last "
+    "before them",
+    "A AS u ; (B AS v FILTER v.n > u.n)+": "u and v are compared, and other events come between them",
+    "(A AS x OR B AS y)+ FILTER x.n = y.n": "every event of x is compared with later ones, not only the last "
+    "before them",
+    "A : B": "some events have to follow one another at once",
+    "A ; NOT(C) ; B": "an event that must be absent is looked for",
+    "A AS u ; NOT(B AS v FILTER v.n > u.n) ; C": "an event is read that is not shown",
+    "(A ; B) KEEP [A]": "an event is read that is not shown",
+    "START(A ; B)": "it asks which event is the first of the stream",
+    "(A OR (A FILTER A[n > 1])) ; B": "the same marks can be made in two ways, as an event A can be read in "
+    "two places",
+    "A AS x ; B AS y FILTER x.n < y.x": "an integer beside a float",
+    "A AS x ; B AS y FILTER x.s < y.s": "the order of strings",
+    "A AS x ; B AS y FILTER max(x.n) < y.n": "an aggregate is known when all its events are there",
+}
+
+
+def chain(text: str, schema: Schema = SCHEMA) -> Chain | str:
+    compiled = compile_pattern(parse_pattern(text))
+    return chain_of(compiled.automaton, compiled.residuals, schema)
+
+
+def chain_for(text: str, schema: Schema = SCHEMA) -> Chain:
+    found = chain(text, schema)
+    assert isinstance(found, Chain), found
+    return found
+
+
+@pytest.mark.parametrize("text", CHAINS)
+@given(events=streams(max_size=8))
+def test_a_chain_finds_what_the_reference_says(text: str, events: list[Event]) -> None:
+    found = chain_for(text)
+    assert found_by(found, events) == evaluate_pattern(parse_pattern(text), events)
+    assert set(chain_runs(found, events).values()) <= {1}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_no_chain_says_why(text: str) -> None:
+    assert chain(text) == REFUSED[text]
+
+
+# --------------------------------------------------------------------------------------- at random
+
+
+@st.composite
+def chained(draw: st.DrawFn) -> str:
+    """Sequences of two to four parts, filtered by comparisons that are mostly between neighbours."""
+    count = draw(st.integers(2, 4))
+    names = "xyzw"[:count]
+    shapes = st.sampled_from(["{0} AS {1}", "{0} AS {1}", "{0}+ AS {1}", "(A OR B) AS {1}", "({0} AS {1})?"])
+    parts = [draw(shapes).format(draw(st.sampled_from("ABC")), name) for name in names]
+    parts[0] = parts[0].replace("?", "")
+    filters = []
+    for place in range(count - 1):
+        far = draw(st.integers(0, 4)) == 0
+        other = draw(st.sampled_from(names)) if far else names[place + 1]
+        attribute = draw(st.sampled_from(["k", "k", "n", "x", "s"]))
+        operators = ["="] if attribute == "s" else ["=", "=", "=", "!=", "<", "<=", ">", ">="]
+        chosen = draw(st.lists(st.sampled_from(operators), min_size=1, max_size=2, unique=True))
+        filters += [f"{names[place]}.{attribute} {each} {other}.{attribute}" for each in chosen]
+    if draw(st.integers(0, 3)) == 0:
+        filters.append(f"increasing({draw(st.sampled_from(names))}.n)")
+    whole = f"({' ; '.join(parts)}) FILTER {' AND '.join(filters)}"
+    around = draw(
+        st.sampled_from(["{0}", "{0}", "({0})+", "({0}) OR C", "({0}) PARTITION BY [k]", "C ; ({0})"])
+    )
+    return around.format(whole)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(text=chained(), events=streams(max_size=7))
+def test_random_chains_find_what_the_reference_says(text: str, events: list[Event]) -> None:
+    found = chain(text)
+    assume(isinstance(found, Chain))
+    _agrees(found, parse_pattern(text), events)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(pattern=full_patterns().filter(is_valid), events=streams(max_size=6))
+def test_random_patterns_that_are_chains_find_what_the_reference_says(
+    pattern: Pattern, events: list[Event]
+) -> None:
+    compiled = compile_pattern(pattern)
+    found = chain_of(compiled.automaton, compiled.residuals, SCHEMA)
+    assume(isinstance(found, Chain))
+    _agrees(found, pattern, events)
+
+
+def _agrees(found: Chain | str, pattern: Pattern, events: list[Event]) -> None:
+    assert isinstance(found, Chain)
+    assert set(chain_runs(found, events).values()) <= {1}
+    assume(all(map(can_be_checked, found.residuals)))
+    assert found_by(found, events) == evaluate_pattern(pattern, events)
+
+
+# -------------------------------------------------------------------------------------- the model
+
+
+def test_a_second_order_between_neighbours_stays_residual() -> None:
+    found = chain_for("A AS x ; B AS y FILTER x.k = y.k AND x.x != y.x AND x.n < y.n AND x.x >= y.x")
+    last = found.transitions[-1]
+    assert (last.left, last.right) == ((Attribute("k"),), (Attribute("k"),))
+    assert last.order == Neighbours("<", Attribute("n"), Attribute("n"))
+    assert found.reasons == (SECOND_ORDER, SECOND_ORDER)
+    conditions = [each.condition for each in found.residuals if isinstance(each.condition, Node)]
+    assert list(map(render_condition, conditions)) == ["x.x != y.x", "x.x >= y.x"]
+
+
+def test_what_registers_cannot_say_stays_residual() -> None:
+    found = chain_for("A AS x ; B+ AS y FILTER x.k = y.k AND max(y.n) > x.n")
+    assert found.reasons == ("an aggregate is known when all its events are there",)
+
+
+def test_a_chain_prints_its_states_and_comparisons() -> None:
+    found = chain_for("A AS x ; B+ AS y FILTER x.k = y.k AND x.n < y.n AND increasing(y.n)")
+    assert str(found) == (
+        "2 states: x, y; a run accepts in y\n"
+        "begin → x  on A: mark A, x\n"
+        "x → y  on B: mark B, y, where before it k = k and n < n\n"
+        "y → y  on B: mark B, y, where before it k = k and n < n"
+    )
+
+
+@pytest.mark.parametrize("text", [each for each in CHAINS if "=" in each or "PARTITION" in each])
+@given(events=streams(max_size=6))
+def test_equalities_alone_are_a_parallelised_automaton(text: str, events: list[Event]) -> None:
+    found = chain_for(text)
+    joined = [
+        frozenset((label, position) for position, label in run.marks)
+        for run in accepting_runs(as_pcea(found), events)
+    ]
+    unordered = replace(found, transitions=tuple(replace(each, order=None) for each in found.transitions))
+    assert Counter(joined) == chain_runs(unordered, events)
+
+
+ONE = EventPredicate(("A",))
+BEGIN = ChainTransition(None, 0, (), (), None, frozenset({"A"}), 0)
+
+
+@pytest.mark.parametrize(
+    ("transition", "message"),
+    [
+        (replace(BEGIN, target=1), "state 1 is not one of 0 to 0, in transition 0"),
+        (replace(BEGIN, source=7), "state 7 is not one of 0 to 0, in transition 0"),
+        (replace(BEGIN, predicate=1), "bit 1 has no predicate, in transition 0"),
+        (replace(BEGIN, labels=frozenset()), "an event is read and not marked, in transition 0"),
+        (replace(BEGIN, left=(Attribute("n"),)), "the first event is compared with one before it, in transi"),
+        (replace(BEGIN, source=0, left=(Attribute("n"),)), "the two keys differ in length, in transition 0"),
+    ],
+)
+def test_a_chain_is_checked_at_construction(transition: ChainTransition, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Chain(("a",), frozenset({0}), (transition,), (ONE,))
+
+
+# -------------------------------------------------------------------------------------- the paper
+
+
+def test_example_3_joins_a_reply_with_its_tweet() -> None:
+    found = chain_for(f"({PAIRS}) PARTITION BY [X.id, Y.tweet_id]", TWEETS)
+    assert marked(found) == {(1, 2), (1, 4), (5, 6)}
+
+
+def test_example_4_nests_one_partition_in_another() -> None:
+    text = (
+        f"(T AS X ; (R+ PARTITION BY [user_id]) AS Y ; R AS Z {FILTERS})"
+        " PARTITION BY [X.id, Y.tweet_id, Z.tweet_id]"
+    )
+    assert marked(chain_for(text, TWEETS)) == {(1, 2, 8), (1, 4, 8), (1, 2, 4, 8)}
+
+
+def test_example_6_follows_replies_to_replies() -> None:
+    """Figure 2, of its shape: PART-BY cannot say it, a repeated pair of neighbours can."""
+    found = chain_for("T AS X ; R AS Y ; R AS Z FILTER X.id = Y.tweet_id AND Y.id = Z.tweet_id", TWEETS)
+    assert [(each.left, each.right) for each in found.transitions] == [
+        ((), ()),
+        ((Attribute("id"),), (Attribute("tweet_id"),)),
+        ((Attribute("id"),), (Attribute("tweet_id"),)),
+    ]
+
+
+def marked(found: Chain) -> set[tuple[int, ...]]:
+    """The marked events, counted from 1 as the paper does."""
+    return {tuple(sorted(at + 1 for at in each.support)) for each in found_by(found, TWITTER)}
