@@ -173,10 +173,11 @@ class JoinExplanation:
         exact = all(column.exact for column in plan.columns)
         keys = "as they are" if exact else "as two independent 64-bit hashes"
         yield f"join keys: values that the classification computes, {keys}"
-        if plan.partition is None:
-            yield "on Spark: one task, because the atoms share no attribute of one name"
+        if plan.partition:
+            names = " or ".join(dict.fromkeys(plan.partition.values()))
+            yield f"on Spark: tasks share the values of {names}, which every atom has"
         else:
-            yield f"on Spark: tasks share the values of {plan.partition}, which every atom has"
+            yield "on Spark: one task, because no variable is in every atom, in one attribute of each type"
 
 
 def _indented(text: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from estero.automata.hierarchical import compact_q_tree, hierarchical_pcea
 from estero.automata.pcea import PCEA, JoinKey
@@ -47,7 +47,8 @@ class JoinPlan:
     """How a query is evaluated by a parallelised automaton.
 
     It is asked for the same things as `plan.Plan`. `columns` are the join keys of the automaton, in its
-    order, and `partition` is an attribute that all events of an answer share, where there is one.
+    order. `partition` says for each type where its events have a value that all events of an answer share; it
+    is empty where there is none.
     """
 
     tree: QueryTree
@@ -60,7 +61,7 @@ class JoinPlan:
     shown: tuple[Shown, ...]
     window: int | None = None
     window_in_positions: bool = False
-    partition: str | None = None
+    partition: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def consume(self) -> Consume:
@@ -90,12 +91,6 @@ class JoinPlan:
     def showing_nothing(self) -> JoinPlan:
         """The same evaluation where only counts are asked for."""
         return replace(self, shown=(), classification=replace(self.classification, payload=()))
-
-    def partitioned(self) -> JoinPlan:
-        """The same evaluation for tasks that share the values of `partition`, if there is one."""
-        if self.partition is None:
-            return self
-        return replace(self, classification=replace(self.classification, keys=((self.partition,),)))
 
     def q_tree_lines(self) -> Iterator[str]:
         """The compact q-tree, a node in each line."""
@@ -133,7 +128,7 @@ def plan_conjunctive(tree: ConjunctiveTree, layout: Layout) -> JoinPlan:
         shown=shown,
         window=window_in_ticks(stands_for, layout),
         window_in_positions=isinstance(tree.window, EventWindow),
-        partition=_common_attribute(atoms),
+        partition=_shared_value(atoms),
     )
 
 
@@ -211,15 +206,22 @@ class _Values:
         return kind_of(expression, self._kinds)
 
 
-def _common_attribute(atoms: Sequence[NamedAtom]) -> str | None:
-    """An attribute that is one variable in all atoms, of two at least: NULL is none of its values."""
-    if len(atoms) < 2:
-        return None
-    for variable in atoms[0].variables:
-        for name in atoms[0].places(variable):
-            if all(name in atom.places(variable) for atom in atoms):
-                return name
-    return None
+def _shared_value(atoms: Sequence[NamedAtom]) -> dict[str, str]:
+    """For each type an attribute, such that all are the same variable; it is never NULL then.
+
+    Empty where no variable is in all atoms, two at least, or where atoms of one type have it in different
+    attributes.
+    """
+    for variable in atoms[0].variables if len(atoms) > 1 else ():
+        places: dict[str, list[str]] = {}
+        for atom in atoms:
+            here = atom.places(variable)
+            for name in atom.types:
+                places[name] = [each for each in places.get(name, here) if each in here]
+        if all(places.values()):
+            common = [each for each in places[atoms[0].types[0]] if all(each in of for of in places.values())]
+            return {name: (common or of)[0] for name, of in places.items()}
+    return {}
 
 
 def _titled(atom: NamedAtom) -> str:

@@ -13,6 +13,7 @@ import estero
 from conjunctive_strategies import hierarchical_queries, streams
 from estero.language.conjunctive import ConjunctiveTree
 from estero.pipeline.spark.batch import Work, layout_of_frame
+from estero.pipeline.spark.spreading import spread
 from estero.semantics import Event
 from estero.spark import recognize
 from pipeline.spark.frames import in_any_order, without_positions
@@ -32,6 +33,7 @@ TABLE = pa.Table.from_pylist(
             "ts": at,
             "k": RANDOM.choice([None, *range(6)]),
             "name": RANDOM.choice(["u", "ä", "w"]),
+            "word": RANDOM.choice(["u", "ä", "w", None]),
             "x": float(RANDOM.randrange(4)),
         }
         for at in range(90)
@@ -61,7 +63,10 @@ def test_spark_finds_what_the_engine_finds(
     [
         ("Q(x, y) <- T(k: x), S(k: x, name: y), R(k: x, name: y) WITHIN 20 [ts]", True),
         ("Q(x, y) <- T(k: x), S(k: x, name: y), R(k: x, name: y) WITHIN 30 EVENTS", True),
-        ("Q(x) <- T(k: x), S(x: x), R(k: x, name: 'ä') WITHIN 20 [ts]", False),
+        ("Q(x) <- T(k: x), S(x: x), R(k: x, name: 'ä') WITHIN 20 [ts]", True),
+        ("Q(x, y) <- T(name: x, k: y), S(word: x) WITHIN 20 [ts]", True),
+        ("Q(x) <- T(name: x), T(word: x) WITHIN 20 [ts]", False),
+        ("Q(x, y) <- T(k: x), S(name: y) WITHIN 3 [ts]", False),
     ],
 )
 def test_tasks_share_the_values_that_all_atoms_have(
@@ -70,8 +75,8 @@ def test_tasks_share_the_values_that_all_atoms_have(
     query = estero.conjunctive(text)
     frame = spark.createDataFrame(TABLE)
     plan = query.plan(layout_of_frame(frame, type="type", time="ts"))
-    work = Work.of(frame.schema, plan, positions=False)
-    assert work.tasks.by_key == parallel
+    spread_frame, spread_plan = spread(frame, plan)
+    assert Work.of(spread_frame.schema, spread_plan, positions=False).tasks.by_key == parallel
     expected = query.run(TABLE, type="type", time="ts").to_arrow().to_pylist()
     assert expected
     found = recognize(frame, query, type="type", time="ts", partitions=3)

@@ -29,6 +29,7 @@ from estero.pipeline.spark.frames import (
     columns_of_frame,
     payload_name,
 )
+from estero.pipeline.spark.spreading import spread
 from estero.plan import Layout
 from estero.plan_joins import AnyPlan, JoinPlan
 
@@ -81,6 +82,8 @@ def recognize_frame(
     Raises `QueryError` where no column is left to show, `DataError` for a column that cannot cross or that
     Spark does not find, and ValueError for less than one task.
     """
+    if isinstance(plan, JoinPlan):
+        df, plan = spread(df, plan)
     work = Work.of(df.schema, plan, positions=positions)
     if not work.answer.names:
         raise QueryError(
@@ -116,8 +119,6 @@ class Work:
     def of(cls, events: StructType, plan: AnyPlan, *, positions: bool) -> Work:
         """The work for events with this schema; `positions` says whether the answer shows them."""
         keys = () if isinstance(plan, JoinPlan) else plan.classification.keys
-        if isinstance(plan, JoinPlan):
-            plan = plan.partitioned()
         contiguous = plan.classification.keep_all and plan.keyed
         if contiguous:
             plan = replace(plan, classification=replace(plan.classification, keep_all=False))
