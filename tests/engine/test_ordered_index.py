@@ -24,24 +24,11 @@ from estero.engine.heap import (
 )
 from estero.engine.ordered_index import (
     BETWEEN,
-    EARLIEST,
-    FREE_ROWS,
     GREATER,
     GREATER_EQUAL,
-    HEAP,
-    LAST,
-    LATER,
-    LEFT,
     LESS,
     LESS_EQUAL,
     NOT_EQUAL,
-    PARENT,
-    PIECES,
-    RIGHT,
-    START,
-    USED,
-    VALUE,
-    WEIGHT,
     has_room,
     insert,
     mark_trees,
@@ -50,6 +37,21 @@ from estero.engine.ordered_index import (
     query,
     rename_trees,
     with_room,
+)
+from estero.engine.value_trees import (
+    EARLIEST,
+    FREE_ROWS,
+    HEAP,
+    LAST,
+    LATER,
+    LEFT,
+    PARENT,
+    PIECES,
+    RIGHT,
+    START,
+    USED,
+    VALUE,
+    WEIGHT,
 )
 
 COMPARED = {LESS: lt, LESS_EQUAL: le, GREATER: gt, GREATER_EQUAL: ge, NOT_EQUAL: ne}
