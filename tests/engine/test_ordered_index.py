@@ -246,7 +246,7 @@ def test_a_jump_of_the_window_forgets_everything(
     waiting.insert(1, 0, after, after, after)
     waiting.check(after)
     assert waiting.held(waiting.heap(1, LESS, 1, 0, after), after) == [after]
-    for event in range(after + 1, 2 * after + 1):
+    for event in range(after + 1, after + 1 + after // 2):
         waiting.insert(1, 0, event, event, after)
     assert waiting.index.sizes[USED] - waiting.index.sizes[FREE_ROWS] <= 1
 
@@ -313,6 +313,27 @@ def test_trees_of_keys_that_never_come_back_are_freed() -> None:
     assert waiting.index.rows.shape[0] <= 4 * (window + 3)
     assert waiting.index.trees.words.shape[0] <= 16 * window
     waiting.check(600 - window)
+
+
+@pytest.mark.parametrize("asked", [LEAST, LEAST + 1, 0, MOST - 1, MOST])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_least_and_the_largest_value_compare_as_others(operator: int, asked: int) -> None:
+    waiting = Waiting()
+    for event, value in enumerate([0, MOST, LEAST, 1, MOST - 1, LEAST + 1, LEAST, MOST]):
+        waiting.insert(0, value, event, event, 0)
+    for upper in (LEAST, 0, MOST):
+        held = waiting.held(waiting.heap(0, operator, asked, upper, 0), 0)
+        assert held == waiting.expected(0, operator, asked, upper, 0)
+
+
+def test_a_query_costs_about_a_node_for_each_subtree_where_starts_only_grow() -> None:
+    waiting, asked, length = Waiting(1_000_000), 0, 2_000
+    for event, value in enumerate(adverse_values(length)["random"]):
+        waiting.insert(0, value, event, event, 0)
+        before = int(waiting.nodes.size[0])
+        waiting.heap(0, LESS, value, 0, 0)
+        asked += int(waiting.nodes.size[0]) - before
+    assert asked <= length * math.log2(length) / 2
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
