@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from automata.run_trees import is_true
 from estero.automata.chain import Chain, ChainTransition
 from estero.automata.residual import Residual
-from estero.language.expressions import ComparisonOperator, Node
+from estero.language.expressions import Node
 from estero.semantics import ComplexEvent, Event
 from estero.semantics_filters import evaluate_filter
 from estero.semantics_values import compare, evaluate_expression
@@ -57,14 +57,10 @@ def can_be_checked(residual: Residual) -> bool:
 
 
 def _compares(transition: ChainTransition, before: Event, event: Event) -> bool:
-    pairs: list[tuple[ComparisonOperator, Node, Node]] = [
-        ("=", left, right) for left, right in zip(transition.left, transition.right, strict=True)
-    ]
-    if transition.order is not None:
-        pairs.append((transition.order.operator, transition.order.left, transition.order.right))
     return all(
-        compare(operator, evaluate_expression(left, before), evaluate_expression(right, event)) is True
-        for operator, left, right in pairs
+        compare(each.operator, evaluate_expression(each.left, before), evaluate_expression(each.right, event))
+        is True
+        for each in transition.comparisons
     )
 
 

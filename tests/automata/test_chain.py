@@ -22,7 +22,7 @@ from estero.language.render import render_condition
 from estero.language.schema import Kind, Schema
 from estero.semantics import Event, evaluate_pattern
 from full_strategies import full_patterns, is_valid
-from papers.test_part_by import FILTERS, PAIRS, TWITTER
+from papers.test_part_by import DEBATES, FILTERS, PAIRS, TWITTER
 from strategies import SCHEMA, streams
 
 TWEETS = Schema(
@@ -45,6 +45,10 @@ CHAINS = (
     "A AS x ; B AS y ; C AS z FILTER x.n < y.n AND y.n <= z.n AND x.n < z.n",
     "A AS x ; B AS y ; C AS z ; A AS w FILTER x.n = w.n AND y.n = z.n AND z.n = w.n",
     "A AS x ; B AS y FILTER x.n != y.n",
+    "A AS x ; B AS y FILTER x.k = y.k AND x.n != y.n AND x.x != y.x",
+    "A AS x ; B AS y FILTER x.k = y.k AND x.s != y.s",
+    "A AS x ; B AS y FILTER x.n BETWEEN y.n AND y.k",
+    "A AS x ; B AS y FILTER x.n >= y.n AND x.x < y.x AND x.n <= y.k",
     "A AS x ; B AS y FILTER x.s = y.s AND x.n < y.n AND x.x != y.x",
     "A AS x ; B AS y FILTER y.n BETWEEN x.n AND x.k",
     "A AS x ; B AS y FILTER y.x > x.x * 2.0",
@@ -92,6 +96,14 @@ REFUSED = {
     "A AS x ; B AS y FILTER x.s < y.s": "the order of strings",
     "A AS x ; B AS y FILTER max(x.n) < y.n": "an aggregate is known when all its events are there",
 }
+
+
+MANY = " ; ".join(f"(A AS x{place})?" for place in range(12))
+
+
+def test_too_many_states_are_refused() -> None:
+    equal = " AND ".join(f"y.k = x{place}.k" for place in range(12))
+    assert chain(f"B AS y ; {MANY} FILTER {equal}") == "its chain automaton has more than 1,000 states"
 
 
 def chain(text: str, schema: Schema = SCHEMA) -> Chain | str:
@@ -185,6 +197,31 @@ def test_a_second_order_between_neighbours_stays_residual() -> None:
     assert list(map(render_condition, conditions)) == ["x.x != y.x", "x.x >= y.x"]
 
 
+def test_a_range_of_the_event_before_is_one_order() -> None:
+    found = chain_for("A AS x ; B AS y FILTER x.n BETWEEN y.n AND y.k AND x.x < y.x")
+    last = found.transitions[-1]
+    assert last.order == Neighbours(">=", Attribute("n"), Attribute("n"))
+    assert last.upper == Attribute("k")
+    assert found.reasons == (SECOND_ORDER,)
+    assert str(found).endswith("x → y  on B: mark B, y, where before it n >= n and n <= k")
+
+
+def test_a_range_that_the_event_before_gives_is_two_orders() -> None:
+    found = chain_for("A AS x ; B AS y FILTER y.n BETWEEN x.n AND x.k")
+    assert found.transitions[-1].upper is None
+    assert found.reasons == (SECOND_ORDER,)
+
+
+def test_disequalities_have_an_index_of_their_own() -> None:
+    found = chain_for("A AS x ; B AS y FILTER x.k = y.k AND x.n != y.n AND x.x != y.x")
+    assert [str(each.left) for each in found.transitions[-1].different] == [
+        str(Attribute("n")),
+        str(Attribute("x")),
+    ]
+    assert not found.residuals
+    assert not found.ordered
+
+
 def test_what_registers_cannot_say_stays_residual() -> None:
     found = chain_for("A AS x ; B+ AS y FILTER x.k = y.k AND max(y.n) > x.n")
     assert found.reasons == ("an aggregate is known when all its events are there",)
@@ -208,11 +245,16 @@ def test_equalities_alone_are_a_parallelised_automaton(text: str, events: list[E
         frozenset((label, position) for position, label in run.marks)
         for run in accepting_runs(as_pcea(found), events)
     ]
-    unordered = replace(found, transitions=tuple(replace(each, order=None) for each in found.transitions))
+    unordered = replace(
+        found,
+        transitions=tuple(replace(each, order=None, upper=None, different=()) for each in found.transitions),
+    )
     assert Counter(joined) == chain_runs(unordered, events)
 
 
 ONE = EventPredicate(("A",))
+N = (Attribute("n"),)
+SAME = Neighbours("=", Attribute("n"), Attribute("n"))
 BEGIN = ChainTransition(None, 0, (), (), None, frozenset({"A"}), 0)
 
 
@@ -223,8 +265,14 @@ BEGIN = ChainTransition(None, 0, (), (), None, frozenset({"A"}), 0)
         (replace(BEGIN, source=7), "state 7 is not one of 0 to 0, in transition 0"),
         (replace(BEGIN, predicate=1), "bit 1 has no predicate, in transition 0"),
         (replace(BEGIN, labels=frozenset()), "an event is read and not marked, in transition 0"),
-        (replace(BEGIN, left=(Attribute("n"),)), "the first event is compared with one before it, in transi"),
+        (replace(BEGIN, left=N, right=N), "the first event is compared with one before it, in transi"),
         (replace(BEGIN, source=0, left=(Attribute("n"),)), "the two keys differ in length, in transition 0"),
+        (replace(BEGIN, source=0, upper=Attribute("n")), "what has an upper end has no lower one, in trans"),
+        (replace(BEGIN, source=0, order=SAME), "= is no order, in transition 0"),
+        (
+            replace(BEGIN, source=0, different=(SAME,)),
+            "only != may be among what has to be different, in tra",
+        ),
     ],
 )
 def test_a_chain_is_checked_at_construction(transition: ChainTransition, message: str) -> None:
@@ -233,6 +281,13 @@ def test_a_chain_is_checked_at_construction(transition: ChainTransition, message
 
 
 # -------------------------------------------------------------------------------------- the paper
+
+
+def test_examples_1_and_2_compare_nothing() -> None:
+    assert marked(chain_for(PAIRS, TWEETS)) == {(1, 2), (1, 3), (1, 4), (1, 6), (5, 6)}
+    debates = chain_for(DEBATES, TWEETS)
+    assert not debates.compares
+    assert {(1, 2, 4, 8), (1, 3, 4, 6, 8), (5, 6, 8)} <= marked(debates)
 
 
 def test_example_3_joins_a_reply_with_its_tweet() -> None:

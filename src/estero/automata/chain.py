@@ -31,7 +31,9 @@ class ChainTransition:
     """From `source` (None: a run begins) on an event with bit `predicate`, marked with `labels`, to `target`.
 
     The expressions `left` of the event marked before have to equal the expressions `right` of the event at
-    hand, in pairs, and `order` has to be true of the two. `hidden` are labels that answers do not show.
+    hand, in pairs. All of `different`, which are of ``!=``, have to be true of the two, and `order`, which is
+    of any other operator. With `upper` that is ``>=``, and its left side is at most `upper` of the event at
+    hand. `hidden` are labels that answers do not show.
     """
 
     source: int | None
@@ -42,6 +44,19 @@ class ChainTransition:
     labels: LabelSet
     target: int
     hidden: HiddenSet = NO_HIDDEN
+    upper: Node | None = None
+    different: tuple[Neighbours, ...] = ()
+
+    @property
+    def comparisons(self) -> tuple[Neighbours, ...]:
+        """All that is compared, one by one, equalities first."""
+        pairs = zip(self.left, self.right, strict=True)
+        found = [*(Neighbours("=", left, right) for left, right in pairs), *self.different]
+        if self.order is not None:
+            found.append(self.order)
+            if self.upper is not None:
+                found.append(Neighbours("<=", self.order.left, self.upper))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +85,16 @@ class Chain:
             self._check_state(each.target, where)
             if each.source is not None:
                 self._check_state(each.source, where)
-            elif each.left or each.right or each.order is not None:
-                raise ValueError(f"the first event is compared with one before it, {where}")
             if len(each.left) != len(each.right):
                 raise ValueError(f"the two keys differ in length, {where}")
+            if each.source is None and each.comparisons:
+                raise ValueError(f"the first event is compared with one before it, {where}")
+            if each.upper is not None and (each.order is None or each.order.operator != ">="):
+                raise ValueError(f"what has an upper end has no lower one, {where}")
+            if each.order is not None and each.order.operator in ("=", "!="):
+                raise ValueError(f"{each.order.operator} is no order, {where}")
+            if any(one.operator != "!=" for one in each.different):
+                raise ValueError(f"only != may be among what has to be different, {where}")
             if not 0 <= each.predicate < len(self.predicates):
                 raise ValueError(f"bit {each.predicate} has no predicate, {where}")
             if not each.labels:
@@ -85,13 +106,13 @@ class Chain:
 
     @property
     def ordered(self) -> bool:
-        """Whether some neighbours are compared by more than equality."""
+        """Whether some neighbours are compared by ``<``, ``<=``, ``>`` or ``>=``."""
         return any(each.order is not None for each in self.transitions)
 
     @property
     def compares(self) -> bool:
         """Whether neighbours are compared at all."""
-        return self.ordered or any(each.left for each in self.transitions)
+        return any(each.comparisons for each in self.transitions)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -104,12 +125,9 @@ class Chain:
         for each in self.transitions:
             source = "begin" if each.source is None else self.states[each.source]
             compared = [
-                f"{render_condition(left)} = {render_condition(right)}"
-                for left, right in zip(each.left, each.right, strict=True)
+                f"{render_condition(one.left)} {one.operator} {render_condition(one.right)}"
+                for one in each.comparisons
             ]
-            if each.order is not None:
-                left, right = render_condition(each.order.left), render_condition(each.order.right)
-                compared.append(f"{left} {each.order.operator} {right}")
             suffix = f", where before it {' and '.join(compared)}" if compared else ""
             marks = ", ".join(sorted(each.labels))
             target, predicate = self.states[each.target], self.predicates[each.predicate]
@@ -119,7 +137,7 @@ class Chain:
 def as_pcea(chain: Chain) -> PCEA:
     """The parallelised automaton with the same states, bits and transitions, of one source at most each.
 
-    Transition k is that of the chain without its `order`, which is left to an ordered index.
+    Transition k is that of the chain, but for all that is compared by other operators than ``=``.
     """
     entered: list[dict[str, None]] = [{} for _ in chain.states]
     for each in chain.transitions:

@@ -29,21 +29,29 @@ from estero.language.schema import Schema
 STATE_CAP: Final = 1_000
 """The most states of a chain, before equal ones are made one."""
 
+_TOO_MANY: Final = f"its chain automaton has more than {STATE_CAP:,} states"
+
+MOST_DIFFERENT: Final = 4
+"""The most disequalities of one transition: an index of them has a pointer for each sequence of them."""
+
 SECOND_ORDER: Final = "the same neighbours are compared by another order already"
-"""Why an order that no index serves stays residual."""
+"""Why a comparison that no index serves stays residual."""
 
 
 def chain_of(automaton: CEA, residuals: Sequence[Residual], schema: Schema) -> Chain | str:
     """The chain automaton of a compiled pattern, or a phrase on why there is none.
 
     It finds the complex events of the pattern once its `residuals` are checked: those that registers cannot
-    say either, and those of a second order between the same neighbours.
+    say either, and those of a second order between the same neighbours. A range counts as one order, and
+    disequalities count as none where there is no order.
     """
     why = why_others_matter(automaton)
     if why:
         return why
     if any(each.labels and not each.guard.present for each in automaton.transitions):
         return "its events can be of any type"
+    if automaton.states > STATE_CAP:
+        return _TOO_MANY
     registers, reasons = _registers(automaton, residuals, schema)
     if residuals and len(reasons) == len(residuals):
         return reasons[0]
@@ -51,7 +59,7 @@ def chain_of(automaton: CEA, residuals: Sequence[Residual], schema: Schema) -> C
     if isinstance(raw, str):
         return raw
     for each in raw:
-        for neighbours in _orders(each)[1:]:
+        for neighbours in each.comparisons.keys() - set(_served(each)):
             reasons |= dict.fromkeys(each.comparisons[neighbours], SECOND_ORDER)
     left = [number for number in range(len(residuals)) if number in reasons]
     hidden = frozenset(needed_hidden(residuals[number] for number in left))
@@ -68,7 +76,7 @@ def _registers(
     automaton: CEA, residuals: Sequence[Residual], schema: Schema
 ) -> tuple[list[Register], dict[int, str]]:
     """What registers would do, and by number of residual why they cannot."""
-    decide = Decision(automaton, schema)
+    decide = Decision(automaton, schema, strings_differ=True)
     found: list[Register] = []
     reasons: dict[int, str] = {}
     for number, residual in enumerate(residuals):
@@ -198,7 +206,7 @@ def _explore(automaton: CEA, registers: Sequence[Register]) -> list[_Raw] | str:
             place: _Place = (transition.target, frozenset(step.facts.items()))
             if place not in numbers:
                 if len(numbers) >= STATE_CAP:
-                    return f"its chain automaton has more than {STATE_CAP:,} states"
+                    return _TOO_MANY
                 numbers[place] = len(numbers)
                 todo.append((numbers[place], transition.target, step.facts))
             comparisons = dict(step.comparisons)
@@ -206,13 +214,17 @@ def _explore(automaton: CEA, registers: Sequence[Register]) -> list[_Raw] | str:
     return found
 
 
-def _orders(raw: _Raw) -> list[Neighbours]:
-    """The comparisons of neighbours that are no equalities, the one for the index first."""
-    return sorted((each for each in raw.comparisons if each.operator != "="), key=_is_unequal)
-
-
-def _is_unequal(neighbours: Neighbours) -> bool:
-    return neighbours.operator == "!="
+def _served(raw: _Raw) -> tuple[Neighbours, ...]:
+    """What is compared by indices: equalities, and one order or some disequalities."""
+    equal = sorted((each for each in raw.comparisons if each.operator == "="), key=repr)
+    orders = [each for each in raw.comparisons if each.operator not in ("=", "!=")]
+    if not orders:
+        return (*equal, *[each for each in raw.comparisons if each.operator == "!="][:MOST_DIFFERENT])
+    for low in orders:
+        for high in orders:
+            if (low.operator, high.operator) == (">=", "<=") and low.left == high.left:
+                return (*equal, low, high)
+    return (*equal, orders[0])
 
 
 # ----------------------------------------------------------------------------------------- building
@@ -224,8 +236,7 @@ def _machine(raw: Iterable[_Raw], automaton: CEA, hidden: HiddenSet) -> Machine:
     for each in raw:
         if each.by.target in automaton.final:
             final.add(each.target)
-        keys = [one for one in each.comparisons if one.operator == "="]
-        comparisons = (*sorted(keys, key=repr), *_orders(each)[:1])
+        comparisons = _served(each)
         for predicate in _predicates(each, automaton):
             letter = Letter(predicate, comparisons, each.by.labels, each.by.hidden & hidden)
             edges.append(Edge(each.source, letter, each.target))
@@ -252,7 +263,7 @@ def _chain(machine: Machine, residuals: Sequence[Residual], reasons: Sequence[st
     for edge in machine.edges:
         letter = edge.letter
         keys = [each for each in letter.comparisons if each.operator == "="]
-        orders = [each for each in letter.comparisons if each.operator != "="]
+        orders = [each for each in letter.comparisons if each.operator not in ("=", "!=")]
         transitions.append(
             ChainTransition(
                 source=None if edge.source == BEGIN else numbers[edge.source],
@@ -263,6 +274,8 @@ def _chain(machine: Machine, residuals: Sequence[Residual], reasons: Sequence[st
                 labels=letter.labels,
                 target=numbers[edge.target],
                 hidden=letter.hidden,
+                upper=orders[1].right if len(orders) > 1 else None,
+                different=tuple(each for each in letter.comparisons if each.operator == "!="),
             )
         )
     names = tuple(_names(machine))

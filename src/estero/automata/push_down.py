@@ -129,11 +129,15 @@ class _Side:
 
 
 class Decision:
-    """Turns residuals into drafts, or says in a phrase why not."""
+    """Turns residuals into drafts, or says in a phrase why not.
 
-    def __init__(self, automaton: CEA, schema: Schema) -> None:
+    `strings_differ` where ``!=`` of strings can be told by their hashes, both at once; one register cannot.
+    """
+
+    def __init__(self, automaton: CEA, schema: Schema, *, strings_differ: bool = False) -> None:
         self._automaton = automaton
         self._schema = schema
+        self._strings_differ = strings_differ
         self._leaving: list[list[Transition]] = [[] for _ in range(automaton.states)]
         for transition in automaton.transitions:
             self._leaving[transition.source].append(transition)
@@ -162,6 +166,8 @@ class Decision:
             return left if isinstance(left, str) else str(right)
         operator = comparison.operator
         unfit = _why_not_compared(left.kind, operator, right.kind)
+        if self._strings_differ and operator == "!=" and left.kind is right.kind is Kind.STRING:
+            unfit = ""
         scope = self._scope(residual, [left.key, right.key])
         if unfit or isinstance(scope, str):
             return unfit or str(scope)
