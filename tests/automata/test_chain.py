@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from automata.chain_runs import can_be_checked, chain_runs, found_by
 from automata.run_trees import accepting_runs
-from estero.automata.cea import EventPredicate
+from estero.automata.cea import CEA, EventPredicate, Guard, Transition
 from estero.automata.chain import Chain, ChainTransition, Neighbours, as_pcea
 from estero.automata.compile_chain import SECOND_ORDER, chain_of
 from estero.automata.compile_pattern import compile_pattern
@@ -96,6 +96,21 @@ REFUSED = {
     "A AS x ; B AS y FILTER x.s < y.s": "the order of strings",
     "A AS x ; B AS y FILTER max(x.n) < y.n": "an aggregate is known when all its events are there",
 }
+
+
+ONE = EventPredicate(("A",))
+A_EVENT = frozenset({"A"})
+
+
+def test_a_state_that_is_entered_again_is_no_beginning() -> None:
+    again = Transition(0, Guard(frozenset({0})), A_EVENT, 0), Transition(0, Guard(frozenset({0})), A_EVENT, 1)
+    automaton = CEA(2, frozenset({0}), frozenset({1}), again, (ONE,))
+    assert chain_of(automaton, (), SCHEMA) == "a run can begin in a state that others pass through"
+
+
+def test_an_event_of_any_type_has_no_attributes_to_compare() -> None:
+    automaton = CEA(2, frozenset({0}), frozenset({1}), (Transition(0, Guard(), A_EVENT, 1),), (ONE,))
+    assert chain_of(automaton, (), SCHEMA) == "its events can be of any type"
 
 
 MANY = " ; ".join(f"(A AS x{place})?" for place in range(12))
@@ -227,6 +242,14 @@ def test_what_registers_cannot_say_stays_residual() -> None:
     assert found.reasons == ("an aggregate is known when all its events are there",)
 
 
+def test_residuals_of_a_place_keep_its_hidden_labels() -> None:
+    found = chain_for("((A AS x ; B+ AS y) FILTER x.k = y.k AND max(y.n) > x.n)+")
+    (residual,) = found.residuals
+    labels = {label for each in found.transitions for label in each.hidden}
+    assert {key for _, key in residual.bindings} <= labels
+    assert all(not each.hidden for each in chain_for("(A AS x ; B AS y FILTER x.k = y.k)+").transitions)
+
+
 def test_a_chain_prints_its_states_and_comparisons() -> None:
     found = chain_for("A AS x ; B+ AS y FILTER x.k = y.k AND x.n < y.n AND increasing(y.n)")
     assert str(found) == (
@@ -252,7 +275,6 @@ def test_equalities_alone_are_a_parallelised_automaton(text: str, events: list[E
     assert Counter(joined) == chain_runs(unordered, events)
 
 
-ONE = EventPredicate(("A",))
 N = (Attribute("n"),)
 SAME = Neighbours("=", Attribute("n"), Attribute("n"))
 BEGIN = ChainTransition(None, 0, (), (), None, frozenset({"A"}), 0)
