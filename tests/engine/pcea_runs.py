@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import NamedTuple
+from operator import ge, gt, le, lt, ne
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import assume
@@ -12,21 +13,24 @@ from hypothesis import strategies as st
 
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
 from estero.engine.recognizer import Roots
-from estero.engine.run_pcea import PceaTables, Transition, pcea_tables
+from estero.engine.run_pcea import PceaTables, Source, Transition, pcea_tables
 
 Items = tuple[tuple[int, int], ...]
 """(event, mark) of one complex event, ascending."""
 
 COLUMNS = 2
 MOST_RUNS = 3_000
+COMPARED = {"<": lt, "<=": le, ">": gt, ">=": ge, "!=": ne}
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
 
 
 class Event(NamedTuple):
-    """The bits of an event, its keys (None: NULL) and its stamp."""
+    """The bits of an event, its keys (None: NULL), its stamp and its values (None: NULL)."""
 
     bits: int
     keys: tuple[int | None, ...]
     stamp: int
+    values: tuple[int | None, ...] = (None,) * COLUMNS
 
 
 class Pcea(NamedTuple):
@@ -79,13 +83,47 @@ def iteration() -> Pcea:
     return Pcea(1, (Transition([], 0, 0, 0), Transition([(0, 0, 0)], 0, 0, 0)), (0,))
 
 
+def rising(length: int, operator: str = "<") -> Pcea:
+    """Events of predicates 0, 1, … in this order, with one key, each of value 0 with the one before."""
+    follow = [Transition([(k - 1, 0, 0, operator, 0, 0)], k, k, k) for k in range(1, length)]
+    return Pcea(length, (Transition([], 0, 0, 0), *follow), (length - 1,))
+
+
+def rising_iteration(operator: str = "<") -> Pcea:
+    """Events of predicate 0 and one key, one or more, each so with the one before, and one of predicate 1."""
+    again = Transition([(0, 0, 0, operator, 0, 0)], 0, 0, 0)
+    return Pcea(2, (Transition([], 0, 0, 0), again, Transition([(0, 0, 0)], 1, 1, 1)), (1,))
+
+
+def rising_pair() -> Pcea:
+    """A rising A ; B of one key, then a C, any key, of less than B's second value: starts in any order."""
+    pair = Transition([], 0, 0, 0), Transition([(0, 0, 0, "<", 0, 0)], 1, 1, 1)
+    return Pcea(3, (*pair, Transition([(1, 1, 1, ">", 1, 1)], 2, 2, 2)), (2,))
+
+
+def rising_star() -> Pcea:
+    """An A below, a B above and any D of one key, gathered by a C."""
+    leaves = [Transition([], k, k, place) for place, k in enumerate((0, 1, 3))]
+    gathers = Transition([(0, 0, 0, "<=", 0, 0), (1, 0, 0, ">=", 0, 1), (2, 0, 0)], 2, 2, 3)
+    return Pcea(4, (*leaves, gathers), (3,))
+
+
 def events_of(
-    letters: str, keys: Sequence[int | None] | None = None, stamps: Sequence[int] | None = None
+    letters: str,
+    keys: Sequence[int | None] | None = None,
+    stamps: Sequence[int] | None = None,
+    values: Sequence[int | None] | None = None,
 ) -> list[Event]:
-    """One event for each letter; A has bit 0, B bit 1, …; the keys are column 0, column 1 is always 0."""
+    """One event for each letter; A has bit 0, B bit 1, …; the keys are column 0, column 1 is always 0.
+
+    Both columns of values are the same.
+    """
     return [
         Event(
-            1 << (ord(letter) - ord("A")), (keys[place] if keys else 0, 0), stamps[place] if stamps else place
+            1 << (ord(letter) - ord("A")),
+            (keys[place] if keys else 0, 0),
+            stamps[place] if stamps else place,
+            (values[place] if values else 0,) * COLUMNS,
         )
         for place, letter in enumerate(letters)
     ]
@@ -95,13 +133,14 @@ def batch_of(events: Sequence[Event]) -> PceaBatch:
     """The arrays of these events; keys in both words, NULLs with some key beside them."""
     rows = [event.keys for event in events]
     keys = np.array([[key or 0 for key in row] for row in rows], np.uint64).reshape(-1, COLUMNS)
+    values = [event.values for event in events]
     return PceaBatch(
         np.array([event.stamp for event in events], np.int64),
         np.array([event.bits for event in events], np.uint64).reshape(-1, 1),
         np.stack((keys, keys + np.uint64(7)), axis=2),
-        np.array([[key is not None for key in event.keys] for event in events], np.bool_).reshape(
-            -1, COLUMNS
-        ),
+        np.array([[key is not None for key in row] for row in rows], np.bool_).reshape(-1, COLUMNS),
+        np.array([[value or 0 for value in row] for row in values], np.int64).reshape(-1, COLUMNS),
+        np.array([[value is not None for value in row] for row in values], np.bool_).reshape(-1, COLUMNS),
     )
 
 
@@ -140,12 +179,8 @@ def all_runs(pcea: Pcea, events: Sequence[Event], window: int | None) -> list[tu
             if not event.bits >> transition.predicate & 1:
                 continue
             gathered = [
-                [
-                    items
-                    for entered, items in runs[state]
-                    if _joins(events[entered].keys[left], event.keys[right])
-                ]
-                for state, left, right in transition.sources
+                [items for entered, items in runs[source[0]] if _gathers(source, events[entered], event)]
+                for source in transition.sources
             ]
             for below in product(*gathered):
                 own: Items = ((place, transition.mark),)
@@ -161,20 +196,34 @@ def all_runs(pcea: Pcea, events: Sequence[Event], window: int | None) -> list[tu
     return accepted
 
 
-def _joins(left: int | None, right: int | None) -> bool:
-    return left is not None and left == right
+def _gathers(source: Source, before: Event, event: Event) -> bool:
+    key = before.keys[source[1]]
+    if key is None or key != event.keys[source[2]]:
+        return False
+    if len(source) == 3:
+        return True
+    _, _, _, operator, left, right = source
+    waiting, value = before.values[left], event.values[right]
+    return waiting is not None and value is not None and bool(COMPARED[operator](waiting, value))
 
 
-def pceas() -> st.SearchStrategy[Pcea]:
-    """Automata of up to four states and seven transitions, unambiguous or not; marks tell these apart."""
-    return st.integers(1, 4).flatmap(_pceas_with)
+def pceas(*, ordered: bool = False) -> st.SearchStrategy[Pcea]:
+    """Automata of up to four states and seven transitions, unambiguous or not; marks tell these apart.
+
+    `ordered`: with sources that compare by order beside those that do not.
+    """
+    return st.integers(1, 4).flatmap(lambda states: _pceas_with(states, ordered))
 
 
-def _pceas_with(states: int) -> st.SearchStrategy[Pcea]:
+def _pceas_with(states: int, ordered: bool) -> st.SearchStrategy[Pcea]:
     state, column = st.integers(0, states - 1), st.integers(0, COLUMNS - 1)
-    gathered = st.dictionaries(state, st.tuples(column, column), max_size=3)
+    keys: st.SearchStrategy[Any] = st.tuples(column, column)
+    if ordered:
+        order = st.sampled_from(list(COMPARED))
+        keys = st.tuples(column, column, order, column, column) | keys
+    gathered = st.dictionaries(state, keys, max_size=3)
     sources = gathered.map(lambda joins: [(source, *columns) for source, columns in joins.items()])
-    nothing: st.SearchStrategy[list[tuple[int, int, int]]] = st.just([])
+    nothing: st.SearchStrategy[list[Source]] = st.just([])
     begins = st.tuples(nothing, st.integers(0, 2), state)
     follows = st.tuples(sources, st.integers(0, 2), state)
     transitions = st.tuples(
@@ -190,12 +239,17 @@ def _pceas_with(states: int) -> st.SearchStrategy[Pcea]:
 
 
 def streams(longest: int = 9) -> st.SearchStrategy[list[Event]]:
-    """Events with any bits, keys of few values and NULLs, stamps with ties and gaps."""
+    """Events with any bits, keys and values of few kinds and NULLs, stamps with ties and gaps."""
     key = st.sampled_from((0, 0, 0, 1, 1, None))
-    rows = st.lists(st.tuples(st.integers(0, 7), st.tuples(key, key), st.integers(0, 2)), max_size=longest)
-    return rows.map(_with_stamps)
+    value = st.sampled_from((0, 1, 2, 3, LEAST, MOST, None))
+    rows = st.tuples(st.integers(0, 7), st.tuples(key, key), st.integers(0, 2), st.tuples(value, value))
+    return st.lists(rows, max_size=longest).map(_with_stamps)
 
 
-def _with_stamps(rows: Sequence[tuple[int, tuple[int | None, int | None], int]]) -> list[Event]:
-    stamps = np.cumsum([step for _, _, step in rows]).tolist()
-    return [Event(bits, keys, stamp) for (bits, keys, _), stamp in zip(rows, stamps, strict=True)]
+def _with_stamps(
+    rows: Sequence[tuple[int, tuple[int | None, ...], int, tuple[int | None, ...]]],
+) -> list[Event]:
+    stamps = np.cumsum([step for _, _, step, _ in rows]).tolist()
+    return [
+        Event(bits, keys, stamp, values) for (bits, keys, _, values), stamp in zip(rows, stamps, strict=True)
+    ]

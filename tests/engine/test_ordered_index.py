@@ -82,7 +82,7 @@ class Waiting:
 
     def heap(self, key: int, operator: int, value: int, upper: int, oldest: int) -> int:
         self.make_room(oldest)
-        before, most = int(self.nodes.size[0]), int(most_nodes(self.index, self.nodes))
+        before, most = int(self.nodes.size[0]), int(most_nodes(self.index, self.nodes, 1))
         with np.errstate(over="ignore"):
             key_words = np.uint64(key), np.uint64(key)
             heap = int(
@@ -126,10 +126,10 @@ class Waiting:
     def make_room(self, oldest: int) -> None:
         if not has_room(self.index, 1):
             self.index = with_room(self.index, oldest, 1)
-        needed = int(self.nodes.size[0] + most_nodes(self.index, self.nodes)) + 1
+        needed = int(self.nodes.size[0] + most_nodes(self.index, self.nodes, 1)) + 1
         if needed > self.nodes.product.size:
             self.compact(oldest)
-            needed = int(self.nodes.size[0] + most_nodes(self.index, self.nodes)) + 1
+            needed = int(self.nodes.size[0] + most_nodes(self.index, self.nodes, 1)) + 1
             self.nodes = grown_heap_nodes(self.nodes, max(2 * needed, self.nodes.product.size))
         if self.products.size[0] == self.products.mark.size:
             self.products = grown_products(self.products, 2 * self.products.mark.size, 1)

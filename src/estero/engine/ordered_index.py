@@ -111,16 +111,16 @@ def has_room(index, insertions):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def most_nodes(index, nodes):  # type: ignore[no-untyped-def]
-    """How many heap nodes the next insertion, or query, makes at most.
+def most_nodes(index, nodes, steps):  # type: ignore[no-untyped-def]
+    """How many heap nodes the next `steps` insertions and queries make at most.
 
     A tree of n leaves has a height h of at most log n to the base 4/3, two right spines have s nodes in
     all. An insertion puts a product into h heaps and rotates twice on each level of three trees; a query
     melds 2 h heaps.
     """
-    height = _HEIGHT * math.log2(index.sizes[USED] + 2) + 1
-    spines = 2 * math.log2(nodes.size[0] + 2)
-    return np.int64(height * (6 * spines + spines / 2 + 2)) + 1
+    height = _HEIGHT * math.log2(index.sizes[USED] + 2 * steps) + 1
+    spines = 2 * math.log2(nodes.size[0] + 1 + steps)
+    return steps * (np.int64(height * (6 * spines + spines / 2 + 2)) + 1)
 
 
 @kernel

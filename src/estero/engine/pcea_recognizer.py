@@ -27,12 +27,14 @@ from estero.engine.heap import (
     new_heap_nodes,
     new_products,
 )
+from estero.engine.ordered_index import mark_trees, new_ordered_index, rename_trees, with_room
 from estero.engine.recognizer import Roots
 from estero.engine.run_cea import Found
 from estero.engine.run_pcea import PceaEvents, PceaTables, advance_pcea, new_fired
 
 _SMALLEST = 1 << 12
 _FOUND_ROOM = 1 << 16
+_NO_VALUES = np.empty((0, 0), np.int64), np.empty((0, 0), np.bool_)
 
 
 class PceaBatch(NamedTuple):
@@ -40,13 +42,16 @@ class PceaBatch(NamedTuple):
 
     `stamps` int64[n]: what the window measures, not falling. `words` uint64[n, W]: predicate k is bit k % 63
     of word k // 63. `keys` uint64[n, K, 2]: key column k, NULL unless `known` bool[n, K]; a key of no
-    attributes is one that is the same and known everywhere.
+    attributes is one that is the same and known everywhere. `values` int64[n, V]: value column v, in the
+    order that the automaton asks about, NULL unless `valid` bool[n, V].
     """
 
     stamps: NDArray[np.int64]
     words: NDArray[np.uint64]
     keys: NDArray[np.uint64]
     known: NDArray[np.bool_]
+    values: NDArray[np.int64] = _NO_VALUES[0]
+    valid: NDArray[np.bool_] = _NO_VALUES[1]
 
 
 class PceaRecognizer:
@@ -70,6 +75,7 @@ class PceaRecognizer:
         self.products = new_products(room, room)
         self.nodes = new_heap_nodes(room)
         self.index = new_index(room)
+        self.ordered = new_ordered_index(room if tables.ordered_steps else 1)
         self._consume = consume
         self._room = room
         self._fired = new_fired(tables)
@@ -94,7 +100,7 @@ class PceaRecognizer:
     def push(self, batch: PceaBatch) -> Iterator[Roots]:
         """Recognises a batch; yields roots whenever some are there. Must be read to its end.
 
-        Raises ValueError where the batch has fewer predicates or key columns than the automaton.
+        Raises ValueError where the batch has fewer predicates, key columns or values than the automaton.
         """
         count = batch.stamps.size
         if count == 0:
@@ -110,6 +116,7 @@ class PceaRecognizer:
                     self.products,
                     self.nodes,
                     self.index,
+                    self.ordered,
                     self._fired,
                     self._found,
                     events,
@@ -197,10 +204,17 @@ class PceaRecognizer:
             raise ValueError(f"{batch.words.shape[1]} words are too few for {predicates} predicates")
         if min(batch.keys.shape[1], batch.known.shape[1]) < columns:
             raise ValueError(f"the automaton reads {columns} key columns, the batch has fewer")
+        values = 1 + int(
+            max(self.tables.probe_value.max(initial=-1), self.tables.place_value.max(initial=-1))
+        )
+        if min(batch.values.shape[1], batch.valid.shape[1]) < values:
+            raise ValueError(f"the automaton reads {values} value columns, the batch has fewer")
         return PceaEvents(
             np.ascontiguousarray(batch.words, np.uint64),
             np.ascontiguousarray(batch.keys, np.uint64),
             np.ascontiguousarray(batch.known, np.bool_),
+            np.ascontiguousarray(batch.values, np.int64),
+            np.ascontiguousarray(batch.valid, np.bool_),
             self._window_starts(np.ascontiguousarray(batch.stamps, np.int64)),
         )
 
@@ -220,6 +234,7 @@ class PceaRecognizer:
         entries = int(self._cursor[run_pcea.NEED_ENTRIES])
         if 2 * (self.index.used[0] + entries) > self.index.words.shape[0]:
             self.index = rebuilt(self.index, oldest, max(entries, self._room))
+        self.ordered = with_room(self.ordered, oldest, int(self._cursor[run_pcea.NEED_VALUES]))
         used, used_children = self.products.size.tolist()
         nodes = int(self._cursor[run_pcea.NEED_NODES])
         products = int(self._cursor[run_pcea.NEED_PRODUCTS])
@@ -238,9 +253,11 @@ class PceaRecognizer:
         live_products, live_nodes = np.zeros(count, np.int8), np.zeros(size, np.int8)
         moved_products, moved_nodes = np.empty(count, np.int32), np.empty(size, np.int32)
         mark_roots(self.index, oldest, live_nodes)
+        mark_trees(self.ordered, oldest, live_nodes)
         mark_live(self.products, self.nodes, oldest, live_products, live_nodes)
         move_live(self.products, self.nodes, live_products, live_nodes, moved_products, moved_nodes)
         rename_roots(self.index, oldest, moved_nodes)
+        rename_trees(self.ordered, oldest, moved_nodes)
         self._counter.forget()
 
     def _grow(self, products: int, children: int, nodes: int) -> None:

@@ -2,6 +2,9 @@
 
 The paper's look-up table has an entry for each (transition, source, key). Those that wait in one state
 with one key expression hold the same, so here they share a *waiting place*.
+
+Beyond the paper, a source may compare a value of the run's last event with one of the event at hand, by
+order. What waits for that is in an ordered index and not in the look-up table.
 """
 
 from __future__ import annotations
@@ -16,6 +19,17 @@ from estero.engine.arena import NONE
 from estero.engine.hash_index import FREE, START, claim, find, heap_of, put
 from estero.engine.heap import SPINE, heap_node, meld, new_product
 from estero.engine.jit import inlined, kernel
+from estero.engine.ordered_index import (
+    GREATER,
+    GREATER_EQUAL,
+    LESS,
+    LESS_EQUAL,
+    NOT_EQUAL,
+    has_room,
+    insert,
+    most_nodes,
+    query,
+)
 from estero.engine.run_cea import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
@@ -25,20 +39,24 @@ from estero.engine.run_cea import (
     GROW,
     report,
 )
+from estero.engine.value_trees import PIECES
 
-AT, FIRST, FORGOTTEN, NEED_PRODUCTS, NEED_CHILDREN, NEED_NODES, NEED_ENTRIES = range(7)
-CURSOR_SIZE = 7
+AT, FIRST, FORGOTTEN, NEED_PRODUCTS, NEED_CHILDREN, NEED_NODES, NEED_ENTRIES, NEED_VALUES = range(8)
+CURSOR_SIZE = 8
 """Places in the cursor: next event of the batch, sequence number of the batch's first event, first event
 that is not forgotten, and the room that was needed."""
 
 BITS_IN_WORD = 63
 """Predicates in one bit word."""
 
+OPERATORS = {"<": LESS, "<=": LESS_EQUAL, ">": GREATER, ">=": GREATER_EQUAL, "!=": NOT_EQUAL}
+"""How the value of a run that waits may have to compare with the value of the event at hand."""
+
 
 class PceaTables(NamedTuple):
     """A parallelised automaton of t transitions, s sources in all, p predicates, q states, w waiting places.
 
-    Sources that look with one key column of the event at hand into one waiting place are one of d *probes*.
+    Sources that look with the same columns of the event at hand into one waiting place are one of d *probes*.
 
     ============== ===== ======== ==============================================================
     array          dtype shape    meaning
@@ -50,9 +68,14 @@ class PceaTables(NamedTuple):
     source_probe   int32 [s]      probe
     probe_place    int32 [d]      where the gathered runs wait
     probe_key      int32 [d]      key column of the event at hand
+    probe_order    int32 [d]      how the waiting value has to compare, LESS …; NONE: it is not asked
+    probe_value    int32 [d]      value column of the event at hand, or NONE
     first_place    int32 [q + 1]  runs in state q wait at first_place[q] … first_place[q+1]-1
+    first_ordered  int32 [q]      of these, from here on with a value
     place_key      int32 [w]      key column of the event that enters the state
+    place_value    int32 [w]      its value column, or NONE
     final          int8  [q]      whether the state is final
+    ordered_steps  int            insertions with a value and queries for one that an event makes at most
     ============== ===== ======== ==============================================================
     """
 
@@ -63,56 +86,111 @@ class PceaTables(NamedTuple):
     source_probe: NDArray[np.int32]
     probe_place: NDArray[np.int32]
     probe_key: NDArray[np.int32]
+    probe_order: NDArray[np.int32]
+    probe_value: NDArray[np.int32]
     first_place: NDArray[np.int32]
+    first_ordered: NDArray[np.int32]
     place_key: NDArray[np.int32]
+    place_value: NDArray[np.int32]
     final: NDArray[np.int8]
+    ordered_steps: int
+
+
+Source = tuple[int, int, int] | tuple[int, int, int, str, int, int]
+"""What a transition gathers: a run in a state, by (state, key column of the event that entered it, key
+column of the event at hand); and by order (…, operator, value column of the event that entered it, value
+column of the event at hand). NULLs are in no order."""
 
 
 class Transition(NamedTuple):
     """Gathers a run of each source at an event with bit `predicate`, marks the event and enters `target`.
 
-    A source is (state, key column of the event that entered it, key column of the event at hand); without
-    sources a run begins.
+    Without sources a run begins.
     """
 
-    sources: Sequence[tuple[int, int, int]]
+    sources: Sequence[Source]
     predicate: int
     mark: int
     target: int
 
 
+class _Place(NamedTuple):
+    """Where runs wait. Those without a value come first of their state."""
+
+    state: int
+    value: int
+    key: int
+
+
+class _Probe(NamedTuple):
+    """How an event looks where runs wait."""
+
+    place: int
+    key: int
+    order: int
+    value: int
+
+
+def _parts(source: Source) -> tuple[_Place, tuple[int, int, int]]:
+    """Where the runs of a source wait, and what is left for its probe: key, order and value."""
+    if len(source) == 3:
+        state, left, right = source
+        return _Place(state, NONE, left), (right, NONE, NONE)
+    state, left, right, operator, left_value, right_value = source
+    return _Place(state, left_value, left), (right, OPERATORS[operator], right_value)
+
+
 def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[int]) -> PceaTables:
     """The tables of an automaton with `states` states, of which those in `final` are final.
 
-    Raises ValueError where a transition gathers one state twice or a state is not below `states`.
+    Raises ValueError where a transition gathers one state twice, a state is not below `states` or an
+    operator is none of OPERATORS.
     """
     for number, transition in enumerate(transitions):
-        gathered = [state for state, _, _ in transition.sources]
-        if len(set(gathered)) != len(gathered):
-            raise ValueError(f"transition {number} gathers a state twice: {gathered}")
-        if not all(0 <= state < states for state in (*gathered, transition.target)):
-            raise ValueError(f"transition {number} names a state that is not below {states}")
+        _check(number, transition, states)
     fired = sorted(transitions, key=lambda transition: transition.predicate)
     predicates = fired[-1].predicate + 1 if fired else 0
-    places = sorted({(state, left) for each in fired for state, left, _ in each.sources})
+    parts = [_parts(source) for each in fired for source in each.sources]
+    places = sorted({place for place, _ in parts})
     place_of = {place: number for number, place in enumerate(places)}
-    sources = [(place_of[state, left], right) for each in fired for state, left, right in each.sources]
+    sources = [_Probe(place_of[place], *rest) for place, rest in parts]
     probes = sorted(set(sources))
     probe_of = {probe: number for number, probe in enumerate(probes)}
     is_final = np.zeros(states, np.int8)
     is_final[list(final)] = 1
+    first_place = _firsts([place.state for place in places], states)
+    plain = np.bincount([place.state for place in places if place.value == NONE], minlength=states)
+    first_ordered = (first_place[:-1] + plain[:states]).astype(np.int32)
+    ordered = first_place[1:] - first_ordered
     return PceaTables(
         _firsts([each.predicate for each in fired], predicates),
         np.array([each.mark for each in fired], np.int32),
         np.array([each.target for each in fired], np.int32),
         np.cumsum([0, *(len(each.sources) for each in fired)], dtype=np.int32),
         np.array([probe_of[source] for source in sources], np.int32),
-        np.array([place for place, _ in probes], np.int32),
-        np.array([right for _, right in probes], np.int32),
-        _firsts([state for state, _ in places], states),
-        np.array([left for _, left in places], np.int32),
+        np.array([probe.place for probe in probes], np.int32),
+        np.array([probe.key for probe in probes], np.int32),
+        np.array([probe.order for probe in probes], np.int32),
+        np.array([probe.value for probe in probes], np.int32),
+        first_place,
+        first_ordered,
+        np.array([place.key for place in places], np.int32),
+        np.array([place.value for place in places], np.int32),
         is_final,
+        sum(probe.order != NONE for probe in probes) + sum(int(ordered[each.target]) for each in fired),
     )
+
+
+def _check(number: int, transition: Transition, states: int) -> None:
+    """Raises ValueError where a transition is not one of such an automaton."""
+    gathered = [source[0] for source in transition.sources]
+    if len(set(gathered)) != len(gathered):
+        raise ValueError(f"transition {number} gathers a state twice: {gathered}")
+    if not all(0 <= state < states for state in (*gathered, transition.target)):
+        raise ValueError(f"transition {number} names a state that is not below {states}")
+    for source in transition.sources:
+        if len(source) != 3 and source[3] not in OPERATORS:
+            raise ValueError(f"transition {number} compares by {source[3]}, none of {' '.join(OPERATORS)}")
 
 
 def _firsts(groups: Sequence[int], count: int) -> NDArray[np.int32]:
@@ -121,23 +199,26 @@ def _firsts(groups: Sequence[int], count: int) -> NDArray[np.int32]:
 
 
 class PceaEvents(NamedTuple):
-    """A batch for the kernel: words uint64[n, W], keys uint64[n, K, 2], known bool[n, K], oldest int64[n].
+    """A batch for the kernel.
 
-    `oldest` is the sequence number of the earliest start that is inside the window when this event is
-    the end.
+    words uint64[n, W], keys uint64[n, K, 2], known bool[n, K], values int64[n, V], valid bool[n, V]. oldest
+    int64[n]: the sequence number of the earliest start that is inside the window when this event is the end.
     """
 
     words: NDArray[np.uint64]
     keys: NDArray[np.uint64]
     known: NDArray[np.bool_]
+    values: NDArray[np.int64]
+    valid: NDArray[np.bool_]
     oldest: NDArray[np.int64]
 
 
 class Fired(NamedTuple):
-    """Scratch of one step: what fires, its max_start, the heaps it gathers; probes; the spine of a meld.
+    """Scratch of one step: what fires, its max_start, the heaps it gathers; probes; of a meld and a query.
 
     transition int32[t], start int64[t], first int32[t + 1], heap int32[s]. What a probe has found, heap
-    (NONE: nothing) and max_start, is that of event `probed`: int64[d], int32[d], int64[d]. path int32[64].
+    (NONE: nothing) and max_start, is that of event `probed`: int64[d], int32[d], int64[d]. path int32[64],
+    pieces int64[PIECES].
     """
 
     transition: NDArray[np.int32]
@@ -148,6 +229,7 @@ class Fired(NamedTuple):
     probe_heap: NDArray[np.int32]
     probe_start: NDArray[np.int64]
     path: NDArray[np.int32]
+    pieces: NDArray[np.int64]
 
 
 def new_fired(tables: PceaTables) -> Fired:
@@ -162,6 +244,7 @@ def new_fired(tables: PceaTables) -> Fired:
         np.empty(probes, np.int32),
         np.empty(probes, np.int64),
         np.empty(64, np.int32),
+        np.empty(PIECES, np.int64),
     )
 
 
@@ -178,12 +261,57 @@ def look(tables, index, fired, events, place, probe, oldest):  # type: ignore[no
 
 
 @kernel
-def advance_pcea(tables, products, nodes, index, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
+def look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest):  # type: ignore[no-untyped-def]
+    """Notes what waits for the event at `place` of the batch, with a value, where a probe looks."""
+    key = tables.probe_key[probe]
+    value = tables.probe_value[probe]
+    fired.probe_heap[probe] = NONE
+    if events.known[place, key] and events.valid[place, value]:
+        asked = events.values[place, value]
+        heap = query(
+            ordered,
+            nodes,
+            tables.probe_place[probe],
+            events.keys[place, key, 0],
+            events.keys[place, key, 1],
+            tables.probe_order[probe],
+            asked,
+            asked,
+            oldest,
+            fired.pieces,
+            fired.path,
+        )
+        if heap != NONE:
+            fired.probe_heap[probe] = heap
+            fired.probe_start[probe] = nodes.start[heap]
+
+
+@kernel
+def wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, event, oldest):  # type: ignore[no-untyped-def]
+    """Lets a product, which is `alone` in its heap, wait with the value of the event at `place`."""
+    key = tables.place_key[waiting]
+    insert(
+        ordered,
+        nodes,
+        waiting,
+        events.keys[place, key, 0],
+        events.keys[place, key, 1],
+        events.values[place, tables.place_value[waiting]],
+        alone,
+        event,
+        oldest,
+        fired.path,
+    )
+
+
+@kernel
+def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
     """Processes events from cursor[AT] on, until DONE, GROW or FULL; resumable with more room.
 
-    Loop invariant: at the top the index has, for each waiting place and key, the runs of all events
+    Loop invariant: at the top the indexes have, for each waiting place and key, the runs of all events
     before cursor[AT] that wait there and started inside the window. Nothing is written for an event
-    before all room that it can need is there.
+    before all room that it can need is there; but queries of the ordered index make heap nodes, and make
+    them again when the event is tried again.
     """
     count = events.oldest.size
     predicates = tables.first_fired.size - 1
@@ -198,6 +326,7 @@ def advance_pcea(tables, products, nodes, index, fired, found, events, cursor, c
         fires = 0
         heaps = 0
         insertions = 0
+        in_order = 0
         ends = 0
         for predicate in range(predicates):
             word = events.words[place, predicate // BITS_IN_WORD]
@@ -206,9 +335,13 @@ def advance_pcea(tables, products, nodes, index, fired, found, events, cursor, c
             for transition in range(tables.first_fired[predicate], tables.first_fired[predicate + 1]):
                 target = tables.target[transition]
                 waits = 0
-                for waiting in range(tables.first_place[target], tables.first_place[target + 1]):
+                for waiting in range(tables.first_place[target], tables.first_ordered[target]):
                     waits += events.known[place, tables.place_key[waiting]]
-                if waits == 0 and not tables.final[target]:
+                waits_in_order = 0
+                for waiting in range(tables.first_ordered[target], tables.first_place[target + 1]):
+                    known = events.known[place, tables.place_key[waiting]]
+                    waits_in_order += known and events.valid[place, tables.place_value[waiting]]
+                if waits + waits_in_order == 0 and not tables.final[target]:
                     continue
                 start = event
                 gathered = heaps
@@ -216,7 +349,15 @@ def advance_pcea(tables, products, nodes, index, fired, found, events, cursor, c
                 for source in range(tables.first_source[transition], tables.first_source[transition + 1]):
                     probe = tables.source_probe[source]
                     if fired.probed[probe] != event:
-                        look(tables, index, fired, events, place, probe, oldest)
+                        if tables.probe_order[probe] == NONE:
+                            look(tables, index, fired, events, place, probe, oldest)
+                        elif nodes.size[0] + most_nodes(ordered, nodes, 1) <= nodes.product.size:
+                            look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest)
+                        else:
+                            cursor[NEED_PRODUCTS:] = 0
+                            cursor[NEED_NODES] = most_nodes(ordered, nodes, tables.ordered_steps)
+                            fired.probed[:] = -1  # see below
+                            return GROW
                         fired.probed[probe] = event
                     if fired.probe_heap[probe] == NONE:
                         complete = False
@@ -232,18 +373,26 @@ def advance_pcea(tables, products, nodes, index, fired, found, events, cursor, c
                 heaps = gathered
                 fired.first[fires] = heaps
                 insertions += waits
+                in_order += waits_in_order
                 ends += tables.final[target]
         if fires > 0:
+            made = SPINE * insertions
+            if in_order > 0:
+                made += fires + most_nodes(ordered, nodes, in_order)
             if (
                 products.size[0] + fires > products.mark.size
                 or products.size[1] + heaps > products.child.size
-                or nodes.size[0] + SPINE * insertions > nodes.product.size
+                or nodes.size[0] + made > nodes.product.size
                 or 2 * (index.used[0] + insertions) > index.words.shape[0]
+                or (in_order > 0 and not has_room(ordered, in_order))
             ):
                 cursor[NEED_PRODUCTS] = fires
                 cursor[NEED_CHILDREN] = heaps
-                cursor[NEED_NODES] = SPINE * insertions
+                cursor[NEED_NODES] = made
+                if tables.ordered_steps > 0:
+                    cursor[NEED_NODES] += most_nodes(ordered, nodes, tables.ordered_steps)
                 cursor[NEED_ENTRIES] = insertions
+                cursor[NEED_VALUES] = in_order
                 fired.probed[:] = -1  # heaps may be renumbered before this event is tried again
                 return GROW
             if found.size[0] + ends > found.event.size:
@@ -267,7 +416,7 @@ def advance_pcea(tables, products, nodes, index, fired, found, events, cursor, c
                 if tables.final[target]:
                     report(found, event, product, oldest)
                 alone = NONE
-                for waiting in range(tables.first_place[target], tables.first_place[target + 1]):
+                for waiting in range(tables.first_place[target], tables.first_ordered[target]):
                     key = tables.place_key[waiting]
                     if not events.known[place, key]:
                         continue
@@ -286,6 +435,14 @@ def advance_pcea(tables, products, nodes, index, fired, found, events, cursor, c
                     else:
                         heap = meld(nodes, heap_of(index, entry), alone, oldest, fired.path)
                         put(index, entry, waiting, heap, newest)
+                for waiting in range(tables.first_ordered[target], tables.first_place[target + 1]):
+                    if not events.known[place, tables.place_key[waiting]]:
+                        continue
+                    if not events.valid[place, tables.place_value[waiting]]:
+                        continue
+                    if alone == NONE:
+                        alone = heap_node(nodes, product, start, NONE, NONE)
+                    wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, event, oldest)
             if ends > 0 and consume in (CONSUME_ANY, CONSUME_PARTITION):
                 cursor[FORGOTTEN] = event + 1
         cursor[AT] = place + 1
