@@ -1,0 +1,215 @@
+"""Batches of classified events in, run nodes out, for a chain automaton without a window (chain-CEA).
+
+The same use as `pcea_recognizer.PceaRecognizer`, with the same batches: a disequality is between two of the
+key columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine import run_cea, run_chain
+from estero.engine.count_chain import ChainCounter
+from estero.engine.ed_index import drop_entries, grown_entries, new_entries, sequences_of
+from estero.engine.enumerate import Matches
+from estero.engine.enumerate_chain import ChainEnumeration
+from estero.engine.hash_index import new_index, rebuilt, rename_roots
+from estero.engine.pcea_recognizer import PceaBatch
+from estero.engine.recognizer import Roots
+from estero.engine.run_cea import Found
+from estero.engine.run_chain import (
+    ChainEvents,
+    ChainTables,
+    advance_chain,
+    drop_run_nodes,
+    grown_run_nodes,
+    new_chain_fired,
+    new_run_nodes,
+)
+
+_SMALLEST = 1 << 12
+_FOUND_ROOM = 1 << 16
+
+
+class ChainRecognizer:
+    """The state of recognition of one chain automaton over one stream.
+
+    The automaton must be unambiguous, else complex events come once for each of their runs. Without a window
+    every run that waits is kept. `consume` is one of the CONSUME codes of run_cea, `room` what there is room
+    for at first. Raises ValueError where a transition has more than `ed_index.MOST_ATTRIBUTES` disequalities.
+    """
+
+    window = None
+
+    def __init__(
+        self, tables: ChainTables, *, consume: int = run_cea.CONSUME_NONE, room: int = _SMALLEST
+    ) -> None:
+        self.tables = tables
+        attributes = tables.place_unequal.shape[1]
+        self.sequences = sequences_of(attributes)
+        self.nodes = new_run_nodes(room, attributes)
+        self.entries = new_entries(room, self.sequences)
+        self.index = new_index(room)
+        self._consume = consume
+        self._room = room
+        self._fired = new_chain_fired(tables)
+        self._found = _new_found(min(room, _FOUND_ROOM))
+        self._cursor = np.zeros(run_chain.CURSOR_SIZE, np.int64)
+        self._seen = 0
+        self._counter = ChainCounter(tables.place_width)
+
+    @property
+    def oldest(self) -> int:
+        """The earliest sequence number that a complex event can still hold."""
+        return int(self._cursor[run_chain.FORGOTTEN])
+
+    @property
+    def seen(self) -> int:
+        """How many events were pushed."""
+        return self._seen
+
+    def push(self, batch: PceaBatch) -> Iterator[Roots]:
+        """Recognises a batch; yields roots whenever some are there. Must be read to its end.
+
+        Raises ValueError where the batch has fewer predicates or key columns than the automaton.
+        """
+        count = batch.stamps.size
+        if count == 0:
+            return
+        cursor = self._cursor
+        cursor[run_chain.AT] = 0
+        cursor[run_chain.FIRST] = self._seen
+        events = self._events(batch)
+        while True:
+            with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
+                code = advance_chain(
+                    self.tables,
+                    self.sequences,
+                    self.nodes,
+                    self.entries,
+                    self.index,
+                    self._fired,
+                    self._found,
+                    events,
+                    cursor,
+                    self._consume,
+                )
+            if self._found.size[0]:
+                yield self._roots()
+                self._found.size[0] = 0
+                self.nodes.size[1] = 0
+            elif code == run_cea.FULL:
+                self._found = _new_found(2 * self._found.event.size)
+            if code == run_cea.DONE:
+                break
+            if code == run_cea.GROW:
+                self._make_room()
+        self._seen += count
+
+    def consume(self) -> None:
+        """Forgets everything read so far.
+
+        To be called while `push` waits with the roots of one event; they stay valid. Raises ValueError
+        unless `consume` is one of the ASKED.
+        """
+        if self._consume not in (run_cea.CONSUME_ANY_ASKED, run_cea.CONSUME_PARTITION_ASKED):
+            raise ValueError(f"consume was not asked for (code {self._consume})")
+        self._cursor[run_chain.FORGOTTEN] = self._cursor[run_chain.FIRST] + self._cursor[run_chain.AT]
+
+    def matches(self, roots: Roots, limit: int | None = None, first_batch: int = 256) -> ChainEnumeration:
+        """The complex events of `roots`, at most `limit` for each end, in batches that grow."""
+        return ChainEnumeration(
+            self.nodes,
+            self.entries,
+            self.sequences,
+            self.tables.place_width,
+            roots.root,
+            roots.event,
+            limit,
+            first_batch,
+        )
+
+    def counts(self, roots: Roots, enough: int | None = None) -> list[int]:
+        """The number of complex events of each root, exact, or `enough` where there are more."""
+        return self._counter.of_roots(self.nodes, self.entries, roots.root, enough)
+
+    def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
+        """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
+        ends, first = np.unique(roots.event, return_index=True)
+        counts = self.counts(roots, limit)
+        numbers = [sum(counts[a:b]) for a, b in pairwise([*first.tolist(), roots.event.size])]
+        return ends, numbers if limit is None else [min(number, limit) for number in numbers]
+
+    def match_at(self, roots: Roots, place: int, index: int) -> Matches:
+        """The complex event number `index` of root number `place`, without enumerating those before it."""
+        root, end = int(roots.root[place]), int(roots.event[place])
+        items = self._counter.path(self.nodes, self.entries, self.sequences, root, index)
+        return Matches(
+            np.array([items[0][0]], np.int64),
+            np.array([end], np.int64),
+            np.array([0, len(items)], np.int64),
+            np.array([event for event, _ in items], np.int64),
+            np.array([mark for _, mark in items], np.int32),
+        )
+
+    def _events(self, batch: PceaBatch) -> ChainEvents:
+        predicates = self.tables.first_fired.size - 1
+        columns = self.tables.columns
+        if run_chain.BITS_IN_WORD * batch.words.shape[1] < predicates:
+            raise ValueError(f"{batch.words.shape[1]} words are too few for {predicates} predicates")
+        if min(batch.keys.shape[1], batch.known.shape[1]) < columns:
+            raise ValueError(f"the automaton reads {columns} key columns, the batch has fewer")
+        return ChainEvents(
+            np.ascontiguousarray(batch.words, np.uint64),
+            np.ascontiguousarray(batch.keys, np.uint64),
+            np.ascontiguousarray(batch.known, np.bool_),
+        )
+
+    def _make_room(self) -> None:
+        """Makes the room that the kernel asked for; what is forgotten goes first."""
+        nodes, entries, slots = (
+            int(self._cursor[need])
+            for need in (run_chain.NEED_NODES, run_chain.NEED_ENTRIES, run_chain.NEED_SLOTS)
+        )
+        if 2 * (self.index.used[0] + slots) > self.index.words.shape[0]:
+            self.index = rebuilt(self.index, self.oldest, max(slots, self._room))
+        used, used_entries = int(self.nodes.size[0]), int(self.entries.size[0])
+        if used + nodes > self.nodes.mark.size or used_entries + entries > self.entries.node.size:
+            self._drop_forgotten()
+            self._grow(nodes, entries)
+
+    def _drop_forgotten(self) -> None:
+        """Lists go back to the first event that is not forgotten, so what is kept is a suffix."""
+        first = int(np.searchsorted(self.nodes.event[: self.nodes.size[0]], self.oldest))
+        if first == 0:
+            return
+        used_entries = int(self.entries.size[0])
+        first_entry = int(np.searchsorted(self.entries.node[:used_entries], first))
+        moved = np.arange(-first_entry, used_entries - first_entry)
+        drop_entries(self.entries, first_entry, first)
+        drop_run_nodes(self.nodes, first, first_entry)
+        rename_roots(self.index, self.oldest, moved)
+        self._counter.forget()
+
+    def _grow(self, nodes: int, entries: int) -> None:
+        """Sees to it that no more than half of anything is in use, with the room that is needed."""
+        needed = int(self.nodes.size[0]) + nodes
+        if 2 * needed > self.nodes.mark.size:
+            self.nodes = grown_run_nodes(self.nodes, 3 * needed)
+        needed = int(self.entries.size[0]) + entries
+        if 2 * needed > self.entries.node.size:
+            self.entries = grown_entries(self.entries, 3 * needed, self.sequences)
+
+    def _roots(self) -> Roots:
+        size = int(self._found.size[0])
+        return Roots(self._found.event[:size], self._found.root[:size], self._found.oldest[:size])
+
+
+def _new_found(room: int) -> Found:
+    return Found(
+        np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int64), np.zeros(1, np.int64)
+    )

@@ -1,0 +1,201 @@
+"""Exact counts of run nodes without enumerating, and the complex event with a given index.
+
+A node counts what it goes with: by inclusion and exclusion over the sets of attributes, each of which has a
+running sum along the entries with the same values (`EdEntries.same`). So a count costs a time that depends
+on the automaton alone. Sums are words modulo 2**64; beside them stands the sum of everything in the list,
+rounded, which no difference makes inexact: while that fits the word is right, and beyond there are Python
+integers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.arena import NONE, copy_columns
+from estero.engine.count import FITS
+from estero.engine.ed_index import EdEntries, Sequences, find_next
+from estero.engine.jit import inlined, kernel
+from estero.engine.run_chain import RunNodes
+
+
+class ChainCounts(NamedTuple):
+    """Running sums: exact uint64[entries, 2 ** d] modulo 2**64, most float64[entries], at least the sums."""
+
+    exact: NDArray[np.uint64]
+    most: NDArray[np.float64]
+
+
+@inlined
+def count_of(nodes, counts, widths, node):  # type: ignore[no-untyped-def]
+    """The complex events that end with a node, modulo 2**64, and a number that is at least as many."""
+    place = nodes.place[node]
+    if place == NONE:
+        return np.uint64(1), 1.0
+    exact = np.uint64(0)
+    for subset in range(1 << widths[place]):
+        entry = nodes.newest[node, subset]
+        if entry == NONE:
+            continue
+        sign = 0
+        for attribute in range(widths[place]):
+            sign ^= (subset >> attribute) & 1
+        if sign == 0:
+            exact += counts.exact[entry, subset]
+        else:
+            exact -= counts.exact[entry, subset]
+    return exact, counts.most[nodes.newest[node, 0]]
+
+
+@kernel
+def count_entries(nodes, entries, counts, widths, first):  # type: ignore[no-untyped-def]
+    """Fills the sums of the entries from `first` on; those before are done.
+
+    Invariant: what a node goes with is done before the node's own entries.
+    """
+    for entry in range(first, entries.size[0]):
+        exact, most = count_of(nodes, counts, widths, entries.node[entry])
+        for subset in range(1 << widths[entries.place[entry]]):
+            before = entries.same[entry, subset]
+            counts.exact[entry, subset] = exact
+            if before != NONE:
+                counts.exact[entry, subset] += counts.exact[before, subset]
+        before = entries.same[entry, 0]
+        counts.most[entry] = most + (counts.most[before] if before != NONE else 0.0)
+
+
+@kernel
+def count_nodes(nodes, counts, widths, roots, exact, most):  # type: ignore[no-untyped-def]
+    """Fills exact uint64 and most float64 for each root; `exact` is right where `most` is below FITS."""
+    for place in range(roots.size):
+        exact[place], most[place] = count_of(nodes, counts, widths, roots[place])
+
+
+@kernel
+def pick_entry(nodes, entries, sequences, counts, widths, node, index):  # type: ignore[no-untyped-def]
+    """The entry of a node below which complex event number `index` is, and its number there.
+
+    For nodes whose count fits; linear in the entries before it.
+    """
+    entry = nodes.head[node]
+    while True:
+        number, _ = count_of(nodes, counts, widths, entries.node[entry])
+        if index < number:
+            return entry, index
+        index -= number
+        entry = find_next(entries, sequences, entry, widths[nodes.place[node]], nodes.values, node)
+
+
+@kernel
+def entry_after(nodes, entries, sequences, widths, node, entry):  # type: ignore[no-untyped-def]
+    """The entry that a node goes with after `entry`, or NONE."""
+    return find_next(entries, sequences, entry, widths[nodes.place[node]], nodes.values, node)
+
+
+class ChainCounter:
+    """Counts of run nodes, kept up as the lists grow; `forget` when entries are renumbered."""
+
+    def __init__(self, widths: NDArray[np.int32]) -> None:
+        self._widths = widths
+        self._counts = _new_counts(0, 1)
+        self._done = 0
+        self._large: dict[tuple[int, int], int] = {}
+        self._large_done = 0
+
+    def forget(self) -> None:
+        """Numbers of nodes and entries have changed: start again."""
+        self._done = self._large_done = 0
+        self._large.clear()
+
+    def of_roots(
+        self, nodes: RunNodes, entries: EdEntries, roots: NDArray[np.int32], enough: int | None = None
+    ) -> list[int]:
+        """The exact number of complex events of each root, or `enough` where there are more."""
+        self._catch_up(nodes, entries)
+        exact, most = np.zeros(roots.size, np.uint64), np.zeros(roots.size)
+        with np.errstate(over="ignore"):  # words wrap around
+            count_nodes(nodes, self._counts, self._widths, roots, exact, most)
+        numbers: list[int] = exact.tolist()
+        large = np.flatnonzero(~(most < FITS)).tolist()
+        if large:
+            self._catch_up_large(nodes, entries)
+        for place in large:
+            numbers[place] = self._number(nodes, int(roots[place]))
+        return numbers if enough is None else [min(number, enough) for number in numbers]
+
+    def path(
+        self, nodes: RunNodes, entries: EdEntries, sequences: Sequences, root: int, index: int
+    ) -> list[tuple[int, int]]:
+        """The (event, label-set id) pairs, ascending, of the complex event number `index` of a root.
+
+        In the order of enumeration. For each of its events the entries before the right one are passed.
+        """
+        self.of_roots(nodes, entries, np.array([root], np.int32))
+        items = []
+        node = root
+        while True:
+            items.append((int(nodes.event[node]), int(nodes.mark[node])))
+            if nodes.place[node] == NONE:
+                return items[::-1]
+            if self._fits(nodes, node):
+                with np.errstate(over="ignore"):
+                    entry, rest = pick_entry(
+                        nodes, entries, sequences, self._counts, self._widths, node, np.uint64(index)
+                    )
+                index = int(rest)
+            else:
+                entry = int(nodes.head[node])
+                while index >= (number := self._number(nodes, int(entries.node[entry]))):
+                    index -= number
+                    entry = entry_after(nodes, entries, sequences, self._widths, node, entry)
+            node = int(entries.node[entry])
+
+    def _fits(self, nodes: RunNodes, node: int) -> bool:
+        newest = int(nodes.newest[node, 0])
+        return bool(nodes.place[node] == NONE or self._counts.most[newest] < FITS)
+
+    def _number(self, nodes: RunNodes, node: int) -> int:
+        """The exact number of a node; the large sums below must be done."""
+        place = int(nodes.place[node])
+        if place == NONE:
+            return 1
+        total = 0
+        for subset in range(1 << int(self._widths[place])):
+            entry = int(nodes.newest[node, subset])
+            if entry != NONE:
+                number = self._sum(entry, subset)
+                total += -number if subset.bit_count() % 2 else number
+        return total
+
+    def _sum(self, entry: int, subset: int) -> int:
+        if entry == NONE:
+            return 0
+        if self._counts.most[entry] < FITS:
+            return int(self._counts.exact[entry, subset])
+        return self._large[entry, subset]
+
+    def _catch_up(self, nodes: RunNodes, entries: EdEntries) -> None:
+        used = int(entries.size[0])
+        if self._counts.most.size < used:
+            bigger = _new_counts(entries.node.size, entries.same.shape[1])
+            copy_columns(self._counts, bigger, self._done)
+            self._counts = bigger
+        with np.errstate(over="ignore"):  # words wrap around and are not used where they do
+            count_entries(nodes, entries, self._counts, self._widths, self._done)
+        self._done = used
+
+    def _catch_up_large(self, nodes: RunNodes, entries: EdEntries) -> None:
+        """Sums beyond a word, oldest first."""
+        fresh = np.flatnonzero(~(self._counts.most[self._large_done : self._done] < FITS))
+        for entry in (self._large_done + fresh).tolist():
+            number = self._number(nodes, int(entries.node[entry]))
+            for subset in range(1 << int(self._widths[entries.place[entry]])):
+                before = int(entries.same[entry, subset])
+                self._large[entry, subset] = number + self._sum(before, subset)
+        self._large_done = self._done
+
+
+def _new_counts(capacity: int, subsets: int) -> ChainCounts:
+    return ChainCounts(np.zeros((capacity, subsets), np.uint64), np.zeros(capacity))

@@ -1,0 +1,278 @@
+"""Chain automata on the ED-index: what is found, counted and picked; bounds; huge answers; versions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.chain_steps import (
+    Chain,
+    Event,
+    Items,
+    all_runs,
+    batch_of,
+    chains,
+    enumerated,
+    events_of,
+    iteration,
+    recognized,
+    sequence,
+    streams,
+)
+from estero.engine.chain_recognizer import ChainRecognizer
+from estero.engine.enumerate import DONE, FULL, GROW, new_matches
+from estero.engine.enumerate_chain import STEPS, deeper, new_chain_walk, walk_chains
+from estero.engine.recognizer import Roots
+from estero.engine.run_cea import CONSUME_ANY, CONSUME_ANY_ASKED
+from estero.engine.run_chain import ChainStep, chain_tables
+
+ROOMS = st.sampled_from((1, 3, 4096))
+
+
+@given(chains(), streams(), ROOMS, st.lists(st.integers(0, 10), max_size=3))
+def test_every_run_is_found_once_however_the_stream_is_cut(
+    chain: Chain, events: list[Event], room: int, cuts: list[int]
+) -> None:
+    expected = all_runs(chain, events)
+    recognizer = ChainRecognizer(chain.tables, room=room)
+    bounds = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
+    found = [run for low, high in pairwise(bounds) for run in recognized(recognizer, events[low:high])]
+    assert Counter(found) == Counter(expected)
+    assert [end for end, _ in found] == sorted(end for end, _ in found)
+    assert recognizer.seen == len(events)
+    assert recognizer.oldest == 0
+
+
+@given(
+    st.sampled_from((iteration([(1, 1)]), iteration([(1, 2), (2, 1)], 1, 1), sequence(3, [(1, 1)], 2))),
+    st.lists(st.tuples(st.sampled_from("AABC"), st.integers(0, 2), st.integers(0, 1)), max_size=12),
+    ROOMS,
+)
+def test_counts_and_picks_agree_with_what_is_enumerated(
+    chain: Chain, rows: list[tuple[str, int, int]], room: int
+) -> None:
+    events = events_of(
+        "".join(letter for letter, _, _ in rows), [one for _, one, _ in rows], [two for _, _, two in rows]
+    )
+    expected = all_runs(chain, events)
+    counted: dict[int, int] = {}
+    recognizer = ChainRecognizer(chain.tables, room=room)
+    for roots in recognizer.push(batch_of(events)):
+        ends, numbers = recognizer.counts_by_end(roots)
+        counted.update(zip(ends.tolist(), numbers, strict=True))
+        picked = [
+            tuple(zip(match.event.tolist(), match.marks.tolist(), strict=True))
+            for place, count in enumerate(recognizer.counts(roots))
+            for match in (recognizer.match_at(roots, place, index) for index in range(count))
+        ]
+        assert picked == [items for _, items in enumerated(recognizer, roots)]
+    assert counted == Counter(end for end, _ in expected)
+
+
+@given(chains(), streams(8), ROOMS)
+def test_counts_agree_for_any_automaton(chain: Chain, events: list[Event], room: int) -> None:
+    recognizer = ChainRecognizer(chain.tables, room=room)
+    counted: Counter[int] = Counter()
+    for roots in recognizer.push(batch_of(events)):
+        for end, number in zip(roots.event.tolist(), recognizer.counts(roots), strict=True):
+            counted[end] += number
+    assert counted == Counter(end for end, _ in all_runs(chain, events))
+
+
+@given(chains(), streams(), st.integers(1, 4))
+def test_a_limit_holds_for_each_end(chain: Chain, events: list[Event], limit: int) -> None:
+    expected = all_runs(chain, events)
+    found = list(recognized(ChainRecognizer(chain.tables, room=2), events, limit))
+    assert not Counter(found) - Counter(expected)
+    by_end = Counter(end for end, _ in expected)
+    assert Counter(end for end, _ in found) == {end: min(limit, number) for end, number in by_end.items()}
+
+
+def test_neighbours_differ_and_the_newest_come_first() -> None:
+    found = recognized(ChainRecognizer(sequence(2, [(1, 1)]).tables), events_of("AAAB", [1, 2, 3, 2]))
+    assert [items[0][0] for _, items in found] == [2, 0]
+
+
+def test_null_is_neither_equal_nor_different() -> None:
+    events = events_of("ABAB", [None, 1, 2, None])
+    assert list(recognized(ChainRecognizer(sequence(2, [(1, 1)]).tables), events)) == []
+    assert list(recognized(ChainRecognizer(sequence(2, key=1).tables), events)) == []
+
+
+def test_what_is_left_of_an_end_can_be_skipped() -> None:
+    recognizer = ChainRecognizer(iteration().tables)
+    for roots in recognizer.push(batch_of(events_of("AAAA"))):
+        found = recognizer.matches(roots, first_batch=1)
+        ends = []
+        for matches in found:
+            ends += matches.end.tolist()
+            found.skip_end(ends[-1])
+    assert Counter(ends) == {0: 1, 1: 2, 2: 2, 3: 8}
+
+
+def test_an_automaton_that_compares_the_first_event_is_refused() -> None:
+    with pytest.raises(ValueError, match="transition 0 compares the first event with one before it"):
+        chain_tables(1, [ChainStep(None, 0, 0, 0, unequal=[(1, 1)])], [0])
+
+
+def test_a_batch_with_too_few_columns_is_refused() -> None:
+    recognizer = ChainRecognizer(sequence(2, [(1, 2)]).tables)
+    batch = batch_of(events_of("AB"))
+    with pytest.raises(ValueError, match="the automaton reads 3 key columns, the batch has fewer"):
+        list(recognizer.push(batch._replace(keys=batch.keys[:, :2])))
+
+
+# ------------------------------------------------------------------------------------------ consuming
+
+
+@pytest.mark.parametrize("room", [1, 4096])
+def test_consuming_forgets_everything_read_so_far(room: int) -> None:
+    chain = sequence(2, [(1, 1)])
+    recognizer = ChainRecognizer(chain.tables, consume=CONSUME_ANY, room=room)
+    values = [0, 1, 2, 3, 0, 4]
+    for turn in range(50):
+        found = [items for _, items in recognized(recognizer, events_of("AABBAB", values))]
+        first = 6 * turn
+        expected = [((1, 0), (2, 1)), ((0, 0), (2, 1)), ((4, 0), (5, 1))]
+        assert found == [tuple((first + event, mark) for event, mark in items) for items in expected]
+        assert recognizer.oldest == first + 6
+    assert recognizer.nodes.mark.size <= max(room, 30)
+    assert recognizer.entries.node.size <= max(room, 30)
+
+
+def test_consuming_when_asked_leaves_the_answer_readable() -> None:
+    recognizer = ChainRecognizer(sequence(2).tables, consume=CONSUME_ANY_ASKED)
+    found = []
+    for roots in recognizer.push(batch_of(events_of("AABBAB"))):
+        if roots.event[0] != 2:
+            recognizer.consume()
+        found.append([(items[0][0], end) for end, items in enumerated(recognizer, roots)])
+        assert recognizer.counts(roots) == [len(found[-1])]
+    assert found == [[(1, 2), (0, 2)], [(1, 3), (0, 3)], [(4, 5)]]
+
+
+def test_consuming_unasked_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"consume was not asked for \(code 0\)"):
+        ChainRecognizer(sequence(2).tables).consume()
+
+
+# --------------------------------------------------------------------------------------------- bounds
+
+
+def hard_streams(length: int) -> dict[str, tuple[Chain, list[Event]]]:
+    """Streams that would hurt if a bound did not hold, each with an automaton."""
+    rng = np.random.default_rng(5)
+    half = length // 2
+    few = rng.integers(0, 2, (2, length)).tolist()
+    return {
+        "one other far back": (iteration([(1, 1)]), events_of("A" * length, [1, *([0] * (length - 1))])),
+        "long runs": (iteration([(1, 1)]), events_of("A" * length, [place // 30 for place in range(length)])),
+        "two of few values": (iteration([(1, 1), (2, 2)]), events_of("A" * length, *few)),
+        "crossed": (iteration([(1, 2), (2, 1)]), events_of("A" * length, *few)),
+        "halves": (sequence(2, [(1, 1)]), events_of("A" * half + "B" * half, few[0])),
+        "keys": (iteration([(1, 1)], 2, 2), events_of("A" * length, few[0], [k % 9 for k in range(length)])),
+    }
+
+
+@pytest.mark.parametrize("name", list(hard_streams(2)))
+def test_an_event_costs_a_time_that_depends_on_the_automaton_alone(name: str) -> None:
+    chain, events = hard_streams(600)[name]
+    recognizer = ChainRecognizer(chain.tables, room=1 << 13)
+    attributes = recognizer.tables.place_unequal.shape[1]
+    pointers = recognizer.sequences.parent.size
+    for event in events:
+        before = [int(size) for size in (*recognizer.nodes.size, *recognizer.entries.size)]
+        looked = int(recognizer.entries.looked[0])
+        for _ in recognizer.push(batch_of([event])):
+            pass
+        after = [int(size) for size in (*recognizer.nodes.size, *recognizer.entries.size)]
+        assert sum(after) - sum(before) <= 2 * len(chain.steps)
+        assert recognizer.entries.looked[0] - looked <= len(chain.steps) * pointers * (attributes + 1)
+
+
+@pytest.mark.parametrize("name", list(hard_streams(2)))
+def test_the_delay_is_linear_in_the_answer(name: str) -> None:
+    """With room for one match the walk stands before it writes the next, so steps count one answer early."""
+    chain, events = hard_streams(240)[name]
+    recognizer = ChainRecognizer(chain.tables)
+    attributes = recognizer.tables.place_unequal.shape[1]
+    read = recognizer.nodes, recognizer.entries, recognizer.sequences, recognizer.tables.place_width
+    for roots in recognizer.push(batch_of(events)):
+        walk = new_chain_walk(1)
+        costs: list[tuple[int, int, int]] = []
+        code = FULL
+        while code != DONE and len(costs) < 300:
+            matches, sizes = new_matches(1, 1_000), np.zeros(2, np.int64)
+            before, looked = int(walk.cursor[STEPS]), int(recognizer.entries.looked[0])
+            while (code := walk_chains(*read, roots.root, roots.event, 0, walk, matches, sizes)) == GROW:
+                walk = deeper(walk)
+            steps, looks = int(walk.cursor[STEPS]) - before, int(recognizer.entries.looked[0]) - looked
+            costs.append((steps, looks, int(sizes[1])))
+        assert costs[0][0] <= sum(items for _, _, items in costs[:2])
+        for (steps, looks, _), (_, _, items) in pairwise(costs[1:]):
+            assert steps <= items
+            assert looks <= (attributes + 1) * items
+
+
+# -------------------------------------------------------------------------------------- huge answers
+
+
+@pytest.mark.parametrize("room", [1, 4096])
+def test_2_to_the_80_runs_are_counted_started_and_abandoned(room: int) -> None:
+    recognizer = ChainRecognizer(iteration([(1, 1)]).tables, room=room)
+    events = events_of("A" * 81, list(range(81)))
+    counts: dict[int, int] = {}
+    for roots in recognizer.push(batch_of(events)):
+        ends, numbers = recognizer.counts_by_end(roots)
+        counts.update(zip(ends.tolist(), numbers, strict=True))
+        last = roots.part(*np.searchsorted(roots.event, [80, 81]).tolist())
+        found = [items for _, items in islice(enumerated(recognizer, last), 1_000)]
+    assert counts == {end: 2**end for end in range(81)}
+    assert len(set(found)) == 1_000
+    assert recognizer.counts(last) == [1, 2**80 - 1]
+    assert recognizer.counts(last, enough=10) == [1, 10]
+    assert recognizer.match_at(last, 1, 2**80 - 2).event.tolist() == [0, 80]
+    assert recognizer.match_at(last, 1, 999).event.tolist()[-2:] == [79, 80]
+
+
+def test_large_counts_with_disequalities_are_exact() -> None:
+    values = np.random.default_rng(3).integers(0, 3, (2, 150)).tolist()
+    recognizer = ChainRecognizer(iteration([(1, 1), (2, 2)]).tables)
+    found = [
+        number
+        for roots in recognizer.push(batch_of(events_of("A" * 150, *values)))
+        for number in recognizer.counts_by_end(roots)[1]
+    ]
+    expected: list[int] = []
+    for one, two in zip(*values, strict=True):
+        before = zip(expected, *values, strict=False)
+        expected.append(1 + sum(number for number, left, right in before if left != one and right != two))
+    assert found == expected
+    assert max(expected) > 2**64
+
+
+# ------------------------------------------------------------------------------------------- versions
+
+
+def test_an_enumeration_does_not_see_what_is_inserted_after_it_began() -> None:
+    chain = iteration([(1, 1)])
+    rng = np.random.default_rng(11)
+    events = events_of("A" * 12, rng.integers(0, 3, 12).tolist())
+    recognizer = ChainRecognizer(chain.tables, room=4)
+    expected: list[tuple[int, Items]] = []
+    found: list[tuple[int, Items]] = []
+    reading = []
+    for event in events:
+        for roots in recognizer.push(batch_of([event])):
+            kept = Roots(roots.event.copy(), roots.root.copy(), roots.oldest.copy())
+            expected += enumerated(recognizer, kept)
+            begun = enumerated(recognizer, kept, first_batch=1)
+            found.append(next(begun))
+            reading.append(begun)
+    found += [run for begun in reading for run in begun]
+    assert Counter(found) == Counter(expected) == Counter(all_runs(chain, events))
