@@ -16,6 +16,7 @@ import pytest
 
 import estero
 from estero.explanation import Explanation
+from estero.join_explanation import JoinExplanation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,17 +38,24 @@ ALONE = (
     "SELECT * WHERE (SELL AS a ; BUY AS b FILTER a.price < b.price)+",
     "SELECT * WHERE (A OR B):+ : A : (A OR B):{9}",
 )
+JOINED = (
+    """SELECT a[price], b WHERE SELL AS a ALL BUY AS b ALL BUY AS c
+       FILTER a.name = b.name AND c.name = b.name AND a.volume = b.volume AND b[price > 2]
+       WITHIN 10 SECONDS""",
+)
 WITH_EVENTS = (
     """SELECT a[price], b WHERE SELL AS a ; BUY AS b
        FILTER b[price > 2 OR name LIKE 'R%'] AND a.name = b.name AND a.price < b.price
        PARTITION BY [name] WITHIN 10 SECONDS""",
     """SELECT MAX NONE WHERE SELL AS a ; BUY AS c ; BUY+ AS b
        FILTER increasing(b.volume) AND sum(b.volume) > 5 AND a.volume != c.volume AND c.name = b.name""",
+    """SELECT NONE WHERE SELL AS a ALL BUY AS b ALL BUY AS c
+       FILTER a.name = b.name AND b.volume = c.volume WITHIN 10 EVENTS""",
     "SELECT NEXT NONE WHERE SELL AS a ; BUY+ AS b WITHIN 10 MINUTES",
 )
 
 
-def explained(text: str) -> Explanation:
+def explained(text: str) -> Explanation | JoinExplanation:
     query = estero.query(text)
     if text in ALONE:
         return query.explain()
@@ -59,7 +67,7 @@ def golden() -> dict[str, str]:
     return {block.split("\n", 2)[1].strip(): block.rstrip("\n") for block in blocks}
 
 
-@pytest.mark.parametrize("text", [*ALONE, *WITH_EVENTS])
+@pytest.mark.parametrize("text", [*ALONE, *WITH_EVENTS, *JOINED])
 def test_the_whole_explanation(text: str) -> None:
     assert str(explained(text)) == golden()[str(estero.query(text))]
 
@@ -67,6 +75,7 @@ def test_the_whole_explanation(text: str) -> None:
 @pytest.mark.parametrize("text", [*ALONE, *WITH_EVENTS])
 def test_the_picture_is_well_formed_and_has_the_labels(text: str) -> None:
     explanation = explained(text)
+    assert isinstance(explanation, Explanation)
     svg = explanation.svg()
     root = ET.fromstring(svg)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
@@ -85,7 +94,7 @@ def test_a_notebook_gets_text_and_picture() -> None:
     assert html.endswith("</svg>\n")
 
 
-@pytest.mark.parametrize("text", WITH_EVENTS)
+@pytest.mark.parametrize("text", [*WITH_EVENTS, *JOINED])
 def test_the_sql_shown_for_duckdb_runs(text: str) -> None:
     import duckdb
 
@@ -98,7 +107,7 @@ def test_the_sql_shown_for_duckdb_runs(text: str) -> None:
 @pytest.mark.spark
 def test_the_sql_shown_for_spark_runs(spark: SparkSession) -> None:
     spark.createDataFrame(EVENTS).createOrReplaceTempView("events")
-    for text in WITH_EVENTS:
+    for text in (*WITH_EVENTS, *JOINED):
         rows = spark.sql(dict(explained(text).sections())["Classification (Spark)"]).collect()
         assert sorted(row["__bits0"] for row in rows) == [1, 2]
 
@@ -113,5 +122,5 @@ def test_an_automaton_too_big_to_be_worked_out_is_not() -> None:
 
 if __name__ == "__main__":
     GOLDEN.write_text(
-        "".join(f"{RULE}\n{explained(text)}\n" for text in (*ALONE, *WITH_EVENTS)), encoding="utf-8"
+        "".join(f"{RULE}\n{explained(text)}\n" for text in (*ALONE, *WITH_EVENTS, *JOINED)), encoding="utf-8"
     )

@@ -9,6 +9,7 @@ from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate
 from estero.automata.compile_pattern import Compiled, compile_pattern
 from estero.automata.determinize import DEFAULT_STATE_CAP, LazyAutomaton
 from estero.automata.drop_hidden import drop_hidden
+from estero.automata.equality_classes import partitioned
 from estero.automata.products import intervals_only
 from estero.automata.push_down import push_down
 from estero.automata.registers import RegisterProgram, Value
@@ -66,7 +67,7 @@ class Plan:
     and in ticks of time otherwise. `gaps` says that dropped events count (contiguity): recognition then
     needs each event's place in the stream. `registers` are the comparisons that runs check as they go,
     `residuals` those that are checked of what is enumerated, with `predicates` by name; `reasons` says of
-    each residual why.
+    each residual why. `not_joined` says why no automaton joins the parts of an ALL, where one might.
     """
 
     tree: QueryTree
@@ -81,6 +82,7 @@ class Plan:
     residuals: tuple[Residual, ...] = ()
     reasons: tuple[str, ...] = ()
     predicates: Mapping[str, RegisteredPredicate] = field(default_factory=dict)
+    not_joined: str = ""
 
     @property
     def consume(self) -> Consume:
@@ -101,6 +103,14 @@ class Plan:
     def keyed(self) -> bool:
         """Whether events carry a partition key."""
         return bool(self.classification.keys)
+
+    @property
+    def shown_keys(self) -> tuple[tuple[str, ...], ...]:
+        """The alternatives of each bracket that the query writes: answers show them.
+
+        Where equalities of the pattern make the partitions, `classification.keys` has keys and this has none.
+        """
+        return tuple(bracket.alternatives for bracket in self.tree.partition_by)
 
     @property
     def from_first(self) -> bool:
@@ -133,7 +143,7 @@ class Plan:
         """The same evaluation where only counts are asked for."""
         known = self.classification
         checked = columns_read(self.residuals, known.schema, known.type_column)
-        payload = _payload((), known.keys, checked)
+        payload = _payload((), self.shown_keys, checked)
         return replace(self, shown=(), classification=replace(known, payload=payload))
 
     def deterministic(self) -> LazyAutomaton | MaxAutomaton:
@@ -151,15 +161,17 @@ def plan_query(
 
     `automaton` takes the place of that of the pattern, where it was given directly.
     """
+    evaluated = tree
     if automaton is None:
-        compiled = compile_pattern(tree.pattern, tree.streams, interval=tree.strategy is Strategy.STRICT)
+        evaluated, compiled = _compiled(tree, layout.schema)
     else:
         compiled = Compiled(intervals_only(automaton) if tree.strategy is Strategy.STRICT else automaton)
     automaton = compiled.automaton
     pushed = push_down(compiled.residuals, automaton, layout.schema)
     residuals = pushed.residuals
     automaton, registers = drop_hidden(automaton, pushed.program, residuals)
-    keys = tuple(bracket.alternatives for bracket in tree.partition_by)
+    keys = tuple(bracket.alternatives for bracket in evaluated.partition_by)
+    shown_keys = tuple(bracket.alternatives for bracket in tree.partition_by)
     shown = shown_labels(tree, layout.schema)
     contiguous = has_contiguity(automaton)
     starts = FIRST in automaton.predicates
@@ -175,7 +187,7 @@ def plan_query(
             keys=keys,
             keep_all=((contiguous or starts) and bool(keys)) or ends_on_anything(automaton),
             order=layout.order,
-            payload=_payload(shown, keys, columns_read(residuals, layout.schema, layout.type_column)),
+            payload=_payload(shown, shown_keys, columns_read(residuals, layout.schema, layout.type_column)),
             values=registers.values if registers is not None else (),
         ),
         shown=shown,
@@ -188,6 +200,19 @@ def plan_query(
         reasons=tuple(pushed.reasons[each] for each in residuals),
         predicates=registered_among(predicates_called(residuals)),
     )
+
+
+def _compiled(tree: QueryTree, schema: Schema) -> tuple[QueryTree, Compiled]:
+    """The query as it is evaluated, and its automaton: with PARTITION BY where equalities say the same."""
+    interval = tree.strategy is Strategy.STRICT
+    compiled = compile_pattern(tree.pattern, tree.streams, interval=interval)
+    if compiled.residuals:
+        found = partitioned(tree, schema)
+        if isinstance(found, QueryTree):
+            alone = compile_pattern(found.pattern, found.streams)
+            if len(alone.residuals) < len(compiled.residuals):
+                return found, alone
+    return tree, compiled
 
 
 def has_contiguity(automaton: CEA) -> bool:

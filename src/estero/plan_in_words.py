@@ -35,13 +35,16 @@ LATER = {
 def plan_lines(plan: Plan) -> Iterator[str]:
     """The plan, why it was chosen, what it guarantees, and what later plans would."""
     yield from _chosen(plan)
+    if plan.not_joined:
+        yield f"not {HEAP}: {plan.not_joined}"
     for name, conditions in _later(plan).items():
         yield f"later: {name} (not built yet) is for filters like {' and '.join(conditions)}: {LATER[name]}"
     yield f"events kept: {_kept(plan)}"
     yield f"on Spark: {_on_spark(plan)}"
     if plan.keyed:
         keys = ", ".join(f"[{', '.join(bracket)}]" for bracket in plan.classification.keys)
-        yield f"partitions: by {keys}, interleaved inside the kernel"
+        why = "" if plan.shown_keys else ", because the pattern's equalities say the same,"
+        yield f"partitions: by {keys}{why or ','} interleaved inside the kernel"
     if plan.tree.window is not None:
         yield f"window: at most {render_window(plan.tree.window)} from start to end; memory follows it"
     else:
@@ -177,7 +180,7 @@ def _later_plan(plan: Plan, residual: Residual) -> str | None:
     if residual.refuted:
         return None
     if isinstance(condition, Agreement):
-        return HEAP
+        return None if plan.not_joined else HEAP
     if not isinstance(condition, Comparison):
         return None
     sides = [condition.left, condition.right]
@@ -188,7 +191,7 @@ def _later_plan(plan: Plan, residual: Residual) -> str | None:
     if condition.operator in ("=", "!=") and beside and plan.window is None:
         return CHAIN
     if condition.operator == "=":
-        return HEAP
+        return None if plan.not_joined else HEAP
     return ORDERED if beside else None
 
 

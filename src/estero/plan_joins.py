@@ -104,14 +104,22 @@ AnyPlan = Plan | JoinPlan
 def plan_conjunctive(tree: ConjunctiveTree, layout: Layout) -> JoinPlan:
     """The plan of a query that `check_conjunctive` has found no error in."""
     atoms = named_atoms(tree, layout.schema, layout.type_column)
+    return plan_join(atoms, as_pattern_query(tree), layout, str(tree))
+
+
+def plan_join(atoms: tuple[NamedAtom, ...], tree: QueryTree, layout: Layout, text: str) -> JoinPlan:
+    """The plan of a query that finds the valuations of hierarchical `atoms`.
+
+    `tree` says which labels are shown, and its clauses hold; `text` is how the query prints. Raises
+    `LimitExceeded` where the automaton gets too big.
+    """
     automaton = hierarchical_pcea(atoms)
     values = _Values(layout.schema)
     columns = values.columns(automaton.keys)
-    stands_for = as_pattern_query(tree)
-    shown = shown_labels(stands_for, layout.schema)
+    shown = shown_labels(tree, layout.schema)
     return JoinPlan(
-        tree=stands_for,
-        text=str(tree),
+        tree=tree,
+        text=text,
         automaton=automaton,
         q_tree=compact_q_tree(atoms),
         atoms=atoms,
@@ -126,7 +134,7 @@ def plan_conjunctive(tree: ConjunctiveTree, layout: Layout) -> JoinPlan:
             values=tuple(values.found),
         ),
         shown=shown,
-        window=window_in_ticks(stands_for, layout),
+        window=window_in_ticks(tree, layout),
         window_in_positions=isinstance(tree.window, EventWindow),
         partition=_shared_value(atoms),
     )

@@ -15,11 +15,14 @@ from estero.language.pattern import EventType
 from estero.language.query import QueryTree
 from estero.language.recover import read
 from estero.language.schema import Schema
-from estero.plan import Layout, Plan, plan_query
+from estero.plan import Layout
+from estero.plan_joins import AnyPlan, JoinPlan
+from estero.planner import plan_of
 
 if TYPE_CHECKING:
     from estero.automata.cea import CEA
     from estero.explanation import Explanation
+    from estero.join_explanation import JoinExplanation
     from estero.pipeline.answer import Answer
     from estero.pipeline.sources import Source
 
@@ -150,24 +153,29 @@ class Query:
         time_unit: str | None = None,
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
-    ) -> Explanation:
+    ) -> Explanation | JoinExplanation:
         """The plan, its guarantee, what is filtered where, the automaton and, with events, the SQL.
 
-        It prints well and renders in a notebook; `svg()` is the picture of the automaton.
+        It prints well and renders in a notebook; `svg()` is the picture of the automaton, or of what joins.
         """
-        from estero.explanation import Explanation
-
         if events is None:
-            plan = plan_query(self.tree, _any_layout(), automaton=self.automaton)
-            return Explanation(self.tree, plan, None, str(self))
+            return self._explained(plan_of(self.tree, _any_layout(), automaton=self.automaton), None)
         source = self._open(events, type, time, order, time_unit, csv_options)
         plan = self._checked_plan(source, types)
-        return Explanation(self.tree, plan, source.sql(plan.classification), str(self))
+        return self._explained(plan, source.sql(plan.classification))
 
-    def plan(self, layout: Layout) -> Plan:
+    def _explained(self, plan: AnyPlan, sql: str | None) -> Explanation | JoinExplanation:
+        from estero.explanation import Explanation
+        from estero.join_explanation import JoinExplanation
+
+        if isinstance(plan, JoinPlan):
+            return JoinExplanation(plan, sql)
+        return Explanation(self.tree, plan, sql, str(self))
+
+    def plan(self, layout: Layout) -> AnyPlan:
         """The plan for events that are laid out so; raises `QueryError` where the query does not fit them."""
         raise_all(check_query(self.tree, layout.schema))
-        return plan_query(self.tree, layout, automaton=self.automaton)
+        return plan_of(self.tree, layout, automaton=self.automaton)
 
     def _open(
         self,
@@ -190,7 +198,7 @@ class Query:
             csv_options=csv_options,
         )
 
-    def _checked_plan(self, source: Source, types: Sequence[str]) -> Plan:
+    def _checked_plan(self, source: Source, types: Sequence[str]) -> AnyPlan:
         layout = Layout(
             self._schema(source, types),
             source.type_column,

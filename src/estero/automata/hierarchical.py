@@ -103,7 +103,7 @@ class _Construction:
         for number, state in enumerate(self.states):
             for served in state.entered_by:
                 hanging = tuple(_hanging(state.node, frozenset(served)))
-                labels = frozenset(self.atoms[atom].label for atom in served)
+                labels = frozenset(label for atom in served for label in self.atoms[atom].labels)
                 for chosen in product(*map(self._numbers, hanging)):
                     sources = tuple(self._source(each, served) for each in chosen)
                     yield PceaTransition(sources, self._bit(served), labels, number)
@@ -156,6 +156,7 @@ class _Construction:
         """What an event has to be, to serve these atoms by itself (Lemma B.3)."""
         places: dict[str, list[str]] = {}
         for atom in served:
+            yield from self.atoms[atom].conditions
             for name, term in self.atoms[atom].terms:
                 if isinstance(term, Literal):
                     yield Comparison("=", Attribute(name), term)

@@ -7,19 +7,30 @@ from dataclasses import dataclass
 
 from estero.errors import Span
 from estero.language.conjunctive import Anything, Atom, ConjunctiveTree, Term, Variable
-from estero.language.expressions import Literal
+from estero.language.expressions import Literal, Node
 from estero.language.labels import KnownTypes, type_names
 from estero.language.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
 class NamedAtom:
-    """Events of one of `types` that are marked `label`; `terms` says what some of their attributes are."""
+    """Events of one of `types`; `terms` says what some of their attributes are.
+
+    `label` names the atom. Its events are marked `marks`, or just `label` where there are none, and
+    satisfy `conditions`, each over one event.
+    """
 
     label: str
     types: tuple[str, ...]
     terms: tuple[tuple[str, Variable | Literal], ...]
     text: str
+    marks: frozenset[str] = frozenset()
+    conditions: tuple[Node, ...] = ()
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """What events of the atom are marked with."""
+        return self.marks or frozenset({self.label})
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from conjunctive_strategies import hierarchical_queries, streams
 from estero.language.conjunctive import ConjunctiveTree
 from estero.pipeline.spark.batch import Work, layout_of_frame
 from estero.pipeline.spark.spreading import spread
+from estero.plan_joins import JoinPlan
 from estero.semantics import Event
 from estero.spark import recognize
 from pipeline.spark.frames import in_any_order, without_positions
@@ -81,3 +82,29 @@ def test_tasks_share_the_values_that_all_atoms_have(
     assert expected
     found = recognize(frame, query, type="type", time="ts", partitions=3)
     assert in_any_order(found.toArrow().to_pylist()) == in_any_order(without_positions(expected))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "parallel"),
+    [
+        ("T ALL S AS s ALL R AS r FILTER T.k = s.k AND r.k = s.k AND r.name = s.name AND s[x > 0]", True),
+        ("T ALL S AS s ALL R AS r FILTER T.name = s.word AND r.name = s.word AND T[k < 4]", True),
+        ("T AS t ALL T AS s FILTER t.name = s.word", False),
+    ],
+)
+@pytest.mark.parametrize("window", ["WITHIN 20 [ts]", "WITHIN 30 EVENTS LIMIT 2"])
+def test_parts_of_all_that_equalities_join(
+    spark: SparkSession, pattern: str, window: str, *, parallel: bool
+) -> None:
+    query = estero.query(f"SELECT * WHERE ({pattern}) {window}")
+    frame = spark.createDataFrame(TABLE)
+    plan = query.plan(layout_of_frame(frame, type="type", time="ts"))
+    assert isinstance(plan, JoinPlan)
+    assert bool(plan.partition) == parallel
+    expected = query.run(TABLE, type="type", time="ts").to_arrow().to_pylist()
+    assert expected
+    found = recognize(frame, query, type="type", time="ts", partitions=3).toArrow().to_pylist()
+    if "LIMIT" in window:
+        assert len(found) == len(expected)
+    else:
+        assert in_any_order(found) == in_any_order(without_positions(expected))

@@ -1,0 +1,161 @@
+"""Which ALL is a conjunctive query, which is not and why, and what becomes of filters wherever they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+import estero
+from estero.automata.all_joins import joined_all
+from estero.automata.hierarchical import compact_q_tree
+from estero.automata.q_tree import tree_lines
+from estero.language.atoms import NamedAtom
+from estero.language.render import render_condition
+from estero.language.schema import Kind, Schema
+from estero.plan import Layout, Plan
+from estero.plan_joins import JoinPlan
+from estero.planner import join_plan, plan_of
+
+KINDS = {"k": Kind.INT, "m": Kind.INT, "p": Kind.FLOAT, "s": Kind.STRING, "many": Kind.OPAQUE}
+SCHEMA = Schema(shared=KINDS, types=dict.fromkeys("ABCD", KINDS), closed=True)
+
+
+def joined(where: str, schema: Schema = SCHEMA, clauses: str = "", strategy: str = "") -> object:
+    return joined_all(estero.query(f"SELECT {strategy} * WHERE {where} {clauses}").tree, schema)
+
+
+def atoms_of(where: str) -> Sequence[NamedAtom]:
+    found = joined(where)
+    assert isinstance(found, tuple), found
+    return found
+
+
+def terms(atoms: Sequence[NamedAtom]) -> list[Mapping[str, str]]:
+    """For each atom its attributes with their variables, which are numbered in order."""
+    numbers: dict[str, str] = {}
+    return [
+        {name: numbers.setdefault(str(term), str(len(numbers))) for name, term in atom.terms}
+        for atom in atoms
+    ]
+
+
+def test_each_class_of_equal_values_is_a_variable() -> None:
+    atoms = atoms_of("A AS x ALL B AS y ALL C AS z FILTER x.k = y.m AND z.k = y.m AND x.s = y.s")
+    assert terms(atoms) == [{"k": "0", "s": "1"}, {"m": "0", "s": "1"}, {"k": "0"}]
+    assert [sorted(atom.labels) for atom in atoms] == [["A", "x"], ["B", "y"], ["C", "z"]]
+    assert list(tree_lines(compact_q_tree(atoms), [atom.text for atom in atoms])) == [
+        "x.k = y.m = z.k",
+        "├─ x.s = y.s",
+        "│  ├─ A AS x",
+        "│  └─ B AS y",
+        "└─ C AS z",
+    ]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "A AS x ALL B AS y FILTER x.k = y.k AND x[p > 3]",
+        "A ALL B FILTER A.k = B.k AND A.p > 3",
+        "(A AS x FILTER x[p > 3]) ALL B AS y FILTER y.k = x.k",
+        "(A AS x ALL B AS y FILTER x.k = y.k) FILTER A[p > 3]",
+        "(A AS x FILTER x.k = B.k AND x[p > 3]) ALL B",
+        "(A ALL B) AS w PARTITION BY [w.k] FILTER A[p > 3]",
+        "((A AS x FILTER A[p > 3]) ALL B PARTITION BY [k]) AS w",
+        "A AS x ALL B AS y PARTITION BY [x.k, y.k] FILTER x[p > 3]",
+        "A AS x ALL B AS y FILTER x.k = y.k AND NOT x[NOT p > 3]",
+    ],
+)
+def test_however_it_is_written(where: str) -> None:
+    first, second = atoms_of(where)
+    assert terms([first, second]) == [{"k": "0"}, {"k": "0"}]
+    assert [render_condition(each).replace("NOT NOT ", "") for each in first.conditions] == ["p > 3"]
+    assert second.conditions == ()
+
+
+def test_a_variable_of_several_parts_is_equal_in_all_of_them() -> None:
+    atoms = atoms_of("A AS x ALL (B ALL C) AS both ALL D FILTER both.k = x.k AND D.m = C.m AND D.k = B.k")
+    assert terms(atoms) == [{"k": "0"}, {"k": "0"}, {"k": "0", "m": "1"}, {"k": "0", "m": "1"}]
+    assert [sorted(atom.labels) for atom in atoms][1:3] == [["B", "both"], ["C", "both"]]
+
+
+def test_a_value_that_equals_itself_is_there() -> None:
+    first, second, _ = atoms_of("A AS x ALL B AS y ALL C AS z FILTER x.m = A.m AND y.k = z.k")
+    assert [render_condition(each) for each in first.conditions] == ["m IS NOT NULL"]
+    assert second.conditions == ()
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        (
+            "A AS x ALL B AS y ALL C AS z FILTER x.k = y.k AND y.m = z.m",
+            (
+                "it is not hierarchical: y has both x.k = y.k and y.m = z.m, x has x.k = y.k alone, "
+                "and z y.m = z.m alone"
+            ),
+        ),
+        ("A AS x ALL (B ; C) AS y FILTER x.k = y.k", "B ; C is not a single event"),
+        ("A AS x ALL (B+) AS y FILTER x.k = y.k", "B+ is not a single event"),
+        ("A AS x ALL B AS y FILTER x.k = y.k AND x.p < y.p", "x.p < y.p is no equality of two attributes"),
+        ("A AS x ALL B AS y FILTER x.k = y.k + 1", "x.k = y.k + 1 is no equality of two attributes"),
+        (
+            "A AS x ALL B AS y FILTER x.k = y.k AND (x[p > 1] OR y[p > 1])",
+            "x[p > 1] OR y[p > 1] speaks of several events, and is no equality",
+        ),
+        (
+            "A AS x ALL A FILTER x.k = A.k",
+            (
+                "its part number 2, A, has no label of its own, so two choices of events can be one "
+                "complex event"
+            ),
+        ),
+        ("A ALL B FILTER A.many = B.many", "values of many are not of one kind that is compared"),
+        ("A ALL B", ""),
+        ("A ; B FILTER A.k = B.k", ""),
+    ],
+)
+def test_what_is_not_joined_and_why(where: str, reason: str) -> None:
+    assert joined(where) == reason
+
+
+@pytest.mark.parametrize(
+    ("strategy", "clauses", "reason"),
+    [
+        ("MAX", "", "the strategy MAX chooses among complex events"),
+        ("", "CONSUME BY ANY", "CONSUME BY forgets partial matches"),
+        ("", "PARTITION BY [k]", "the query has PARTITION BY"),
+    ],
+)
+def test_clauses_that_stay_with_the_other_plan(strategy: str, clauses: str, reason: str) -> None:
+    assert joined("A ALL B FILTER A.m = B.m", clauses=clauses, strategy=strategy) == reason
+
+
+def test_one_name_for_two_kinds_is_left_to_the_other_plan() -> None:
+    schema = Schema(types={"A": {"k": Kind.INT}, "B": {"k": Kind.INT}, "C": {"k": Kind.STRING}}, closed=True)
+    assert joined("A ALL B FILTER A.k = B.k", schema) == "values of k are not of one kind that is compared"
+    floats = Schema(types={"A": {"k": Kind.INT}, "B": {"k": Kind.FLOAT}}, closed=True)
+    assert isinstance(joined("A ALL B FILTER A.k = B.k", floats), tuple)
+
+
+def test_a_plan_can_be_asked_for() -> None:
+    tree = estero.query("SELECT * WHERE A ALL B FILTER A.k = B.k").tree
+    layout = Layout(SCHEMA, "type")
+    assert isinstance(plan_of(tree, layout), JoinPlan)
+    assert isinstance(plan_of(tree, layout, only="PCEA"), JoinPlan)
+    assert isinstance(plan_of(tree, layout, only="CEA"), Plan)
+    other = estero.query("SELECT * WHERE A ALL (B ; C) FILTER A.k = B.k").tree
+    with pytest.raises(ValueError, match="not served by PCEA: B ; C is not a single event"):
+        plan_of(other, layout, only="PCEA")
+    plan = plan_of(other, layout)
+    assert isinstance(plan, Plan)
+    assert plan.not_joined == "B ; C is not a single event"
+
+
+def test_too_many_transitions_are_a_reason_not_an_error() -> None:
+    parts = " ALL ".join(f"A AS x{number}" for number in range(15))
+    same = " AND ".join(f"x{number}.k = x{number + 1}.k" for number in range(14))
+    reason = join_plan(estero.query(f"SELECT * WHERE {parts} FILTER {same}").tree, Layout(SCHEMA, "type"))
+    assert isinstance(reason, str)
+    assert reason.startswith("this query needs an automaton of more than 20000 transitions")
