@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from estero.automata.all_joins import joined_all
 from estero.errors import LimitExceeded
-from estero.plan import Layout, plan_query
+from estero.plan import Layout, Plan, plan_query
 from estero.plan_joins import AnyPlan, JoinPlan, plan_join
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 PlanName = Literal["CEA", "PCEA"]
 """An automaton with compact sets, registers and filters behind it; an automaton that joins."""
+
+_FEW_PARTS: Final = 6
+"""So many parts of an ALL are few enough for an automaton with a state for each set of them."""
 
 
 def plan_of(
@@ -26,16 +29,26 @@ def plan_of(
     `only` asks for one of the plans: all that can serve a query have equal answers. Raises `ValueError`,
     with the reason, where that one cannot.
     """
-    joined: JoinPlan | str = "an automaton takes the place of the pattern"
-    if automaton is None and only != "CEA":
-        joined = join_plan(tree, layout)
+    if automaton is not None:
+        if only == "PCEA":
+            raise ValueError("this query is not served by PCEA: an automaton takes the place of the pattern")
+        return plan_query(tree, layout, automaton=automaton)
+    joined = "" if only == "CEA" else join_plan(tree, layout)
     if isinstance(joined, JoinPlan):
+        if only is None and len(joined.atoms) <= _FEW_PARTS:
+            plan = plan_query(tree, layout)
+            if not _compares(plan):  # all of it is one partition: constant time per event
+                return plan
         return joined
     if only == "PCEA":
         raise ValueError(f"this query is not served by PCEA: {joined or 'no equality joins parts of an ALL'}")
-    plan = plan_query(tree, layout, automaton=automaton)
-    filtered = plan.residuals or plan.registers is not None
-    return replace(plan, not_joined=joined) if filtered and automaton is None and only is None else plan
+    plan = plan_query(tree, layout)
+    return replace(plan, not_joined=joined) if joined and _compares(plan) else plan
+
+
+def _compares(plan: Plan) -> bool:
+    """Whether something is left that compares events with each other."""
+    return bool(plan.residuals) or plan.registers is not None
 
 
 def join_plan(tree: QueryTree, layout: Layout) -> JoinPlan | str:

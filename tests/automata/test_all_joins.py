@@ -140,7 +140,7 @@ def test_one_name_for_two_kinds_is_left_to_the_other_plan() -> None:
 
 
 def test_a_plan_can_be_asked_for() -> None:
-    tree = estero.query("SELECT * WHERE A ALL B FILTER A.k = B.k").tree
+    tree = estero.query("SELECT * WHERE A ALL B ALL C FILTER A.k = B.k AND B.k = C.k AND A.m = B.m").tree
     layout = Layout(SCHEMA, "type")
     assert isinstance(plan_of(tree, layout), JoinPlan)
     assert isinstance(plan_of(tree, layout, only="PCEA"), JoinPlan)
@@ -151,6 +151,16 @@ def test_a_plan_can_be_asked_for() -> None:
     plan = plan_of(other, layout)
     assert isinstance(plan, Plan)
     assert plan.not_joined == "B ; C is not a single event"
+
+
+def test_what_is_one_partition_is_not_joined() -> None:
+    layout = Layout(SCHEMA, "type")
+    for where in ("A ALL B FILTER A.k = B.k", "A AS x ALL B FILTER A.k = B.k AND x.m = B.m"):
+        tree = estero.query(f"SELECT * WHERE {where}").tree
+        plan = plan_of(tree, layout)
+        assert isinstance(plan, Plan)
+        assert plan.keyed
+        assert isinstance(plan_of(tree, layout, only="PCEA"), JoinPlan)
 
 
 def test_too_many_transitions_are_a_reason_not_an_error() -> None:

@@ -88,7 +88,10 @@ def test_tasks_share_the_values_that_all_atoms_have(
     ("pattern", "parallel"),
     [
         ("T ALL S AS s ALL R AS r FILTER T.k = s.k AND r.k = s.k AND r.name = s.name AND s[x > 0]", True),
-        ("T ALL S AS s ALL R AS r FILTER T.name = s.word AND r.name = s.word AND T[k < 4]", True),
+        (
+            "T ALL S AS s ALL R AS r FILTER T.name = s.word AND r.name = s.word AND r.k = s.k AND T[k < 4]",
+            True,
+        ),
         ("T AS t ALL T AS s FILTER t.name = s.word", False),
     ],
 )
