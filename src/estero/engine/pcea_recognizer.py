@@ -116,7 +116,7 @@ class PceaRecognizer:
                     self.products,
                     self.nodes,
                     self.index,
-                    self.ordered,
+                    self.ordered if self.tables.ordered_steps else None,
                     self._fired,
                     self._found,
                     events,

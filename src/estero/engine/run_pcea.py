@@ -312,6 +312,9 @@ def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, 
     before cursor[AT] that wait there and started inside the window. Nothing is written for an event
     before all room that it can need is there; but queries of the ordered index make heap nodes, and make
     them again when the event is tried again.
+
+    `ordered` is None where the automaton never asks for an order: what follows `ordered is not None` is
+    then not compiled. Measured, with the orders compiled and never asked for: 5 to 10 % slower.
     """
     count = events.oldest.size
     predicates = tables.first_fired.size - 1
@@ -338,9 +341,10 @@ def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, 
                 for waiting in range(tables.first_place[target], tables.first_ordered[target]):
                     waits += events.known[place, tables.place_key[waiting]]
                 waits_in_order = 0
-                for waiting in range(tables.first_ordered[target], tables.first_place[target + 1]):
-                    known = events.known[place, tables.place_key[waiting]]
-                    waits_in_order += known and events.valid[place, tables.place_value[waiting]]
+                if ordered is not None:
+                    for waiting in range(tables.first_ordered[target], tables.first_place[target + 1]):
+                        known = events.known[place, tables.place_key[waiting]]
+                        waits_in_order += known and events.valid[place, tables.place_value[waiting]]
                 if waits + waits_in_order == 0 and not tables.final[target]:
                     continue
                 start = event
@@ -349,7 +353,7 @@ def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, 
                 for source in range(tables.first_source[transition], tables.first_source[transition + 1]):
                     probe = tables.source_probe[source]
                     if fired.probed[probe] != event:
-                        if tables.probe_order[probe] == NONE:
+                        if ordered is None or tables.probe_order[probe] == NONE:
                             look(tables, index, fired, events, place, probe, oldest)
                         elif nodes.size[0] + most_nodes(ordered, nodes, 1) <= nodes.product.size:
                             look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest)
@@ -377,19 +381,21 @@ def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, 
                 ends += tables.final[target]
         if fires > 0:
             made = SPINE * insertions
-            if in_order > 0:
+            short_of_values = False
+            if ordered is not None and in_order > 0:
                 made += fires + most_nodes(ordered, nodes, in_order)
+                short_of_values = not has_room(ordered, in_order)
             if (
                 products.size[0] + fires > products.mark.size
                 or products.size[1] + heaps > products.child.size
                 or nodes.size[0] + made > nodes.product.size
                 or 2 * (index.used[0] + insertions) > index.words.shape[0]
-                or (in_order > 0 and not has_room(ordered, in_order))
+                or short_of_values
             ):
                 cursor[NEED_PRODUCTS] = fires
                 cursor[NEED_CHILDREN] = heaps
                 cursor[NEED_NODES] = made
-                if tables.ordered_steps > 0:
+                if ordered is not None:
                     cursor[NEED_NODES] += most_nodes(ordered, nodes, tables.ordered_steps)
                 cursor[NEED_ENTRIES] = insertions
                 cursor[NEED_VALUES] = in_order
@@ -435,14 +441,17 @@ def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, 
                     else:
                         heap = meld(nodes, heap_of(index, entry), alone, oldest, fired.path)
                         put(index, entry, waiting, heap, newest)
-                for waiting in range(tables.first_ordered[target], tables.first_place[target + 1]):
-                    if not events.known[place, tables.place_key[waiting]]:
-                        continue
-                    if not events.valid[place, tables.place_value[waiting]]:
-                        continue
-                    if alone == NONE:
-                        alone = heap_node(nodes, product, start, NONE, NONE)
-                    wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, event, oldest)
+                if ordered is not None:
+                    for waiting in range(tables.first_ordered[target], tables.first_place[target + 1]):
+                        if not events.known[place, tables.place_key[waiting]]:
+                            continue
+                        if not events.valid[place, tables.place_value[waiting]]:
+                            continue
+                        if alone == NONE:
+                            alone = heap_node(nodes, product, start, NONE, NONE)
+                        wait_in_order(
+                            tables, nodes, ordered, fired, events, place, waiting, alone, event, oldest
+                        )
             if ends > 0 and consume in (CONSUME_ANY, CONSUME_PARTITION):
                 cursor[FORGOTTEN] = event + 1
         cursor[AT] = place + 1
