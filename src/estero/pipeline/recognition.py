@@ -87,7 +87,7 @@ class Recognition:
             plan.shown,
             automaton.label_sets,
             events,
-            keys=plan.classification.keys,
+            keys=plan.shown_keys,
             time=time,
             positions_only=positions_only,
         )
