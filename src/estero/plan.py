@@ -67,7 +67,8 @@ class Plan:
     and in ticks of time otherwise. `gaps` says that dropped events count (contiguity): recognition then
     needs each event's place in the stream. `registers` are the comparisons that runs check as they go,
     `residuals` those that are checked of what is enumerated, with `predicates` by name; `reasons` says of
-    each residual why. `not_joined` says why no automaton joins the parts of an ALL, where one might.
+    each residual why. `not_joined` says why no automaton joins the parts of an ALL, where one might, `not_chained` why none joins
+    neighbours.
     """
 
     tree: QueryTree
@@ -83,6 +84,7 @@ class Plan:
     reasons: tuple[str, ...] = ()
     predicates: Mapping[str, RegisteredPredicate] = field(default_factory=dict)
     not_joined: str = ""
+    not_chained: str = ""
 
     @property
     def consume(self) -> Consume:
@@ -155,15 +157,21 @@ class Plan:
 
 
 def plan_query(
-    tree: QueryTree, layout: Layout, *, state_cap: int = DEFAULT_STATE_CAP, automaton: CEA | None = None
+    tree: QueryTree,
+    layout: Layout,
+    *,
+    state_cap: int = DEFAULT_STATE_CAP,
+    automaton: CEA | None = None,
+    partitions: bool = True,
 ) -> Plan:
     """The plan of a query that `check_query` has found no error in.
 
-    `automaton` takes the place of that of the pattern, where it was given directly.
+    `automaton` takes the place of that of the pattern, where it was given directly. With `partitions`,
+    equalities that make the pattern one partition become PARTITION BY.
     """
     evaluated = tree
     if automaton is None:
-        evaluated, compiled = _compiled(tree, layout.schema)
+        evaluated, compiled = _compiled(tree, layout.schema, partitions=partitions)
     else:
         compiled = Compiled(intervals_only(automaton) if tree.strategy is Strategy.STRICT else automaton)
     automaton = compiled.automaton
@@ -202,11 +210,11 @@ def plan_query(
     )
 
 
-def _compiled(tree: QueryTree, schema: Schema) -> tuple[QueryTree, Compiled]:
+def _compiled(tree: QueryTree, schema: Schema, *, partitions: bool) -> tuple[QueryTree, Compiled]:
     """The query as it is evaluated, and its automaton: with PARTITION BY where equalities say the same."""
     interval = tree.strategy is Strategy.STRICT
     compiled = compile_pattern(tree.pattern, tree.streams, interval=interval)
-    if compiled.residuals:
+    if compiled.residuals and partitions:
         found = partitioned(tree, schema)
         if isinstance(found, QueryTree):
             alone = compile_pattern(found.pattern, found.streams)

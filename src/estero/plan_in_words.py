@@ -1,44 +1,32 @@
 """A plan in sentences: which algorithm runs and why, what it guarantees, and what is filtered where.
 
-The plans are those of the planner's table: automaton with compact sets, registers on top of it, residual
-filters behind it; and, by name only, plans that would serve a filter better and are not built.
+The plans are those of an automaton with compact sets, with registers on top of it and residual filters
+behind it; join_explanation.py has the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
 
 from estero.automata.compile_pattern import compile_pattern
-from estero.automata.marks import ONE, all_marks
 from estero.automata.residual import Agreement, Residual
 from estero.automata.strategies import MaxAutomaton
-from estero.language.expressions import Attribute, Comparison
-from estero.language.pattern import PartitionKey, Pattern
-from estero.language.pattern import Sequence as SequencePattern
+from estero.language.pattern import PartitionKey
 from estero.language.query import Consume, Strategy
 from estero.language.render import render_condition, render_window
-from estero.language.selection import label_types
 from estero.language.words import quoted
 from estero.plan import Plan
 
-CHAIN = "chain + ED-index"
 HEAP = "PCEA + heap"
-ORDERED = "PCEA + ordered index"
-LATER = {
-    CHAIN: "constant time per event, output-linear delay",
-    HEAP: "O(log window) per event, output-linear delay",
-    ORDERED: "O(log² window) per event, output-linear delay",
-}
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """The plan, why it was chosen, what it guarantees, and what later plans would."""
+    """The plan, why it was chosen, what it guarantees, and why it is none that joins events."""
     yield from _chosen(plan)
     if plan.not_joined:
         yield f"not {HEAP}: {plan.not_joined}"
-    for name, conditions in _later(plan).items():
-        yield f"later: {name} (not built yet) is for filters like {' and '.join(conditions)}: {LATER[name]}"
+    if plan.not_chained:
+        yield f"not a chain automaton: {plan.not_chained}"
     yield f"events kept: {_kept(plan)}"
     yield f"on Spark: {_on_spark(plan)}"
     if plan.keyed:
@@ -163,53 +151,6 @@ def _strategy(plan: Plan) -> str:
             return "in recognition, where each state keeps the best runs for each start in the window"
         case _:
             return "after enumeration, because filters are applied before it"
-
-
-def _later(plan: Plan) -> dict[str, list[str]]:
-    """Plans that are not built, with the filters that each would serve."""
-    found: dict[str, list[str]] = {}
-    for residual in (*pushed_down(plan), *plan.residuals):
-        name = _later_plan(plan, residual)
-        if name is not None:
-            found.setdefault(name, []).append(residual_text(residual))
-    return found
-
-
-def _later_plan(plan: Plan, residual: Residual) -> str | None:
-    condition = residual.condition
-    if residual.refuted:
-        return None
-    if isinstance(condition, Agreement):
-        return None if plan.not_joined else HEAP
-    if not isinstance(condition, Comparison):
-        return None
-    sides = [condition.left, condition.right]
-    variables = [each.variable for each in sides if isinstance(each, Attribute) and each.variable is not None]
-    if len(variables) != 2 or variables[0] == variables[1]:
-        return None
-    beside = _are_neighbours(plan.tree.pattern, variables)
-    if condition.operator in ("=", "!=") and beside and plan.window is None:
-        return CHAIN
-    if condition.operator == "=":
-        return None if plan.not_joined else HEAP
-    return ORDERED if beside else None
-
-
-def _are_neighbours(pattern: Pattern, variables: Sequence[str]) -> bool:
-    """Whether two single events stand side by side in some sequence, each marked by one of the variables."""
-    return any(
-        all_marks(one) == all_marks(other) == ONE
-        and {_only(one, variables), _only(other, variables)} == set(variables)
-        for node in pattern.walk()
-        if isinstance(node, SequencePattern)
-        for one, other in pairwise(node.parts)
-    )
-
-
-def _only(part: Pattern, variables: Sequence[str]) -> str | None:
-    """The one of the variables that the part marks."""
-    found = [each for each in variables if each in label_types(part)]
-    return found[0] if len(found) == 1 else None
 
 
 def _key(key: PartitionKey) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from estero.automata.hierarchical import compact_q_tree, hierarchical_pcea
 from estero.automata.pcea import PCEA, JoinKey
@@ -42,9 +43,9 @@ class KeyColumn:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class JoinPlan:
-    """How a query is evaluated by a parallelised automaton.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedPlan:
+    """How a query is evaluated where events are joined by keys; `text` is how it prints.
 
     It is asked for the same things as `plan.Plan`. `columns` are the join keys of the automaton, in its
     order. `partition` says for each type where its events have a value that all events of an answer share; it
@@ -53,9 +54,6 @@ class JoinPlan:
 
     tree: QueryTree
     text: str
-    automaton: PCEA
-    q_tree: QTree
-    atoms: tuple[NamedAtom, ...]
     columns: tuple[KeyColumn, ...]
     classification: Classification
     shown: tuple[Shown, ...]
@@ -88,16 +86,25 @@ class JoinPlan:
         """Whether evaluation itself (not only the report) depends on positions in the whole stream."""
         return self.window is not None and self.window_in_positions
 
-    def showing_nothing(self) -> JoinPlan:
+    def showing_nothing(self) -> Self:
         """The same evaluation where only counts are asked for."""
         return replace(self, shown=(), classification=replace(self.classification, payload=()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinPlan(KeyedPlan):
+    """How a query is evaluated by a parallelised automaton over the q-tree of its atoms."""
+
+    automaton: PCEA
+    q_tree: QTree
+    atoms: tuple[NamedAtom, ...]
 
     def q_tree_lines(self) -> Iterator[str]:
         """The compact q-tree, a node in each line."""
         return tree_lines(self.q_tree, [_titled(atom) for atom in self.atoms])
 
 
-AnyPlan = Plan | JoinPlan
+AnyPlan = Plan | KeyedPlan
 """How a query is evaluated, by whichever automaton."""
 
 
@@ -114,7 +121,7 @@ def plan_join(atoms: tuple[NamedAtom, ...], tree: QueryTree, layout: Layout, tex
     `LimitExceeded` where the automaton gets too big.
     """
     automaton = hierarchical_pcea(atoms)
-    values = _Values(layout.schema)
+    values = Values(layout.schema)
     columns = values.columns(automaton.keys)
     shown = shown_labels(tree, layout.schema)
     return JoinPlan(
@@ -159,8 +166,8 @@ def as_pattern_query(tree: ConjunctiveTree) -> QueryTree:
     )
 
 
-class _Values:
-    """Gathers the values that join keys are made of, each once."""
+class Values:
+    """Gathers the values that join keys are made of and that are compared by order, each once."""
 
     def __init__(self, schema: Schema) -> None:
         self._kinds: dict[str, Kind] = {}
@@ -206,6 +213,11 @@ class _Values:
         hashes: tuple[int | None, ...] = (0, 1) if self._kind(expression) is Kind.STRING else (None,)
         values = [Value(expression, types, hashed) for hashed in hashes]
         return tuple(self.found.setdefault(value, len(self.found)) for value in values)
+
+    def number(self, expression: Node, types: tuple[str, ...]) -> int:
+        """The number of a value that is compared by order: of no string."""
+        value = Value(expression, types)
+        return self.found.setdefault(value, len(self.found))
 
     def _kind(self, expression: Node) -> Kind | None:
         """The kind of the column; integers where nothing is known of it."""

@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from estero.automata.all_joins import joined_all
 from estero.errors import LimitExceeded
-from estero.plan import Layout, Plan, plan_query
+from estero.plan import Layout, plan_query
+from estero.plan_chains import ChainPlan, plan_chain
 from estero.plan_joins import AnyPlan, JoinPlan, plan_join
 
 if TYPE_CHECKING:
     from estero.automata.cea import CEA
     from estero.language.query import QueryTree
 
-PlanName = Literal["CEA", "PCEA"]
-"""An automaton with compact sets, registers and filters behind it; an automaton that joins."""
+PlanName = Literal["PCEA", "partitions", "chain", "CEA"]
+"""What joins parts of an ALL; a CEA in the partitions that equalities make; what joins neighbours; a CEA with
+registers and filters."""
+PLANS: Final[tuple[PlanName, ...]] = ("PCEA", "partitions", "chain", "CEA")
+"""All of them."""
 
-_FEW_PARTS: Final = 6
-"""So many parts of an ALL are few enough for an automaton with a state for each set of them."""
+
+class NotServedError(ValueError):
+    """A plan was asked for that cannot serve the query; says why."""
 
 
 def plan_of(
@@ -26,29 +31,43 @@ def plan_of(
 ) -> AnyPlan:
     """The plan of a query that `check_query` has found no error in; `automaton` replaces its pattern's.
 
-    `only` asks for one of the plans: all that can serve a query have equal answers. Raises `ValueError`,
-    with the reason, where that one cannot.
+    `only` asks for one of the plans: all that can serve a query have equal answers. Raises
+    `NotServedError`, with the reason, where that one cannot.
     """
+    if only is not None:
+        return _asked_for(tree, layout, only)
     if automaton is not None:
-        if only == "PCEA":
-            raise ValueError("this query is not served by PCEA: an automaton takes the place of the pattern")
         return plan_query(tree, layout, automaton=automaton)
-    joined = "" if only == "CEA" else join_plan(tree, layout)
+    joined = join_plan(tree, layout)
     if isinstance(joined, JoinPlan):
-        if only is None and len(joined.atoms) <= _FEW_PARTS:
-            plan = plan_query(tree, layout)
-            if not _compares(plan):  # all of it is one partition: constant time per event
-                return plan
+        # Also where all of it is one partition: measured, heaps beat a state for each set of parts
+        # (benchmarks/correlated.py).
         return joined
-    if only == "PCEA":
-        raise ValueError(f"this query is not served by PCEA: {joined or 'no equality joins parts of an ALL'}")
     plan = plan_query(tree, layout)
-    return replace(plan, not_joined=joined) if joined and _compares(plan) else plan
+    if not plan.residuals and plan.registers is None:
+        return plan
+    chained = plan_chain(tree, layout)
+    if isinstance(chained, ChainPlan):
+        return chained
+    return replace(plan, not_joined=joined, not_chained=chained)
 
 
-def _compares(plan: Plan) -> bool:
-    """Whether something is left that compares events with each other."""
-    return bool(plan.residuals) or plan.registers is not None
+def _asked_for(tree: QueryTree, layout: Layout, name: PlanName) -> AnyPlan:
+    if name == "PCEA":
+        joined = join_plan(tree, layout)
+        if isinstance(joined, str):
+            reason = joined or "no equality joins parts of an ALL"
+            raise NotServedError(f"this query is not served by PCEA: {reason}")
+        return joined
+    if name == "chain":
+        chained = plan_chain(tree, layout)
+        if isinstance(chained, str):
+            raise NotServedError(f"this query is not served by a chain: {chained}")
+        return chained
+    plan = plan_query(tree, layout, partitions=name == "partitions")
+    if name == "partitions" and plan.classification.keys == plan.shown_keys:
+        raise NotServedError("this query is not served by partitions: its equalities make none")
+    return plan
 
 
 def join_plan(tree: QueryTree, layout: Layout) -> JoinPlan | str:

@@ -16,7 +16,7 @@ from estero.language.query import QueryTree
 from estero.language.recover import read
 from estero.language.schema import Schema
 from estero.plan import Layout
-from estero.plan_joins import AnyPlan, JoinPlan
+from estero.plan_joins import AnyPlan, KeyedPlan
 from estero.planner import plan_of
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Query:
         from estero.explanation import Explanation
         from estero.join_explanation import JoinExplanation
 
-        if isinstance(plan, JoinPlan):
+        if isinstance(plan, KeyedPlan):
             return JoinExplanation(plan, sql)
         return Explanation(self.tree, plan, sql, str(self))
 

@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from dataclasses import replace
 
+import pytest
 from hypothesis import event, given
+from hypothesis import strategies as st
 
 from estero.automata.all_joins import joined_all
 from estero.language.check import check_query
 from estero.language.query import QueryTree
 from estero.pipeline.answer import Answer
 from estero.pipeline.in_process import InProcessRun
-from estero.pipeline.sources import open_source
+from estero.pipeline.sources import Source, open_source
 from estero.plan import Layout
-from estero.planner import PlanName, plan_of
+from estero.planner import PLANS, NotServedError, PlanName, plan_of
+from estero.queries import query
 from estero.semantics import Event, evaluate_query, is_answer
+from full_strategies import full_queries
 from joined_strategies import any_joined_queries, joined_queries
 from laws.evaluators import ByEnd, by_end
 from strategies import SCHEMA, TICK, streams, to_table
 
-PLANS: Final[tuple[PlanName, ...]] = ("CEA", "PCEA")
+
+def source_of(events: list[Event]) -> Source:
+    """The events as a table."""
+    return open_source(to_table(events), type="type", time="time", time_unit="s", only_type="A")
 
 
-def run_by(name: PlanName | None, tree: QueryTree, events: list[Event]) -> InProcessRun:
-    source = open_source(to_table(events), type="type", time="time", time_unit="s", only_type="A")
-    layout = Layout(SCHEMA, source.type_column, source.only_type, source.order, source.time_tick_ns)
-    return InProcessRun(plan_of(tree, layout, only=name), source)
+def layout_of() -> Layout:
+    """How it is laid out."""
+    source = source_of([])
+    return Layout(SCHEMA, source.type_column, source.only_type, source.order, source.time_tick_ns)
+
+
+def served(tree: QueryTree, events: list[Event]) -> Iterator[tuple[PlanName | None, InProcessRun]]:
+    """The runs of a query by each plan that can serve it, and by the one that is picked; all labels shown."""
+    source = source_of(events)
+    layout = layout_of()
+    for name in (*PLANS, None):
+        try:
+            plan = plan_of(tree, layout, only=name)
+        except NotServedError:
+            continue
+        yield name, InProcessRun(plan, source)
 
 
 def check(tree: QueryTree, events: list[Event], found: ByEnd) -> None:
@@ -38,19 +58,39 @@ def check(tree: QueryTree, events: list[Event], found: ByEnd) -> None:
 @given(joined_queries(), streams(max_size=10))
 def test_joins_of_all_have_equal_answers_by_every_plan(tree: QueryTree, events: list[Event]) -> None:
     assert not check_query(tree, SCHEMA)
-    served = not isinstance(joined_all(tree, SCHEMA), str)
-    event(f"joined: {served}")
-    for name in PLANS if served else PLANS[:1]:
-        run = run_by(name, tree, events)
+    for name, run in served(tree, events):
+        event(f"plan: {name}")
         found = by_end(Answer(run).batches())
         check(tree, events, found)
         assert dict(run.counts()) == {end: len(complex_events) for end, complex_events in found.items()}
 
 
-@given(any_joined_queries(), streams(max_size=10))
-def test_the_plan_that_is_chosen_answers_any_equalities(tree: QueryTree, events: list[Event]) -> None:
+@given(st.one_of(any_joined_queries(), any_joined_queries(), full_queries()), streams(max_size=10))
+def test_any_query_has_equal_answers_by_every_plan(tree: QueryTree, events: list[Event]) -> None:
     assert not check_query(tree, SCHEMA)
-    reason = joined_all(tree, SCHEMA)
-    event(reason.split(" ")[0] if isinstance(reason, str) else "joined")
-    for name in (None, *PLANS[:1]):
-        check(tree, events, by_end(Answer(run_by(name, tree, events)).batches()))
+    tree = replace(tree, select=None)
+    for name, run in served(tree, events):
+        event(f"plan: {name}")
+        check(tree, events, by_end(Answer(run).batches()))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(A AS u FILTER u.k = B.k) ALL B",
+        "(A ALL B) AS w ALL C FILTER w.k = C.k",
+        "(A AS u ALL A AS v FILTER A.k = B.k) ALL B",
+        "((A AS u ALL B) AS w ALL C AS v FILTER w.n = v.n) PARTITION BY [k] FILTER u[n > 0]",
+        "A AS u ALL A AS v ALL B FILTER A.n = A.n AND A.k = B.k",
+        "A AS u ALL A AS v ALL A AS w FILTER u.k = v.n AND v.k = w.n AND u.k = w.k AND NOT u[n = 1]",
+        "A ALL B ALL C FILTER A.s = B.s AND A.x = C.n AND (B[k = 0] OR NOT B[n < 2])",
+        "(A AS u) AS v ALL (B AS w) AS v FILTER u.k = w.k AND v.n = w.n",
+    ],
+)
+@given(events=streams(max_size=10))
+def test_filters_where_they_may_stand(pattern: str, events: list[Event]) -> None:
+    tree = query(f"SELECT * WHERE ({pattern}) WITHIN 8 EVENTS").tree
+    assert not check_query(tree, SCHEMA)
+    assert not isinstance(joined_all(tree, SCHEMA), str)
+    for _, run in served(tree, events):
+        check(tree, events, by_end(Answer(run).batches()))

@@ -11,7 +11,7 @@ from estero.language.schema import Kind
 from estero.pipeline.joining import Joining, recognition_of
 from estero.pipeline.recognition import Ended, Recognition
 from estero.pipeline.sources import Source
-from estero.plan_joins import AnyPlan, JoinPlan
+from estero.plan_joins import AnyPlan, KeyedPlan
 
 _PICKED_AT_ONCE = 256
 """Complex events that are gone to by their indexes before they are handed on."""
@@ -41,7 +41,7 @@ class InProcessRun:
     @property
     def query(self) -> str:
         """The canonical text of the query."""
-        return self.plan.text if isinstance(self.plan, JoinPlan) else str(self.plan.tree)
+        return self.plan.text if isinstance(self.plan, KeyedPlan) else str(self.plan.tree)
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """All complex events in order of their end, or the first `limit` of them."""

@@ -1,4 +1,4 @@
-"""Classified events in, answers out, by an automaton that joins: `recognition` for a `JoinPlan`."""
+"""Classified events in, answers out, by an automaton that joins: `recognition` for a `KeyedPlan`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from estero.automata.pcea import PCEA
+from estero.automata.cea import LabelSet
+from estero.automata.chain_columns import ColumnTransition
+from estero.automata.pcea import PceaTransition
+from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
-from estero.engine.run_pcea import Transition, pcea_tables
+from estero.engine.run_chain import ChainStep, chain_tables
+from estero.engine.run_pcea import Source, Transition, pcea_tables
 from estero.pipeline.classify import POSITION, TIME
 from estero.pipeline.join_keys import join_keys
 from estero.pipeline.recognition import Ended, Recognition, numbers_of
 from estero.pipeline.report import EventStore, Reporter
-from estero.plan_joins import AnyPlan, JoinPlan
+from estero.pipeline.values import VALUES, as_integers
+from estero.plan_chains import ChainPlan, Order
+from estero.plan_joins import AnyPlan, JoinPlan, KeyedPlan
 
 _FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 16
 
@@ -23,7 +29,7 @@ def recognition_of(
     plan: AnyPlan, events: pa.Schema, *, time: pa.DataType | None = None, counting: bool = False
 ) -> Recognition | Joining:
     """What recognizes a plan; the arguments are those of `Recognition`."""
-    if isinstance(plan, JoinPlan):
+    if isinstance(plan, KeyedPlan):
         return Joining(plan, events, time=time)
     return Recognition(plan, events, time=time, counting=counting)
 
@@ -34,12 +40,12 @@ class Joining:
     It is used as `Recognition` is: each answer is to be read to its end before the next batch.
     """
 
-    def __init__(self, plan: JoinPlan, events: pa.Schema, *, time: pa.DataType | None = None) -> None:
+    def __init__(self, plan: KeyedPlan, events: pa.Schema, *, time: pa.DataType | None = None) -> None:
         self.plan = plan
         self._words = [name for name in events.names if name.startswith("__bits")]
-        transitions, label_sets = _numbered(plan.automaton)
-        tables = pcea_tables(len(plan.automaton.states), transitions, sorted(plan.automaton.final))
-        self.recognizer = PceaRecognizer(tables, plan.window)
+        self._values = [name for name in events.names if name.startswith(VALUES)]
+        self._ordered = isinstance(plan, ChainPlan) and any(plan.orders)
+        self.recognizer, label_sets = _recognizer_of(plan)
         self.store = EventStore(events)
         self.reporter = Reporter(plan.shown, label_sets, events, time=time)
         self._room = _FIRST_ROOM
@@ -95,21 +101,51 @@ class Joining:
         in_positions = self.plan.window_in_positions or self.plan.window is None
         keys, known = join_keys(self.plan.columns, classified)
         words = [numbers_of(classified, name).view(np.uint64) for name in self._words]
-        return PceaBatch(
+        batch = PceaBatch(
             numbers_of(classified, POSITION if in_positions else TIME), np.column_stack(words), keys, known
         )
-
-
-def _numbered(automaton: PCEA) -> tuple[list[Transition], list[frozenset[str]]]:
-    """The transitions for the engine, and the label set of each mark."""
-    marks: dict[frozenset[str], int] = {}
-    transitions = [
-        Transition(
-            [(source.state, source.left, source.right) for source in each.sources],
-            each.predicate,
-            marks.setdefault(each.labels, len(marks)),
-            each.target,
+        if not self._ordered:
+            return batch
+        values = [as_integers(classified.column(name)) for name in self._values]
+        return batch._replace(
+            values=np.column_stack([each for each, _ in values]),
+            valid=np.column_stack([there for _, there in values]),
         )
-        for each in automaton.transitions
+
+
+def _recognizer_of(plan: KeyedPlan) -> tuple[PceaRecognizer | ChainRecognizer, list[LabelSet]]:
+    """What runs the automaton of a plan, and the label set of each mark."""
+    marks: dict[LabelSet, int] = {}
+    match plan:
+        case ChainPlan(chain=chain, steps=steps) if steps:
+            tables = chain_tables(
+                len(chain.states), [_step(each, marks) for each in steps], sorted(chain.final)
+            )
+            return ChainRecognizer(tables), list(marks)
+        case ChainPlan(chain=chain):
+            orders = zip(plan.transitions, plan.orders, strict=True)
+            transitions = [_transition(each, marks, order) for each, order in orders]
+            states, final = len(chain.states), sorted(chain.final)
+        case JoinPlan(automaton=automaton):
+            transitions = [_transition(each, marks, None) for each in automaton.transitions]
+            states, final = len(automaton.states), sorted(automaton.final)
+        case _:
+            raise TypeError(f"no recognizer for a {type(plan).__name__}")
+    return PceaRecognizer(pcea_tables(states, transitions, final), plan.window), list(marks)
+
+
+def _transition(each: PceaTransition, marks: dict[LabelSet, int], order: Order | None) -> Transition:
+    sources: list[Source] = [
+        (source.state, source.left, source.right)
+        if order is None
+        else (source.state, source.left, source.right, order.operator, order.left, order.right)
+        for source in each.sources
     ]
-    return transitions, list(marks)
+    return Transition(sources, each.predicate, marks.setdefault(each.labels, len(marks)), each.target)
+
+
+def _step(each: ColumnTransition, marks: dict[LabelSet, int]) -> ChainStep:
+    mark = marks.setdefault(each.labels, len(marks))
+    return ChainStep(
+        each.source, each.predicate, mark, each.target, each.left, each.right, each.unequal
+    )

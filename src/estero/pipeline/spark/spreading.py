@@ -10,13 +10,13 @@ from estero.language.expressions import Attribute
 from estero.language.schema import Kind
 from estero.pipeline.classify import value_columns
 from estero.pipeline.spark.frames import columns_of_frame
-from estero.plan_joins import JoinPlan
+from estero.plan_joins import KeyedPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def spread(df: DataFrame, plan: JoinPlan) -> tuple[DataFrame, JoinPlan]:
+def spread(df: DataFrame, plan: KeyedPlan) -> tuple[DataFrame, KeyedPlan]:
     """The events and the plan with a partition key, where all events of an answer share a value.
 
     If types have it under different names, it becomes a column of its own. Unequal values may have equal
@@ -32,7 +32,7 @@ def spread(df: DataFrame, plan: JoinPlan) -> tuple[DataFrame, JoinPlan]:
     return df, replace(plan, classification=replace(plan.classification, keys=((name,),)))
 
 
-def _with_key(df: DataFrame, plan: JoinPlan) -> tuple[DataFrame, str]:
+def _with_key(df: DataFrame, plan: KeyedPlan) -> tuple[DataFrame, str]:
     """The events with a column for the shared value, and its name."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 

@@ -1,0 +1,158 @@
+"""From a query whose filters compare neighbours to a plan: a chain automaton, and how its runs wait.
+
+Neighbours are an event of a run and the one it marked before. Where they are compared by equality and
+inequality only and there is no window, runs wait in an ED-index; else in heaps by their keys, and in an
+ordered index where they are compared by order (algorithms.md, "The planner").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from estero.automata.cea import CEA
+from estero.automata.chain import Chain, ChainTransition, as_pcea
+from estero.automata.chain_columns import ColumnTransition, chain_columns
+from estero.automata.compile_chain import chain_of
+from estero.automata.compile_pattern import compile_pattern
+from estero.automata.equality_classes import partitioned
+from estero.automata.pcea import PceaTransition
+from estero.language.expressions import ComparisonOperator
+from estero.language.kinds import kind_of
+from estero.language.query import Consume, EventWindow, QueryTree, Strategy
+from estero.language.schema import Kind, Schema
+from estero.language.selection import shown_labels
+from estero.plan import Classification, Layout, window_in_ticks
+from estero.plan_joins import KeyedPlan, Values
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Value column `left` of the event before compares by `operator` with column `right` of that at hand."""
+
+    operator: ComparisonOperator
+    left: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainPlan(KeyedPlan):
+    """How a query is evaluated by a chain automaton; `drawn` is the pattern's own automaton.
+
+    Where `steps` are there, runs wait in an ED-index and these are the transitions. Else `transitions` are
+    those of a parallelised automaton, and `orders` what each of them compares beside its key.
+    """
+
+    chain: Chain
+    drawn: CEA
+    steps: tuple[ColumnTransition, ...] = ()
+    transitions: tuple[PceaTransition, ...] = ()
+    orders: tuple[Order | None, ...] = ()
+
+
+def plan_chain(tree: QueryTree, layout: Layout) -> ChainPlan | str:
+    """The plan of a checked query on a chain automaton, or a phrase on why there is none."""
+    if tree.strategy is not Strategy.ALL:
+        return f"the strategy {tree.strategy.value} compares whole complex events"
+    if tree.consume is not Consume.NONE:
+        return "CONSUME BY forgets across keys"
+    if tree.partition_by:
+        return "the query has partitions of its own"
+    compiled = compile_pattern(tree.pattern, tree.streams)
+    chain = chain_of(compiled.automaton, compiled.residuals, layout.schema)
+    if isinstance(chain, str):
+        return chain
+    if chain.residuals:
+        return chain.reasons[0]
+    if any(each.hidden for each in chain.transitions):
+        return "its runs carry labels that answers do not show"
+    if not chain.compares:
+        return "nothing is compared"
+    return _planned(tree, layout, chain, compiled.automaton)
+
+
+def _planned(tree: QueryTree, layout: Layout, chain: Chain, drawn: CEA) -> ChainPlan | str:
+    values = Values(layout.schema)
+    orders: list[Order | None] = []
+    steps: tuple[ColumnTransition, ...] = ()
+    transitions: tuple[PceaTransition, ...] = ()
+    if tree.window is None and not chain.ordered:
+        by_number = chain_columns(chain)
+        steps = by_number.transitions
+        columns = values.columns(by_number.keys)
+    else:
+        automaton = as_pcea(chain)
+        transitions = automaton.transitions
+        columns = values.columns(automaton.keys)
+        for each in chain.transitions:
+            order = _order(each, chain, values, layout.schema)
+            if isinstance(order, str):
+                return order
+            orders.append(order)
+    shown = shown_labels(tree, layout.schema)
+    return ChainPlan(
+        tree=tree,
+        text=str(tree),
+        chain=chain,
+        drawn=drawn,
+        steps=steps,
+        transitions=transitions,
+        orders=tuple(orders),
+        columns=columns,
+        classification=Classification(
+            predicates=chain.predicates,
+            schema=layout.schema,
+            type_column=layout.type_column,
+            only_type=layout.only_type,
+            order=layout.order,
+            payload=tuple(dict.fromkeys(name for label in shown for name in label.attributes)),
+            values=tuple(values.found),
+        ),
+        shown=shown,
+        window=window_in_ticks(tree, layout),
+        window_in_positions=isinstance(tree.window, EventWindow),
+        partition=_partition(tree, chain, layout.schema),
+    )
+
+
+def _order(transition: ChainTransition, chain: Chain, values: Values, schema: Schema) -> Order | str | None:
+    """What one transition compares beside equalities; a phrase where no index serves that."""
+    compared = [*transition.different, *([] if transition.order is None else [transition.order])]
+    if not compared or transition.source is None:
+        return None
+    if len(compared) > 1 or transition.upper is not None:
+        return "under a window neighbours are compared by one order at most"
+    (one,) = compared
+    kinds = {kind_of(each, _kinds(schema)) for each in (one.left, one.right)}
+    if one.operator == "!=" and Kind.STRING in kinds:
+        return "under a window no index tells strings that differ"
+    before = tuple(
+        dict.fromkeys(
+            name
+            for each in chain.transitions
+            if each.target == transition.source
+            for name in chain.predicates[each.predicate].types
+        )
+    )
+    here = chain.predicates[transition.predicate].types
+    return Order(one.operator, values.number(one.left, before), values.number(one.right, here))
+
+
+def _kinds(schema: Schema) -> dict[str, Kind]:
+    tables = (*schema.types.values(), schema.shared or {})
+    return {name: kind for attributes in tables for name, kind in attributes.items()}
+
+
+def _partition(tree: QueryTree, chain: Chain, schema: Schema) -> dict[str, str]:
+    """For each type an attribute whose value all events of an answer share; empty where there is none."""
+    found = partitioned(tree, schema)
+    if isinstance(found, str):
+        return {}
+    types = dict.fromkeys(name for each in chain.predicates for name in each.types)
+    shared: dict[str, str] = {}
+    for name in types:
+        attributes = schema.attributes_of(name) or {}
+        there = [each for each in found.partition_by[0].alternatives if each in attributes]
+        if not there:
+            return {}
+        shared[name] = there[0]
+    return shared
