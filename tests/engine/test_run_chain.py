@@ -25,6 +25,7 @@ from engine.chain_steps import (
     streams,
 )
 from estero.engine.chain_recognizer import ChainRecognizer
+from estero.engine.count_chain import ChainCounter
 from estero.engine.enumerate import DONE, FULL, GROW, new_matches
 from estero.engine.enumerate_chain import STEPS, deeper, new_chain_walk, walk_chains
 from estero.engine.recognizer import Roots
@@ -238,6 +239,19 @@ def test_2_to_the_80_runs_are_counted_started_and_abandoned(room: int) -> None:
     assert recognizer.counts(last, enough=10) == [1, 10]
     assert recognizer.match_at(last, 1, 2**80 - 2).event.tolist() == [0, 80]
     assert recognizer.match_at(last, 1, 999).event.tolist()[-2:] == [79, 80]
+
+
+def test_whether_there_are_enough_is_told_without_long_numbers() -> None:
+    recognizer = ChainRecognizer(iteration([(1, 1)]).tables, room=1 << 13)
+    counter = ChainCounter(recognizer.tables.place_width, recognizer.sequences)
+    limited = [
+        number
+        for roots in recognizer.push(batch_of(events_of("A" * 2_000, [place % 7 for place in range(2_000)])))
+        for number in counter.of_roots(recognizer.nodes, recognizer.entries, roots.root, 1_000)[2::2]
+    ]
+    assert limited[:5] == [1, 3, 7, 15, 31]
+    assert set(limited[12:]) == {1_000}
+    assert counter.long_sums == 0
 
 
 def test_large_counts_with_disequalities_are_exact() -> None:

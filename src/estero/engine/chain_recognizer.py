@@ -60,7 +60,7 @@ class ChainRecognizer:
         self._found = _new_found(min(room, _FOUND_ROOM))
         self._cursor = np.zeros(run_chain.CURSOR_SIZE, np.int64)
         self._seen = 0
-        self._counter = ChainCounter(tables.place_width)
+        self._counter = ChainCounter(tables.place_width, self.sequences)
 
     @property
     def oldest(self) -> int:
@@ -147,7 +147,7 @@ class ChainRecognizer:
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:
         """The complex event number `index` of root number `place`, without enumerating those before it."""
         root, end = int(roots.root[place]), int(roots.event[place])
-        items = self._counter.path(self.nodes, self.entries, self.sequences, root, index)
+        items = self._counter.path(self.nodes, self.entries, root, index)
         return Matches(
             np.array([items[0][0]], np.int64),
             np.array([end], np.int64),

@@ -4,7 +4,8 @@ A node counts what it goes with: by inclusion and exclusion over the sets of att
 running sum along the entries with the same values (`EdEntries.same`). So a count costs a time that depends
 on the automaton alone. Sums are words modulo 2**64; beside them stands the sum of everything in the list,
 rounded, which no difference makes inexact: while that fits the word is right, and beyond there are Python
-integers.
+integers. Who asks only whether there are enough is answered by a bound from below as long as that will do:
+without a window exact numbers get as long as the stream.
 """
 
 from __future__ import annotations
@@ -20,12 +21,23 @@ from estero.engine.ed_index import EdEntries, Sequences, find_next
 from estero.engine.jit import inlined, kernel
 from estero.engine.run_chain import RunNodes
 
+_CERTAIN = 2.0**52
+"""Where bounds from below end: up to here sums of floats are exact."""
+
+_SUMMED = 8
+"""Entries that a bound from below adds up. One event may have several entries, so that two are too few."""
+
 
 class ChainCounts(NamedTuple):
-    """Running sums: exact uint64[entries, 2 ** d] modulo 2**64, most float64[entries], at least the sums."""
+    """What is known of each entry.
+
+    exact uint64[entries, 2 ** d]: running sums modulo 2**64; most float64[entries]: not less than any of
+    them; least float64[entries]: not more than what its node alone counts.
+    """
 
     exact: NDArray[np.uint64]
     most: NDArray[np.float64]
+    least: NDArray[np.float64]
 
 
 @inlined
@@ -49,8 +61,23 @@ def count_of(nodes, counts, widths, node):  # type: ignore[no-untyped-def]
     return exact, counts.most[nodes.newest[node, 0]]
 
 
+@inlined
+def bound_of(nodes, entries, sequences, counts, widths, node):  # type: ignore[no-untyped-def]
+    """A number that is at most that of a node: of the first `_SUMMED` entries it goes with."""
+    entry = nodes.head[node]
+    if entry == NONE:
+        return 1.0
+    least = 0.0
+    for _ in range(_SUMMED):
+        if entry == NONE:
+            break
+        least += counts.least[entry]
+        entry = find_next(entries, sequences, entry, widths[nodes.place[node]], nodes.values, node)
+    return min(least, _CERTAIN)
+
+
 @kernel
-def count_entries(nodes, entries, counts, widths, first):  # type: ignore[no-untyped-def]
+def count_entries(nodes, entries, sequences, counts, widths, first):  # type: ignore[no-untyped-def]
     """Fills the sums of the entries from `first` on; those before are done.
 
     Invariant: what a node goes with is done before the node's own entries.
@@ -64,13 +91,15 @@ def count_entries(nodes, entries, counts, widths, first):  # type: ignore[no-unt
                 counts.exact[entry, subset] += counts.exact[before, subset]
         before = entries.same[entry, 0]
         counts.most[entry] = most + (counts.most[before] if before != NONE else 0.0)
+        counts.least[entry] = bound_of(nodes, entries, sequences, counts, widths, entries.node[entry])
 
 
 @kernel
-def count_nodes(nodes, counts, widths, roots, exact, most):  # type: ignore[no-untyped-def]
-    """Fills exact uint64 and most float64 for each root; `exact` is right where `most` is below FITS."""
+def count_nodes(nodes, entries, sequences, counts, widths, roots, exact, most, least):  # type: ignore[no-untyped-def]
+    """Fills exact uint64, most and least float64 for each root: `exact` is right if `most` is below FITS."""
     for place in range(roots.size):
         exact[place], most[place] = count_of(nodes, counts, widths, roots[place])
+        least[place] = bound_of(nodes, entries, sequences, counts, widths, roots[place])
 
 
 @kernel
@@ -97,12 +126,18 @@ def entry_after(nodes, entries, sequences, widths, node, entry):  # type: ignore
 class ChainCounter:
     """Counts of run nodes, kept up as the lists grow; `forget` when entries are renumbered."""
 
-    def __init__(self, widths: NDArray[np.int32]) -> None:
+    def __init__(self, widths: NDArray[np.int32], sequences: Sequences) -> None:
         self._widths = widths
+        self._sequences = sequences
         self._counts = _new_counts(0, 1)
         self._done = 0
         self._large: dict[tuple[int, int], int] = {}
         self._large_done = 0
+
+    @property
+    def long_sums(self) -> int:
+        """How many sums had to be worked out as Python integers."""
+        return len(self._large)
 
     def forget(self) -> None:
         """Numbers of nodes and entries have changed: start again."""
@@ -114,20 +149,20 @@ class ChainCounter:
     ) -> list[int]:
         """The exact number of complex events of each root, or `enough` where there are more."""
         self._catch_up(nodes, entries)
-        exact, most = np.zeros(roots.size, np.uint64), np.zeros(roots.size)
+        exact, most, least = np.zeros(roots.size, np.uint64), np.zeros(roots.size), np.zeros(roots.size)
+        parts = (nodes, entries, self._sequences, self._counts, self._widths)
         with np.errstate(over="ignore"):  # words wrap around
-            count_nodes(nodes, self._counts, self._widths, roots, exact, most)
+            count_nodes(*parts, roots, exact, most, least)
         numbers: list[int] = exact.tolist()
-        large = np.flatnonzero(~(most < FITS)).tolist()
-        if large:
+        for place in np.flatnonzero(~(most < FITS)).tolist():
+            if enough is not None and least[place] >= enough:
+                numbers[place] = enough
+                continue
             self._catch_up_large(nodes, entries)
-        for place in large:
             numbers[place] = self._number(nodes, int(roots[place]))
         return numbers if enough is None else [min(number, enough) for number in numbers]
 
-    def path(
-        self, nodes: RunNodes, entries: EdEntries, sequences: Sequences, root: int, index: int
-    ) -> list[tuple[int, int]]:
+    def path(self, nodes: RunNodes, entries: EdEntries, root: int, index: int) -> list[tuple[int, int]]:
         """The (event, label-set id) pairs, ascending, of the complex event number `index` of a root.
 
         In the order of enumeration. For each of its events the entries before the right one are passed.
@@ -141,15 +176,14 @@ class ChainCounter:
                 return items[::-1]
             if self._fits(nodes, node):
                 with np.errstate(over="ignore"):
-                    entry, rest = pick_entry(
-                        nodes, entries, sequences, self._counts, self._widths, node, np.uint64(index)
-                    )
+                    parts = (nodes, entries, self._sequences, self._counts, self._widths)
+                    entry, rest = pick_entry(*parts, node, np.uint64(index))
                 index = int(rest)
             else:
                 entry = int(nodes.head[node])
                 while index >= (number := self._number(nodes, int(entries.node[entry]))):
                     index -= number
-                    entry = entry_after(nodes, entries, sequences, self._widths, node, entry)
+                    entry = entry_after(nodes, entries, self._sequences, self._widths, node, entry)
             node = int(entries.node[entry])
 
     def _fits(self, nodes: RunNodes, node: int) -> bool:
@@ -183,11 +217,13 @@ class ChainCounter:
             copy_columns(self._counts, bigger, self._done)
             self._counts = bigger
         with np.errstate(over="ignore"):  # words wrap around and are not used where they do
-            count_entries(nodes, entries, self._counts, self._widths, self._done)
+            count_entries(nodes, entries, self._sequences, self._counts, self._widths, self._done)
         self._done = used
 
     def _catch_up_large(self, nodes: RunNodes, entries: EdEntries) -> None:
         """Sums beyond a word, oldest first."""
+        if self._large_done == self._done:
+            return
         fresh = np.flatnonzero(~(self._counts.most[self._large_done : self._done] < FITS))
         for entry in (self._large_done + fresh).tolist():
             number = self._number(nodes, int(entries.node[entry]))
@@ -198,4 +234,4 @@ class ChainCounter:
 
 
 def _new_counts(capacity: int, subsets: int) -> ChainCounts:
-    return ChainCounts(np.zeros((capacity, subsets), np.uint64), np.zeros(capacity))
+    return ChainCounts(np.zeros((capacity, subsets), np.uint64), np.zeros(capacity), np.zeros(capacity))
