@@ -60,7 +60,8 @@ def partitioned(tree: QueryTree, schema: Schema) -> QueryTree | str:
     found = as_partition(tree.pattern, schema, tree.streams)
     if isinstance(found, str):
         return found
-    return replace(tree, pattern=found.pattern, partition_by=(*tree.partition_by, *found.keys))
+    new = tuple(key for key in found.keys if key not in tree.partition_by)
+    return replace(tree, pattern=found.pattern, partition_by=(*tree.partition_by, *new))
 
 
 def as_partition(pattern: Pattern, schema: Schema, streams: tuple[str, ...] = ()) -> Partitioned | str:
