@@ -1,8 +1,9 @@
 """``python -m benchmarks.parallelised``: parallelised automata alone, every event relevant, without SQL.
 
 Events per second of updates and the growth over windows, beside what the theorem says: heap nodes made for
-an event (at most logarithmic in the window) and steps for an item of an answer (constant). Counts are
-checked against a plain program before anything is timed. Prints JSON, or writes it to ``--out``.
+an event (at most logarithmic in the window; its square where values are compared by order) and steps for an
+item of an answer (constant). Counts are checked against a plain program before anything is timed. Prints
+what it measures, and writes it as JSON to ``--out``.
 """
 
 from __future__ import annotations
@@ -31,16 +32,21 @@ BATCH = 1 << 17
 CHECKED = 3_000
 MATCHES = 1_000
 WINDOWS = (100, 1_000, 10_000, 100_000, 1_000_000)
+VALUES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An automaton over events of `kinds` types with one of `keys` keys, both drawn evenly."""
+    """An automaton over events of `kinds` types with one of `keys` keys, both drawn evenly.
+
+    Their values, drawn evenly too, count where it is `ordered`.
+    """
 
     name: str
     tables: PceaTables
     kinds: int
     keys: int
+    ordered: bool = False
 
 
 def chain(keys: int) -> Case:
@@ -65,6 +71,20 @@ def any_order(keys: int) -> Case:
     return Case(f"A ; B, then any C, {keys:,} keys", tables, 3, keys)
 
 
+def rising(keys: int) -> Case:
+    """A ; B with equal keys and B's value above A's."""
+    above = Transition([(0, 0, 0, "<", 0, 0)], 1, 1, 1)
+    tables = pcea_tables(2, [Transition([], 0, 0, 0), above], [1])
+    return Case(f"A ; B rising, {keys:,} keys", tables, 2, keys, ordered=True)
+
+
+def rising_iteration(keys: int) -> Case:
+    """A+ ; C with equal keys, each A's value above that of the A before it."""
+    above = Transition([(0, 0, 0, "<", 0, 0)], 0, 0, 0)
+    tables = pcea_tables(2, [Transition([], 0, 0, 0), above, Transition([(0, 0, 0)], 1, 1, 1)], [1])
+    return Case(f"A+ rising ; C, {keys:,} keys", tables, 2, keys, ordered=True)
+
+
 def stream(case: Case, events: int, seed: int = 1) -> PceaBatch:
     """Seeded events; column 1 of the keys is the same for all."""
     random = np.random.default_rng(seed)
@@ -73,14 +93,18 @@ def stream(case: Case, events: int, seed: int = 1) -> PceaBatch:
     keys = np.zeros((events, 2, 2), np.uint64)
     keys[:, 0, 0], keys[:, 0, 1] = key * np.uint64(0x9E3779B97F4A7C15), key * np.uint64(0xC2B2AE3D27D4EB4F)
     words = (np.uint64(1) << kind).reshape(-1, 1)
-    return PceaBatch(np.arange(events), words, keys, np.ones((events, 2), np.bool_))
+    values, valid = random.integers(0, VALUES, (events, 1)), np.ones((events, 1), np.bool_)
+    return PceaBatch(np.arange(events), words, keys, np.ones((events, 2), np.bool_), values, valid)
 
 
 def batches(events: PceaBatch) -> Iterator[PceaBatch]:
     """The stream in pieces."""
     for first in range(0, events.stamps.size, BATCH):
         part = slice(first, first + BATCH)
-        yield PceaBatch(events.stamps[part], events.words[part], events.keys[part], events.known[part])
+        keys = events.keys[part], events.known[part]
+        yield PceaBatch(
+            events.stamps[part], events.words[part], *keys, events.values[part], events.valid[part]
+        )
 
 
 def update(case: Case, events: PceaBatch, window: int | None) -> tuple[float, int, PceaRecognizer]:
@@ -100,30 +124,41 @@ def check(case: Case, window: int = 200) -> None:
     for roots in recognizer.push(events):
         ends, numbers = recognizer.counts_by_end(roots)
         counts[ends] = numbers
-    kinds, keys = np.log2(events.words[:, 0]).astype(int), events.keys[:, 0, 0]
-    expected = [plain_count(case, kinds, keys, end, window) for end in range(CHECKED)]
+    expected = [plain_count(case, events, end, window) for end in range(CHECKED)]
     if counts.tolist() != expected:
         raise ValueError(f"{case.name}: the counts differ from a plain program's")
 
 
-def plain_count(case: Case, kinds: NDArray[np.int_], keys: NDArray[np.uint64], end: int, window: int) -> int:
+def plain_count(case: Case, events: PceaBatch, end: int, window: int) -> int:
     """The complex events at one end, by looking at every event of its window."""
-    inside = slice(max(0, end - window), end)
-    kind, key = kinds[inside], keys[inside]
+    inside = slice(max(0, end - window), end + 1)
+    kinds, keys = np.log2(events.words[inside, 0]).astype(int), events.keys[inside, 0, 0]
+    kind, key, same = kinds[:-1], keys[:-1], keys[:-1] == keys[-1]
     if case.name.startswith("star"):
-        same = kind[key == keys[end]]
-        others = [int((same == other).sum()) for other in range(case.kinds) if other != kinds[end]]
+        others = [int((kind[same] == other).sum()) for other in range(case.kinds) if other != kinds[-1]]
         return int(np.prod(others))
-    if kinds[end] != 2:
+    if kinds[-1] != case.kinds - 1:
         return 0
-    last = kind == 1 if "any" in case.name else (kind == 1) & (key == keys[end])
+    if case.ordered:
+        values = events.values[inside, 0]
+        before = values[:-1][(kind == 0) & same]
+        return rising_sequences(before) if "+" in case.name else int((before < values[-1]).sum())
+    last = kind == 1 if "any" in case.name else (kind == 1) & same
     return sum(int(((kind == 0) & (key == key[b]))[:b].sum()) for b in np.flatnonzero(last))
 
 
+def rising_sequences(values: NDArray[np.int64]) -> int:
+    """In how many ways some of the values, at least one, rise."""
+    ending = np.zeros(values.size, np.int64)
+    for place, value in enumerate(values):
+        ending[place] = 1 + ending[:place][values[:place] < value].sum()
+    return int(ending.sum())
+
+
 def growth(case: Case, events: int) -> list[dict[str, Any]]:
-    """Speed, heap nodes made for an event and steps for an item of an answer, over windows."""
+    """Speed, heap nodes for an event, steps for an item of an answer, over windows of at most `events`."""
     data, lines = stream(case, events), []
-    for window in WINDOWS:
+    for window in (window for window in WINDOWS if window <= events):
         seconds, _, _ = update(case, data, window)
         made = nodes_made(case, data, window)
         lines.append({"window": window, "events/s": round(events / seconds), **made})
@@ -136,7 +171,7 @@ def nodes_made(case: Case, events: PceaBatch, window: int) -> dict[str, float]:
 
     With room for everything nothing is moved together, so what is in use is what was made.
     """
-    recognizer = PceaRecognizer(case.tables, window, room=20 * events.stamps.size)
+    recognizer = PceaRecognizer(case.tables, window, room=(100 if case.ordered else 20) * events.stamps.size)
     steps = items = 0
     for batch in batches(events):
         for roots in recognizer.push(batch):
@@ -172,15 +207,17 @@ def main() -> None:
     asked = parser.parse_args()
     cases = [chain(1_000), chain(1_000_000), star(3, 1_000), star(3, 1_000_000), star(5, 1_000)]
     cases += [star(5, 1_000_000), any_order(1_000)]
-    for case in (chain(10), star(3, 10), star(5, 10), any_order(10)):
+    cases += [make(keys) for make in (rising, rising_iteration) for keys in (1, 1_000, 1_000_000)]
+    for case in (chain(10), star(3, 10), star(5, 10), any_order(10), rising(10), rising_iteration(10)):
         check(case)
     speed: dict[str, dict[str, float]] = {}
     for case in cases:
         data = stream(case, asked.events)
-        for window in (asked.window, None):
+        for window in (asked.window,) if case.ordered else (asked.window, None):
             runs = [update(case, data, window) for _ in range(asked.repeats)]
             seconds, found, recognizer = min(runs, key=lambda run: run[0])
-            arrays = (*recognizer.products, *recognizer.nodes, recognizer.index.words)
+            ordered = recognizer.ordered.rows, recognizer.ordered.root, recognizer.ordered.trees.words
+            arrays = (*recognizer.products, *recognizer.nodes, recognizer.index.words, *ordered)
             name = f"{case.name}, {f'window {window:,}' if window else 'no window'}"
             speed[name] = {
                 "events/s": round(asked.events / seconds),
@@ -192,6 +229,7 @@ def main() -> None:
         case.name: growth(case, asked.events // 4)
         for case in (chain(1_000), star(3, 1_000), any_order(1_000))
     }
+    curves |= {case.name: growth(case, asked.events // 40) for case in (rising(1), rising_iteration(1))}
     setting = {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "versions": {name: version(name) for name in ("numpy", "numba")},

@@ -243,6 +243,21 @@ def test_compaction_changes_nothing_that_is_found(shape: str, name: str) -> None
     assert tight.products.mark.size < 500
 
 
+def test_an_event_that_is_tried_again_looks_again() -> None:
+    """Room runs out after another node in each turn, so also between the two queries of a C."""
+    values = np.random.default_rng(3).integers(0, 30, 160).tolist()
+    batch = batch_of(events_of("ABDC" * 40, values=values))
+
+    def counts(recognizer: PceaRecognizer) -> list[int]:
+        return [count for roots in recognizer.push(batch) for count in recognizer.counts(roots)]
+
+    expected = counts(PceaRecognizer(rising_star().tables, 40, room=1 << 18))
+    for room in range(1_800, 1_840):
+        recognizer = PceaRecognizer(rising_star().tables, 40, room=room)
+        assert counts(recognizer) == expected
+        assert recognizer.nodes.product.size > room
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["new keys", "one key"])
 def test_memory_follows_the_window(shape: str, name: str) -> None:
