@@ -41,12 +41,16 @@ def recognize(
     The columns: ``start_time`` and ``end_time`` where there is a time, the partition columns, then for
     each selected label an array of structs of its events' attributes. With ``positions=True`` also
     ``start`` and ``end``, in front, and in each struct the ``position``: places in the whole stream, for
-    which one task sorts all events, so they are left out unless asked for. Rows come in no order.
+    which all events are moved and sorted, so they are left out unless asked for. Rows come in no order.
 
     A query with PARTITION BY runs in parallel, `partitions` tasks sharing its keys (default: as many as
-    Spark's shuffles have); one without, or with CONSUME BY ANY, in one task. Spark itself classifies the
-    events, and relevant ones only reach Python. It is lazy: errors in single events, such as a relevant
-    event without a time, are raised by the action that meets them.
+    Spark's shuffles have). One with a window and a time, but without keys, is cut into `partitions` ranges
+    of time, each with the window before it, so that every answer is found by the task where it ends (default:
+    as many as run at once, fewer where events are few). Others, and those with CONSUME BY ANY, run in one
+    task. Spark itself classifies the events, and relevant ones only reach Python.
+
+    It is lazy, except that cutting reads the times once, and for positions twice. Errors in single events,
+    such as a relevant event without a time, are raised by whatever reads them first: cutting, or an action.
 
     The stream order is that of `time`, then `order`, then arrival: of the partitions of `df` and of the
     rows in them. Spark orders the partitions of several files by size, so give `order` where it matters.

@@ -6,6 +6,7 @@ runs recognition over the partition keys that its task has, interleaved as they 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -29,9 +30,10 @@ from estero.pipeline.spark.frames import (
     columns_of_frame,
     payload_name,
 )
+from estero.pipeline.spark.halo import halo_frame, halo_of, pieces
 from estero.pipeline.spark.spreading import spread
 from estero.plan import Layout
-from estero.plan_joins import AnyPlan, JoinPlan
+from estero.plan_joins import AnyPlan, KeyedPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,16 +75,17 @@ def layout_of_frame(
 def recognize_frame(
     df: DataFrame, plan: AnyPlan, *, positions: bool = False, partitions: int | None = None
 ) -> DataFrame:
-    """The complex events of `plan` in `df`, lazily: one row each.
+    """The complex events of `plan` in `df`, one row each: lazily, but for cutting ranges (halo.py).
 
     With `positions` the columns are those of the public table (interface.md); without, ``start``, ``end``
-    and the ``position`` of events are left out, because positions in the whole stream cost a sort of all
-    events in one task. `partitions` is the number of tasks that share the partition keys.
+    and the ``position`` of events are left out, because positions in the whole stream cost a move and
+    a sort of all events. `partitions` is the number of tasks that share the partition keys, or of the ranges
+    of time that a windowed query without keys is cut into.
 
     Raises `QueryError` where no column is left to show, `DataError` for a column that cannot cross or that
     Spark does not find, and ValueError for less than one task.
     """
-    if isinstance(plan, JoinPlan):
+    if isinstance(plan, KeyedPlan):
         df, plan = spread(df, plan)
     work = Work.of(df.schema, plan, positions=positions)
     if not work.answer.names:
@@ -97,6 +100,12 @@ def recognize_frame(
     if partitions is not None and partitions < 1:
         raise ValueError(f"at least 1 task shares the partition keys, not {partitions}")
     with jobs():
+        window = halo_of(work.plan)
+        if window is not None and partitions != 1:
+            asked = work.plan.classification
+            cut = halo_frame(df, asked, window, positions=work.tasks.positions, count=partitions)
+            if cut is not None:
+                return cut.mapInArrow(work.on_ranges(), spark_schema(work.answer))
         classified = classified_frame(df, work.plan.classification, replace(work.tasks, count=partitions))
         return classified.mapInArrow(work.on_batches(), spark_schema(work.answer))
 
@@ -118,7 +127,7 @@ class Work:
     @classmethod
     def of(cls, events: StructType, plan: AnyPlan, *, positions: bool) -> Work:
         """The work for events with this schema; `positions` says whether the answer shows them."""
-        keys = () if isinstance(plan, JoinPlan) else plan.classification.keys
+        keys = () if isinstance(plan, KeyedPlan) else plan.shown_keys
         contiguous = plan.classification.keep_all and plan.keyed
         if contiguous:
             plan = replace(plan, classification=replace(plan.classification, keep_all=False))
@@ -146,6 +155,26 @@ class Work:
 
         return recognize
 
+    def on_ranges(self) -> Callable[[Batches], Batches]:
+        """The function for ``mapInArrow`` over rows in ranges with a halo (halo.py)."""
+
+        def recognize(batches: Batches) -> Batches:
+            from estero.pipeline.joining import recognition_of  # Numba is for workers only
+
+            number = -1
+            for piece in pieces(batches):
+                if piece.number != number:
+                    number, seen = piece.number, 0
+                    recognition = recognition_of(self.plan, self.events, time=self.time)
+                classified = _classified(piece.rows, self.events, seen)
+                seen += classified.num_rows
+                if piece.own:
+                    yield from map(self.shown, recognition.push(classified))
+                else:
+                    deque(recognition.recognize(classified), maxlen=0)
+
+        return recognize
+
     def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """A batch of the public table → a batch of `answer`."""
         columns = [_fitted(table.column(field.name), field.type) for field in self.answer]
@@ -156,19 +185,24 @@ def as_classified(batches: Batches, events: pa.Schema) -> Batches:
     """Batches from Spark → batches of `events`: numbered where the JVM did not, keys unsigned."""
     seen = 0
     for batch in batches:
-        names = batch.schema.names
-        numbers = pa.array(np.arange(seen, seen + batch.num_rows))
+        yield _classified(batch, events, seen)
         seen += batch.num_rows
-        places = batch.column(POSITION) if POSITION in names else numbers
-        columns = []
-        for field, name in zip(events, _crossing_names(events), strict=True):
-            if name == POSITION or (name == TIME and TIME not in names):
-                columns.append(places)
-            elif name in KEYS:
-                columns.append(batch.column(name).view(field.type))
-            else:
-                columns.append(batch.column(name).cast(field.type))
-        yield pa.RecordBatch.from_arrays(columns, schema=events)
+
+
+def _classified(batch: pa.RecordBatch, events: pa.Schema, seen: int) -> pa.RecordBatch:
+    """One batch from Spark as a batch of `events`; its rows are numbered from `seen` where they are not."""
+    names = batch.schema.names
+    numbers = pa.array(np.arange(seen, seen + batch.num_rows))
+    places = batch.column(POSITION) if POSITION in names else numbers
+    columns = []
+    for field, name in zip(events, _crossing_names(events), strict=True):
+        if name == POSITION or (name == TIME and TIME not in names):
+            columns.append(places)
+        elif name in KEYS:
+            columns.append(batch.column(name).view(field.type))
+        else:
+            columns.append(batch.column(name).cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=events)
 
 
 def _crossing_names(events: pa.Schema) -> list[str]:

@@ -96,6 +96,30 @@ def classified_frame(df: DataFrame, classification: Classification, tasks: Tasks
     event without a time is an error of the job when it is relevant; an irrelevant one is only looked at
     for its place.
     """
+    counted = tasks.positions or tasks.ordinals
+    laid = laid_out(df, classification, every=counted)
+    if counted:
+        return _placed(laid.rows, tasks, laid.sort_keys, laid.computed)
+    return _in_tasks(laid.rows, tasks).sortWithinPartitions(*laid.sort_keys).select(*laid.computed)
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """Classified rows before they are moved: what is `computed` of each, and the stream order.
+
+    Where irrelevant events are there too, ``__relevant`` tells (`relevant_only`).
+    """
+
+    rows: DataFrame
+    computed: tuple[str, ...]
+    sort_keys: tuple[Column, ...]
+
+
+def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> Laid:
+    """The classified rows of `df` where they are: relevant ones, or with `every` all of them.
+
+    Irrelevant events are there to be counted: but for times and keys, what they hold is not computed.
+    """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     columns = columns_of_frame(df.schema)
@@ -105,11 +129,10 @@ def classified_frame(df: DataFrame, classification: Classification, tasks: Tasks
     }
     ordering = _ordering(classification, columns)
     arrival = F.monotonically_increasing_id()
-    sort_keys = [F.col(name).asc_nulls_last() for name in ordering] + [F.col(ARRIVAL).asc()]
-    if not (tasks.positions or tasks.ordinals):
+    sort_keys = (*(F.col(name).asc_nulls_last() for name in ordering), F.col(ARRIVAL).asc())
+    if not every:
         rows = df.where(relevant).select(*_named(computed | ordering), arrival.alias(ARRIVAL))
-        return _in_tasks(rows, tasks).sortWithinPartitions(*sort_keys).select(*computed)
-    # Irrelevant events are counted and go no further: what they hold is not computed, nor moved.
+        return Laid(rows, tuple(computed), sort_keys)
     flags = {
         _RELEVANT: F.coalesce(relevant, F.lit(False)),
         _KEYED: F.expr(_key_is_known(classification, columns)),
@@ -120,7 +143,14 @@ def classified_frame(df: DataFrame, classification: Classification, tasks: Tasks
         for name, value in computed.items()
     }
     rows = flagged.select(*_named(spared | ordering), *flags, ARRIVAL)
-    return _placed(rows, tasks, sort_keys, list(computed))
+    return Laid(rows, tuple(computed), sort_keys)
+
+
+def relevant_only(rows: DataFrame) -> DataFrame:
+    """What recognition has to see of rows that were laid out with `every`."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return rows.where(F.col(_RELEVANT))
 
 
 def classified_schema(events: StructType, classification: Classification, *, ordinals: bool) -> pa.Schema:
@@ -180,7 +210,7 @@ def _placed(rows: DataFrame, tasks: Tasks, sort_keys: Sequence[Column], kept: Se
     if tasks.ordinals:
         kept = (*kept, ORDINAL)
         rows = _with_ordinals(rows, tasks, sort_keys)
-    rows = rows.where(F.col(_RELEVANT))
+    rows = relevant_only(rows)
     in_place = tasks.ordinals if tasks.by_key else tasks.positions and not tasks.ordinals
     rows = rows if in_place else _in_tasks(rows, tasks)
     return rows.sortWithinPartitions(*sort_keys).select(*kept)

@@ -1,0 +1,195 @@
+"""One global order in many tasks: each has a range of time and, before it, a window of events as its halo.
+
+A complex event ends in one range, and a window holds all that it can be made of: a task that reads the halo
+first and reports what ends after it finds exactly the answers of its range. Ranges are cut at quantiles, and
+events of one time are never cut apart, so that ties keep their order of arrival inside one task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from estero.language.query import Consume
+from estero.pipeline.classify import POSITION, TIME
+from estero.pipeline.spark.frames import Laid, laid_out, relevant_only
+from estero.plan import Classification
+from estero.plan_joins import AnyPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+RANGE = "__range"
+OWN = "__own"
+_HOME = "__home"
+_SMALLEST_TASK = 50_000
+"""Where nobody says how many ranges there are, each has this many events: less does not pay for a task."""
+_LEAST = -(2**63)
+_ROWS_OF_A_TASK = 2**33 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How far back a complex event reaches from its end: `length`, in positions or in ticks of time."""
+
+    length: int
+    in_positions: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Where ranges begin: number k > 0 with the time `starts[k - 1]`, number 0 with whatever is before.
+
+    `first[k]` is the position of the first event of range k; it is empty where positions do not matter.
+    """
+
+    starts: tuple[int, ...]
+    first: tuple[int, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many ranges there are."""
+        return len(self.starts) + 1
+
+
+def halo_of(plan: AnyPlan) -> Window | None:
+    """How far the halo of a range reaches; None where the query has to be seen in one order, or by keys.
+
+    CONSUME BY makes each answer depend on all before it, and without a window any event can matter to any
+    end. Without a time there is nothing to cut by: how many events arrive in each
+    partition of a DataFrame may change from one job to the next.
+    """
+    if plan.keyed or plan.window is None or plan.consume is not Consume.NONE:
+        return None
+    if plan.classification.schema.time is None:
+        return None
+    return Window(plan.window, plan.window_in_positions)
+
+
+def halo_frame(
+    df: DataFrame, classification: Classification, window: Window, *, positions: bool, count: int | None
+) -> DataFrame | None:
+    """The classified rows of `df`, each in its range and wherever it is part of the halo.
+
+    Columns as `frames.classified_frame` has them, after ``__range``, the number of a range, and ``__own``:
+    false in its halo. Each task has whole ranges, one after the other in stream order. `positions` asks for
+    ``__position``: all events are then counted by ranges, and numbered inside them; else only relevant
+    events are looked at. `count` is the number of ranges, fewer where many events have one time; without
+    it there are as many as the cluster has places for, and at most one for every 50,000 events.
+
+    None where there would be one range. Nothing is moved yet, but a job reads the times of events at once,
+    and for positions a second one counts them; what is wrong with a time is raised here.
+    """
+    laid = laid_out(df, classification, every=positions)
+    ranges = find_ranges(laid.rows, df.sparkSession, positions=positions, count=count)
+    if ranges.count == 1:
+        return None
+    return _in_ranges(laid, ranges, window)
+
+
+def find_ranges(rows: DataFrame, spark: SparkSession, *, positions: bool, count: int | None) -> Ranges:
+    """Ranges with about equally many of `rows`, none of them empty; runs one job, for positions two."""
+    from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
+
+    wanted = _parallelism(spark) if count is None else count
+    if wanted == 1:
+        return Ranges(())
+    shares = [F.lit(k / wanted) for k in range(1, wanted)]
+    time = F.col(TIME)
+    quantiles = F.percentile_approx(time, F.array(*shares), max(10_000, 100 * wanted))
+    asked = rows.agg(F.count(F.lit(1)).alias("events"), F.min(time).alias("least"), quantiles.alias("cuts"))
+    (found,) = asked.collect()
+    cuts = found.cuts or []
+    if count is None:
+        fewer = min(wanted, max(1, found.events // _SMALLEST_TASK))
+        cuts = [cuts[k * wanted // fewer - 1] for k in range(1, fewer)]
+    starts = tuple(sorted(set(cuts) - {found.least}))
+    if not (positions and starts):
+        return Ranges(starts)
+    home = F.expr(_place(TIME, starts)).alias(_HOME)
+    sizes = {row[_HOME]: row["count"] for row in rows.select(home).groupBy(_HOME).count().collect()}
+    return Ranges(starts, tuple(accumulate((sizes.get(k, 0) for k in range(len(starts))), initial=0)))
+
+
+def _in_ranges(laid: Laid, ranges: Ranges, window: Window) -> DataFrame:
+    """The rows in their ranges, and again in each range that they precede by at most the window."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = laid.rows.withColumn(_HOME, F.expr(_place(TIME, ranges.starts)))
+    kept: tuple[str, ...] = laid.computed
+    order: Sequence[Column] = laid.sort_keys
+    if ranges.first:
+        rows = relevant_only(_numbered(rows, ranges, order))
+        kept, order = (POSITION, *kept), [F.col(POSITION).asc()]
+    measured, begins = (POSITION, ranges.first[1:]) if window.in_positions else (TIME, ranges.starts)
+    last = F.expr(_place(measured, [max(each - window.length, _LEAST) for each in begins]))
+    rows = rows.withColumn(RANGE, F.explode(F.sequence(F.col(_HOME), last)))
+    rows = rows.withColumn(OWN, F.col(RANGE) == F.col(_HOME))
+    rows = rows.repartitionById(ranges.count, RANGE).sortWithinPartitions(RANGE, *order)
+    return rows.select(RANGE, OWN, *kept)
+
+
+def _numbered(rows: DataFrame, ranges: Ranges, order: Sequence[Column]) -> DataFrame:
+    """All rows with their positions in the stream: where their range begins, and the place in it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    begin = F.expr(_chosen(_HOME, [f"{each}L" for each in ranges.first]))
+    # This function counts the rows of each task from 0, below the task's number: here, of each range.
+    place = F.monotonically_increasing_id().bitwiseAND(F.lit(_ROWS_OF_A_TASK))
+    rows = rows.repartitionById(ranges.count, _HOME).sortWithinPartitions(*order)
+    return rows.withColumn(POSITION, begin + place)
+
+
+def _place(value: str, starts: Sequence[int]) -> str:
+    """SQL of how many of the ascending `starts` are at or before a number: a search by halves."""
+    return _searched(value, starts, [str(k) for k in range(len(starts) + 1)])
+
+
+def _chosen(number: str, results: Sequence[str]) -> str:
+    """SQL of the result with this number."""
+    return _searched(number, range(1, len(results)), results)
+
+
+def _searched(value: str, starts: Sequence[int], results: Sequence[str]) -> str:
+    """SQL of `results[k]` for a value with k of the ascending `starts` at or before it."""
+    if not starts:
+        return results[0]
+    half = len(starts) // 2
+    before = _searched(value, starts[:half], results[: half + 1])
+    after = _searched(value, starts[half + 1 :], results[half + 1 :])
+    return f"IF({value} < CAST('{starts[half]}' AS BIGINT), {before}, {after})"
+
+
+def _parallelism(spark: SparkSession) -> int:
+    """How many tasks run at once; on Spark Connect, which does not say, how many a shuffle has."""
+    context = getattr(spark, "sparkContext", None)
+    if context is None:
+        return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return int(context.defaultParallelism)
+
+
+# ------------------------------------------------------------------------------------------ workers
+
+
+class Piece(NamedTuple):
+    """Consecutive rows of one range that are all its own, or all of its halo."""
+
+    number: int
+    own: bool
+    rows: pa.RecordBatch
+
+
+def pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
+    """The batches of a task, cut where a range or its halo ends."""
+    for batch in batches:
+        numbers = batch.column(RANGE).to_numpy()
+        own = batch.column(OWN).to_numpy(zero_copy_only=False)
+        cuts = np.flatnonzero((np.diff(numbers) != 0) | (own[1:] != own[:-1])) + 1
+        for begin, end in pairwise([0, *cuts.tolist(), batch.num_rows]):
+            if begin < end:
+                yield Piece(int(numbers[begin]), bool(own[begin]), batch.slice(begin, end - begin))
