@@ -27,16 +27,19 @@ def joined_queries(draw: st.DrawFn, most: int = 4) -> QueryTree:
         parts.append((name, path))
     terms = _terms(draw, parts, classes)
     equalities = [each for number in range(classes) for each in _equalities(draw, terms, number)]
-    return _query(draw, [name for name, _ in parts], equalities)
+    names = [name for name, _ in parts]
+    return _query(draw, names, [draw(st.sampled_from(TYPES)) for _ in names], equalities)
 
 
 @st.composite
 def any_joined_queries(draw: st.DrawFn, most: int = 4) -> QueryTree:
-    """Any equalities: hierarchical or not, among attributes of one event as well."""
+    """Any equalities: hierarchical or not, among attributes of one event, of all events of a type as well."""
     names = list(NAMES[: draw(st.integers(2, most))])
-    attributes = st.builds(Attribute, st.sampled_from(["n", "k", "x"]), st.sampled_from(names))
+    types = [draw(st.sampled_from(TYPES)) for _ in names]
+    variables = st.sampled_from([*names, *names, *types])
+    attributes = st.builds(Attribute, st.sampled_from(["n", "k", "x"]), variables)
     pairs = draw(st.lists(st.tuples(attributes, attributes), max_size=4))
-    return _query(draw, names, [Comparison("=", left, right) for left, right in pairs])
+    return _query(draw, names, types, [Comparison("=", left, right) for left, right in pairs])
 
 
 def _terms(
@@ -64,8 +67,9 @@ def _equalities(draw: st.DrawFn, terms: dict[tuple[str, int], Attribute], number
     return found
 
 
-def _query(draw: st.DrawFn, names: list[str], equalities: list[Node]) -> QueryTree:
-    pattern = _pattern(draw, names, list(draw(st.permutations(equalities))))
+def _query(draw: st.DrawFn, names: list[str], types: list[str], equalities: list[Node]) -> QueryTree:
+    parts = [_part(draw, name, event_type) for name, event_type in zip(names, types, strict=True)]
+    pattern = _pattern(draw, names, parts, list(draw(st.permutations(equalities))))
     return QueryTree(
         pattern,
         window=draw(st.none() | windows()),
@@ -73,13 +77,13 @@ def _query(draw: st.DrawFn, names: list[str], equalities: list[Node]) -> QueryTr
     )
 
 
-def _pattern(draw: st.DrawFn, names: list[str], equalities: list[Node]) -> Pattern:
-    """The parts, some of them in parentheses, each equality at a filter around both its sides."""
-    parts: list[Pattern] = [_part(draw, name) for name in names]
+def _pattern(draw: st.DrawFn, names: list[str], parts: list[Pattern], equalities: list[Node]) -> Pattern:
+    """The parts, some of them in parentheses; each equality at a filter around one of its sides, or both."""
+    if draw(st.integers(0, 3)) == 0:
+        first, equalities = _some(draw, equalities, {names[0]}, whole=False)
+        parts = [_filtered(parts[0], first), *parts[1:]]
     if len(parts) > 2 and draw(st.booleans()):
-        inside = set(names[:2])
-        inner = [each for each in equalities if _variables(each) <= inside and draw(st.booleans())]
-        equalities = [each for each in equalities if not any(each is one for one in inner)]
+        inner, equalities = _some(draw, equalities, set(names[:2]), whole=True)
         parts = [_filtered(All(tuple(parts[:2])), inner), *parts[2:]]
     whole: Pattern = _filtered(All(tuple(parts)), equalities)
     if draw(st.integers(0, 4)) == 0:
@@ -90,8 +94,21 @@ def _pattern(draw: st.DrawFn, names: list[str], equalities: list[Node]) -> Patte
     return whole
 
 
-def _part(draw: st.DrawFn, name: str) -> Pattern:
-    part: Pattern = As(EventType(draw(st.sampled_from(TYPES))), name)
+def _some(
+    draw: st.DrawFn, equalities: list[Node], names: set[str], *, whole: bool
+) -> tuple[list[Node], list[Node]]:
+    """Some equalities of which all variables, or one at least, have these names; and the others."""
+    taken: list[Node] = []
+    left: list[Node] = []
+    for each in equalities:
+        variables = _variables(each)
+        fits = variables <= names if whole else not variables.isdisjoint(names)
+        (taken if fits and draw(st.booleans()) else left).append(each)
+    return taken, left
+
+
+def _part(draw: st.DrawFn, name: str, event_type: str) -> Pattern:
+    part: Pattern = As(EventType(event_type), name)
     if draw(st.integers(0, 2)) == 0:
         constant = Literal(draw(st.integers(0, 2)))
         asked = draw(st.sampled_from([Comparison("=", Attribute("n"), constant), IsNull(Attribute("x"))]))

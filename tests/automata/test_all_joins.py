@@ -15,7 +15,7 @@ from estero.language.render import render_condition
 from estero.language.schema import Kind, Schema
 from estero.plan import Layout, Plan
 from estero.plan_joins import JoinPlan
-from estero.planner import join_plan, plan_of
+from estero.planner import NotServedError, join_plan, plan_of
 
 KINDS = {"k": Kind.INT, "m": Kind.INT, "p": Kind.FLOAT, "s": Kind.STRING, "many": Kind.OPAQUE}
 SCHEMA = Schema(shared=KINDS, types=dict.fromkeys("ABCD", KINDS), closed=True)
@@ -145,22 +145,27 @@ def test_a_plan_can_be_asked_for() -> None:
     assert isinstance(plan_of(tree, layout), JoinPlan)
     assert isinstance(plan_of(tree, layout, only="PCEA"), JoinPlan)
     assert isinstance(plan_of(tree, layout, only="CEA"), Plan)
-    other = estero.query("SELECT * WHERE A ALL (B ; C) FILTER A.k = B.k").tree
-    with pytest.raises(ValueError, match="not served by PCEA: B ; C is not a single event"):
+    other = estero.query("SELECT * WHERE A ALL (B ; C) FILTER A.p < B.p").tree
+    with pytest.raises(NotServedError, match="not served by PCEA: B ; C is not a single event"):
         plan_of(other, layout, only="PCEA")
+    with pytest.raises(NotServedError, match="not served by partitions"):
+        plan_of(other, layout, only="partitions")
     plan = plan_of(other, layout)
     assert isinstance(plan, Plan)
     assert plan.not_joined == "B ; C is not a single event"
 
 
-def test_what_is_one_partition_is_not_joined() -> None:
+def test_what_is_one_partition_is_joined_and_can_be_partitioned() -> None:
     layout = Layout(SCHEMA, "type")
     for where in ("A ALL B FILTER A.k = B.k", "A AS x ALL B FILTER A.k = B.k AND x.m = B.m"):
         tree = estero.query(f"SELECT * WHERE {where}").tree
-        plan = plan_of(tree, layout)
+        assert isinstance(plan_of(tree, layout), JoinPlan)
+        plan = plan_of(tree, layout, only="partitions")
         assert isinstance(plan, Plan)
         assert plan.keyed
-        assert isinstance(plan_of(tree, layout, only="PCEA"), JoinPlan)
+        alone = plan_of(tree, layout, only="CEA")
+        assert isinstance(alone, Plan)
+        assert not alone.keyed
 
 
 def test_too_many_transitions_are_a_reason_not_an_error() -> None:

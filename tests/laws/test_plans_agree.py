@@ -83,7 +83,7 @@ def test_any_query_has_equal_answers_by_every_plan(tree: QueryTree, events: list
         "((A AS u ALL B) AS w ALL C AS v FILTER w.n = v.n) PARTITION BY [k] FILTER u[n > 0]",
         "A AS u ALL A AS v ALL B FILTER A.n = A.n AND A.k = B.k",
         "A AS u ALL A AS v ALL A AS w FILTER u.k = v.n AND v.k = w.n AND u.k = w.k AND NOT u[n = 1]",
-        "A ALL B ALL C FILTER A.s = B.s AND A.x = C.n AND (B[k = 0] OR NOT B[n < 2])",
+        "A ALL B ALL C FILTER A.s = B.s AND A.x = B.n AND A.s = C.s AND (B[k = 0] OR NOT B[n < 2])",
         "(A AS u) AS v ALL (B AS w) AS v FILTER u.k = w.k AND v.n = w.n",
     ],
 )
