@@ -11,7 +11,7 @@ from pathlib import Path
 
 import estero
 from estero import demo
-from estero.automata.cea import CEA
+from estero.plan import Plan
 from estero.plots import plot_automaton
 from estero.plots.picture import Picture
 
@@ -25,9 +25,9 @@ def main() -> None:
     query = estero.query(demo.QUERY)
     answer = query.run(demo.events(), type="kind", time="time", order=["id"])
     answer.plot(title="The wind drops, the air is damp, then it freezes", limit=34).save(HERE / "answer.svg")
-    automaton = query.explain().plan.automaton
-    if isinstance(automaton, CEA):
-        plot_automaton(automaton).save(HERE / "automaton.svg")
+    plan = query.explain().plan
+    if isinstance(plan, Plan):
+        plot_automaton(plan.automaton).save(HERE / "automaton.svg")
     sensors = DATA / "polkura_sensors.csv"
     if sensors.is_file():
         freezing(sensors).save(HERE / "freezing.svg")

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from estero.automata.cea import CEA
 from estero.engine import recognizer
 from estero.language.query import Consume, EventWindow, KeyBracket, QueryTree
 from estero.pipeline.in_process import InProcessRun, time_type
 from estero.pipeline.joining import recognition_of
-from estero.plan import has_contiguity
+from estero.plan import Plan, has_contiguity
 from estero.semantics import ComplexEvent, Event
 from full_strategies import full_queries
 from laws.evaluators import ByEnd, by_end, in_process, planned
@@ -80,8 +79,8 @@ def test_events_that_no_predicate_wants_change_nothing(
     tree: QueryTree, events: list[Event], places: list[int]
 ) -> None:
     assume(not isinstance(tree.window, EventWindow))
-    automaton = planned(tree, to_table([])).plan.automaton
-    assume(not isinstance(automaton, CEA) or not has_contiguity(automaton))
+    plan = planned(tree, to_table([])).plan
+    assume(isinstance(plan, Plan) and not has_contiguity(plan.automaton))
     mixed, kept = list(events), list(range(len(events)))
     for place in sorted((min(place, len(events)) for place in places), reverse=True):
         time = events[place].time if place < len(events) else events[-1].time if events else 0
