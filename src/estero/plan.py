@@ -67,8 +67,8 @@ class Plan:
     and in ticks of time otherwise. `gaps` says that dropped events count (contiguity): recognition then
     needs each event's place in the stream. `registers` are the comparisons that runs check as they go,
     `residuals` those that are checked of what is enumerated, with `predicates` by name; `reasons` says of
-    each residual why. `not_joined` says why no automaton joins the parts of an ALL, where one might, `not_chained` why none joins
-    neighbours.
+    each residual why. `not_joined` says why no automaton joins the parts of an ALL, where one might, and
+    `not_chained` why none joins neighbours.
     """
 
     tree: QueryTree

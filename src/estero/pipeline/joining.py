@@ -146,6 +146,4 @@ def _transition(each: PceaTransition, marks: dict[LabelSet, int], order: Order |
 
 def _step(each: ColumnTransition, marks: dict[LabelSet, int]) -> ChainStep:
     mark = marks.setdefault(each.labels, len(marks))
-    return ChainStep(
-        each.source, each.predicate, mark, each.target, each.left, each.right, each.unequal
-    )
+    return ChainStep(each.source, each.predicate, mark, each.target, each.left, each.right, each.unequal)
