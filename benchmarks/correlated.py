@@ -40,6 +40,8 @@ PAGE = Path(__file__).with_name("CORRELATED.md")
 REFERENCE = 24
 """So many events the reference is asked about; it enumerates all sets."""
 OTHER_PLAN = 3_000
+ONE = " LIMIT 1"
+"""Where an end has thousands of complex events, one is read; they are compared without it."""
 SLOW = 5.0
 """Seconds for a tenth of the events."""
 
@@ -104,7 +106,7 @@ def cases() -> list[Case]:
         Case("ALL of 3 parts, one key", parts.format(""), 3, 1_000),
         Case("ALL of 3 parts, one key, forced", parts.format(""), 3, 1_000, only="partitions"),
         Case("ALL of 3 parts, two keys", parts.format(" AND a.m = b.m"), 3, 1_000),
-        Case("A ; B, b.price > a.price", rising.format(""), 2, 1_000, 0.2e6),
+        Case("A ; B, b.price > a.price, LIMIT 1", rising.format("") + ONE, 2, 1_000, 0.2e6),
         Case("A ; B, b.price > a.price, equal keys", rising.format(" AND a.k = b.k"), 2, 1_000, 0.2e6),
     ]
 
@@ -127,6 +129,7 @@ def check(case: Case) -> str:
 
     Returns what it was compared with.
     """
+    case = replace(case, text=case.text.removesuffix(ONE))
     few = case.table(REFERENCE, keys=2)
     query = case.query()
     events = [Event(row.pop("type"), row) for row in few.to_pylist()]

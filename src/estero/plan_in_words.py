@@ -131,6 +131,10 @@ def _kept(plan: Plan) -> str:
 
 def _on_spark(plan: Plan) -> str:
     shared = plan.keyed and plan.consume is not Consume.ANY
+    cut = not plan.keyed and plan.window is not None and plan.consume is Consume.NONE
+    if cut and plan.classification.schema.time is not None:
+        counted = ", after all events have been counted by ranges" if plan.needs_positions else ""
+        return f"tasks share ranges of time, each with the window before it{counted}"
     tasks = "tasks share the partition keys" if shared else "one task recognises"
     if plan.needs_positions:
         return f"{tasks}, after one task has sorted all events: places in the whole stream count"
