@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from automata.test_chain import CHAINS
@@ -20,6 +20,7 @@ WINDOWS = ("", " WITHIN 5 EVENTS", " WITHIN 3 [time]")
 
 
 @pytest.mark.parametrize("pattern", CHAINS)
+@settings(max_examples=12)
 @given(window=st.sampled_from(WINDOWS), events=streams(max_size=9))
 def test_neighbours_are_compared_alike_by_every_plan(pattern: str, window: str, events: list[Event]) -> None:
     tree = query(f"SELECT * WHERE {pattern}{window}").tree
