@@ -76,7 +76,7 @@ def test_it_is_explained() -> None:
     for part in (
         "guarantee: O(log n) per event with n events read, output-linear delay between answers",
         "join keys: values that the classification computes, as they are",
-        "on Spark: tasks share the values of x, which every atom has",
+        "on Spark: tasks share the values of x, which every event of an answer has",
         "  x\n  ├─ T(x)\n  └─ y\n     ├─ S(x, y)\n     └─ R(x, y)",
         "  T & R → x  on S: mark S, joining T by x = x; R by (x, y) = (x, y)",
         "Classification (DuckDB)",

@@ -105,6 +105,8 @@ def test_ctrl_c_ends_a_job_of_any_length_and_leaves_the_session_as_it_was(spark:
             endless.count()
         interrupt.join()
         assert spark.range(3).count() == 3
+    # What has ended is known once Spark has told its own listeners.
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     assert list(spark.sparkContext.statusTracker().getActiveJobsIds()) == []
 
 
