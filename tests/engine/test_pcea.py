@@ -80,6 +80,7 @@ def test_counts_and_picks_agree_with_what_is_enumerated(
         counts = recognizer.counts(roots)
         ends, numbers = recognizer.counts_by_end(roots)
         counted.update(zip(ends.tolist(), numbers, strict=True))
+        assert recognizer.counts_by_end(roots, 2)[1] == [min(number, 2) for number in numbers]
         picked = [
             tuple(zip(match.event.tolist(), match.marks.tolist(), strict=True))
             for place, count in enumerate(counts)

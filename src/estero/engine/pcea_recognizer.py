@@ -54,6 +54,10 @@ class PceaBatch(NamedTuple):
     valid: NDArray[np.bool_] = _NO_VALUES[1]
 
 
+_READ_OFF = 1_000
+"""Up to so many complex events of an end are read off sooner than a window's edge is counted through."""
+
+
 class PceaRecognizer:
     """The state of recognition of one parallelised automaton over one stream.
 
@@ -180,6 +184,11 @@ class PceaRecognizer:
     def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
         """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
         ends, first = np.unique(roots.event, return_index=True)
+        if limit is not None and limit <= _READ_OFF:
+            found = np.zeros(ends.size, np.int64)
+            for matches in self.matches(roots, limit):
+                np.add.at(found, np.searchsorted(ends, matches.end), 1)
+            return ends, found.tolist()
         counts = self.counts(roots, limit)
         numbers = [sum(counts[a:b]) for a, b in pairwise([*first.tolist(), roots.event.size])]
         return ends, numbers if limit is None else [min(number, limit) for number in numbers]
