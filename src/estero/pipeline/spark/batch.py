@@ -148,7 +148,9 @@ class Work:
 
         def recognize(batches: Batches) -> Batches:
             from estero.pipeline.joining import recognition_of  # Numba is for workers only
+            from estero.pipeline.spark.warming import warm_up
 
+            warm_up(self.plan, self.events, self.time)
             recognition = recognition_of(self.plan, self.events, time=self.time)
             for batch in as_classified(batches, self.events):
                 yield from map(self.shown, recognition.push(batch))
@@ -160,7 +162,9 @@ class Work:
 
         def recognize(batches: Batches) -> Batches:
             from estero.pipeline.joining import recognition_of  # Numba is for workers only
+            from estero.pipeline.spark.warming import warm_up
 
+            warm_up(self.plan, self.events, self.time)
             number = -1
             for piece in pieces(batches):
                 if piece.number != number:
