@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaBatch
-from estero.engine.recognizer import Roots
+from estero.engine.roots import Roots
 from estero.engine.run_chain import ChainStep, ChainTables, chain_tables
 
 Items = tuple[tuple[int, int], ...]

@@ -12,7 +12,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
-from estero.engine.recognizer import Roots
+from estero.engine.roots import Roots
 from estero.engine.run_pcea import PceaTables, Source, Transition, pcea_tables
 
 Items = tuple[tuple[int, int], ...]

@@ -22,10 +22,10 @@ from engine.pcea_runs import (
     recognized,
     star,
 )
-from estero.engine.enumerate import DONE, FULL, GROW, Matches
-from estero.engine.enumerate_pcea import STEPS, more_room, new_product_walk, walk_products
+from estero.engine.enumerate import DONE, FULL, GROW, Matches, deeper
+from estero.engine.enumerate_pcea import STEPS, new_product_walk, walk_products
 from estero.engine.pcea_recognizer import PceaRecognizer
-from estero.engine.recognizer import Roots
+from estero.engine.roots import Roots
 from estero.engine.run_pcea import Transition
 
 
@@ -108,7 +108,7 @@ def steps_and_items(recognizer: PceaRecognizer, roots: Roots, most: int) -> list
             )
             if code != GROW:
                 break
-            walk = more_room(walk)
+            walk = deeper(walk, new_product_walk)
         if sizes[0]:
             found.append((int(walk.cursor[STEPS]) - before, int(sizes[1])))
         if code == DONE:

@@ -26,9 +26,9 @@ from engine.chain_steps import (
 )
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.count_chain import ChainCounter
-from estero.engine.enumerate import DONE, FULL, GROW, new_matches
-from estero.engine.enumerate_chain import STEPS, deeper, new_chain_walk, walk_chains
-from estero.engine.recognizer import Roots
+from estero.engine.enumerate import DONE, FULL, GROW, deeper, new_matches
+from estero.engine.enumerate_chain import STEPS, new_chain_walk, walk_chains
+from estero.engine.roots import Roots
 from estero.engine.run_cea import CONSUME_ANY, CONSUME_ANY_ASKED
 from estero.engine.run_chain import ChainStep, chain_tables
 
@@ -211,7 +211,7 @@ def test_the_delay_is_linear_in_the_answer(name: str) -> None:
             matches, sizes = new_matches(1, 1_000), np.zeros(2, np.int64)
             before, looked = int(walk.cursor[STEPS]), int(recognizer.entries.looked[0])
             while (code := walk_chains(*read, roots.root, roots.event, 0, walk, matches, sizes)) == GROW:
-                walk = deeper(walk)
+                walk = deeper(walk, new_chain_walk)
             steps, looks = int(walk.cursor[STEPS]) - before, int(recognizer.entries.looked[0]) - looked
             costs.append((steps, looks, int(sizes[1])))
         assert costs[0][0] <= sum(items for _, _, items in costs[:2])

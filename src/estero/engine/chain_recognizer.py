@@ -7,7 +7,6 @@ key columns.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +14,11 @@ from numpy.typing import NDArray
 from estero.engine import run_cea, run_chain
 from estero.engine.count_chain import ChainCounter
 from estero.engine.ed_index import drop_entries, grown_entries, new_entries, sequences_of
-from estero.engine.enumerate import Matches
+from estero.engine.enumerate import Matches, one_match
 from estero.engine.enumerate_chain import ChainEnumeration
 from estero.engine.hash_index import new_index, rebuilt, rename_roots
 from estero.engine.pcea_recognizer import PceaBatch
-from estero.engine.recognizer import Roots
-from estero.engine.run_cea import Found
+from estero.engine.roots import Roots, counts_by_end, new_found, roots_of
 from estero.engine.run_chain import (
     ChainEvents,
     ChainTables,
@@ -57,7 +55,7 @@ class ChainRecognizer:
         self._consume = consume
         self._room = room
         self._fired = new_chain_fired(tables)
-        self._found = _new_found(min(room, _FOUND_ROOM))
+        self._found = new_found(min(room, _FOUND_ROOM))
         self._cursor = np.zeros(run_chain.CURSOR_SIZE, np.int64)
         self._seen = 0
         self._counter = ChainCounter(tables.place_width, self.sequences)
@@ -99,11 +97,11 @@ class ChainRecognizer:
                     self._consume,
                 )
             if self._found.size[0]:
-                yield self._roots()
+                yield roots_of(self._found)
                 self._found.size[0] = 0
                 self.nodes.size[1] = 0
             elif code == run_cea.FULL:
-                self._found = _new_found(2 * self._found.event.size)
+                self._found = new_found(2 * self._found.event.size)
             if code == run_cea.DONE:
                 break
             if code == run_cea.GROW:
@@ -122,16 +120,8 @@ class ChainRecognizer:
 
     def matches(self, roots: Roots, limit: int | None = None, first_batch: int = 256) -> ChainEnumeration:
         """The complex events of `roots`, at most `limit` for each end, in batches that grow."""
-        return ChainEnumeration(
-            self.nodes,
-            self.entries,
-            self.sequences,
-            self.tables.place_width,
-            roots.root,
-            roots.event,
-            limit,
-            first_batch,
-        )
+        read = self.nodes, self.entries, self.sequences, self.tables.place_width
+        return ChainEnumeration(*read, roots, limit, first_batch)
 
     def counts(self, roots: Roots, enough: int | None = None) -> list[int]:
         """The number of complex events of each root, exact, or `enough` where there are more."""
@@ -139,22 +129,13 @@ class ChainRecognizer:
 
     def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
         """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
-        ends, first = np.unique(roots.event, return_index=True)
-        counts = self.counts(roots, limit)
-        numbers = [sum(counts[a:b]) for a, b in pairwise([*first.tolist(), roots.event.size])]
-        return ends, numbers if limit is None else [min(number, limit) for number in numbers]
+        return counts_by_end(roots, limit, self.counts)
 
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:
         """The complex event number `index` of root number `place`, without enumerating those before it."""
         root, end = int(roots.root[place]), int(roots.event[place])
         items = self._counter.path(self.nodes, self.entries, root, index)
-        return Matches(
-            np.array([items[0][0]], np.int64),
-            np.array([end], np.int64),
-            np.array([0, len(items)], np.int64),
-            np.array([event for event, _ in items], np.int64),
-            np.array([mark for _, mark in items], np.int32),
-        )
+        return one_match(items[0][0], end, items)
 
     def _events(self, batch: PceaBatch) -> ChainEvents:
         predicates = self.tables.first_fired.size - 1
@@ -203,13 +184,3 @@ class ChainRecognizer:
         needed = int(self.entries.size[0]) + entries
         if 2 * needed > self.entries.node.size:
             self.entries = grown_entries(self.entries, 3 * needed, self.sequences)
-
-    def _roots(self) -> Roots:
-        size = int(self._found.size[0])
-        return Roots(self._found.event[:size], self._found.root[:size], self._found.oldest[:size])
-
-
-def _new_found(room: int) -> Found:
-    return Found(
-        np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int64), np.zeros(1, np.int64)
-    )

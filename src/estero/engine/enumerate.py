@@ -1,25 +1,24 @@
-"""Reading complex events out of a compact set, in batches, with output-linear delay (distributed-cea, 4).
+"""Reading complex events out of compact sets, in batches: what is the same for every kind of compact set.
 
-Iterative: a stack of right children still to visit, each with the depth of the path above it. Children
-whose max_start has left the window are not visited, so every visited node leads to an output.
+Enumerations are iterative. A *walk* says where one stands: a cursor, and columns that hold what is still to
+be visited and the complex event at hand, all with the same room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.arena import BOTTOM, NONE, UNION, Arena, copy_columns
-from estero.engine.jit import kernel
+from estero.engine.arena import copy_columns
 
 DONE, GROW, FULL = 0, 1, 2
+ROOT = 0
+"""The first place in every walk's cursor: the next root."""
 _LARGEST_BATCH = 1 << 16
-ROOT, NODE, DEPTH, STACK, TAKEN = range(5)
-"""Places in a walk's cursor: next root, node at hand (NONE: take one), depth of the path, height of the
-stack, complex events already given for the end at hand."""
 
 
 class Matches(NamedTuple):
@@ -43,32 +42,16 @@ class Matches(NamedTuple):
     marks: NDArray[np.int32]
 
 
-class Walk(NamedTuple):
-    """Where an enumeration stands: cursor, the stack (node, depth), the path from the end backwards."""
-
-    cursor: NDArray[np.int64]
-    stack_node: NDArray[np.int32]
-    stack_depth: NDArray[np.int32]
-    path_event: NDArray[np.int64]
-    path_marks: NDArray[np.int32]
+W = TypeVar("W", bound=tuple[NDArray[Any], ...])
+"""A walk: a named tuple of its cursor and its columns."""
 
 
-def new_walk(depth: int = 256) -> Walk:
-    """A walk before the first root, with room for complex events of `depth` marked events."""
-    return Walk(
-        np.array([0, NONE, 0, 0, 0], np.int64),
-        np.empty(depth, np.int32),
-        np.empty(depth, np.int32),
-        np.empty(depth, np.int64),
-        np.empty(depth, np.int32),
-    )
-
-
-def deeper(walk: Walk) -> Walk:
+def deeper(walk: W, new_walk: Callable[[int], W]) -> W:
     """The same walk with twice the room."""
-    bigger = new_walk(2 * walk.path_event.size)
-    bigger.cursor[:] = walk.cursor
-    copy_columns(walk[1:], bigger[1:], walk.path_event.size)
+    room = walk[1].size
+    bigger = new_walk(2 * room)
+    bigger[0][:] = walk[0]
+    copy_columns(walk[1:], bigger[1:], room)
     return bigger
 
 
@@ -95,36 +78,45 @@ def filled(matches: Matches, sizes: NDArray[np.int64]) -> Matches:
     )
 
 
-class Enumeration:
-    """The complex events of roots in batches that grow from `first_batch`, at most `limit` for each end.
+def one_match(start: int, end: int, items: Sequence[tuple[int, int]]) -> Matches:
+    """One complex event; `items` are its marked events with their label-set ids, ascending."""
+    return Matches(
+        np.array([start], np.int64),
+        np.array([end], np.int64),
+        np.array([0, len(items)], np.int64),
+        np.array([event for event, _ in items], np.int64),
+        np.array([marks for _, marks in items], np.int32),
+    )
 
-    roots int32[r], ends int64[r], oldests int64[r] as in `Roots`. Each batch is read off when it is asked
-    for. To be iterated once.
+
+class Enumeration(ABC, Generic[W]):
+    """The complex events of roots in batches that grow from `first_batch`.
+
+    Each batch is read off when it is asked for. To be iterated once. `ends` int64[r] are the ends of the
+    roots, not falling; `new_walk` makes a walk before the first root, with so much room.
     """
 
     def __init__(
-        self,
-        arena: Arena,
-        roots: NDArray[np.int32],
-        ends: NDArray[np.int64],
-        oldests: NDArray[np.int64],
-        limit: int | None = None,
-        first_batch: int = 256,
+        self, new_walk: Callable[[int], W], ends: NDArray[np.int64], first_batch: int, room: int = 256
     ) -> None:
-        self._arena = arena
-        self._roots, self._ends, self._oldests = roots, ends, oldests
-        self._limit = limit or 0
+        self._new_walk = new_walk
+        self._walk = new_walk(room)
+        self._ends = ends
         self._room = first_batch
-        self._walk = new_walk()
+
+    @abstractmethod
+    def _fill(self, matches: Matches, sizes: NDArray[np.int64]) -> int:
+        """Goes on: fills `matches` after the sizes[0] complex events, sizes[1] items that are there.
+
+        Returns DONE, GROW (the walk is full) or FULL (matches are).
+        """
 
     def __iter__(self) -> Iterator[Matches]:
         matches, sizes = new_matches(self._room, 8 * self._room), np.zeros(2, np.int64)
         while True:
-            code = walk_roots(
-                self._arena, self._roots, self._ends, self._oldests, self._limit, self._walk, matches, sizes
-            )
+            code = self._fill(matches, sizes)
             if code == GROW:
-                self._walk = deeper(self._walk)
+                self._walk = deeper(self._walk, self._new_walk)
             elif code == FULL and sizes[0] == 0:
                 matches = new_matches(self._room, 4 * matches.event.size)
             else:
@@ -138,95 +130,8 @@ class Enumeration:
 
     def skip_end(self, end: int) -> None:
         """Leaves out what has not been given of the complex events that end at `end`."""
-        cursor = self._walk.cursor
+        cursor = self._walk[0]
         root = int(cursor[ROOT])
         if root > 0 and self._ends[root - 1] == end:
-            cursor[NODE] = NONE
-            cursor[STACK] = 0
+            cursor[:] = self._new_walk(1)[0]
             cursor[ROOT] = np.searchsorted(self._ends, end, side="right")
-
-
-@kernel
-def walk_roots(arena, roots, ends, oldests, limit, walk, matches, sizes):  # type: ignore[no-untyped-def]
-    """Fills `matches` with complex events of the roots, at most `limit` for each end (0: all).
-
-    sizes[0] counts complex events and sizes[1] items. Returns DONE, GROW (path or stack is full) or FULL
-    (matches are).
-    """
-    cursor = walk.cursor
-    root = cursor[ROOT]
-    node = cursor[NODE]
-    depth = cursor[DEPTH]
-    height = cursor[STACK]
-    taken = cursor[TAKEN]
-    count = sizes[0]
-    items = sizes[1]
-    room = matches.start.size
-    item_room = matches.event.size
-    depth_room = walk.path_event.size
-    code = DONE
-    while True:
-        if node == NONE:
-            if height > 0:
-                height -= 1
-                node = walk.stack_node[height]
-                depth = walk.stack_depth[height]
-            elif root < roots.size:
-                if root > 0 and ends[root] != ends[root - 1]:
-                    taken = 0
-                node = roots[root]
-                depth = 0
-                root += 1
-            else:
-                break
-        if limit > 0 and taken >= limit:
-            height = 0
-            node = NONE
-            continue
-        oldest = oldests[root - 1]
-        while arena.kind[node] == UNION:
-            if height == depth_room:
-                code = GROW
-                break
-            right = arena.right[node]
-            if arena.start[right] >= oldest:
-                walk.stack_node[height] = right
-                walk.stack_depth[height] = depth
-                height += 1
-            node = arena.left[node]
-        if code == GROW:
-            break
-        kind = arena.kind[node]
-        length = depth
-        if kind != BOTTOM:
-            if depth == depth_room:
-                code = GROW
-                break
-            walk.path_event[depth] = arena.event[node]
-            walk.path_marks[depth] = kind
-            if arena.left[node] != NONE:
-                depth += 1
-                node = arena.left[node]
-                continue
-            length = depth + 1
-        if count == room or items + length > item_room:
-            code = FULL
-            break
-        matches.start[count] = arena.event[node]
-        matches.end[count] = ends[root - 1]
-        for back in range(length - 1, -1, -1):
-            matches.event[items] = walk.path_event[back]
-            matches.marks[items] = walk.path_marks[back]
-            items += 1
-        count += 1
-        matches.offsets[count] = items
-        taken += 1
-        node = NONE
-    cursor[ROOT] = root
-    cursor[NODE] = node
-    cursor[DEPTH] = depth
-    cursor[STACK] = height
-    cursor[TAKEN] = taken
-    sizes[0] = count
-    sizes[1] = items
-    return code

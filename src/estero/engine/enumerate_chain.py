@@ -7,23 +7,21 @@ are as many as the second one has events.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.arena import NONE, copy_columns
+from estero.engine.arena import NONE
 from estero.engine.ed_index import EdEntries, Sequences, find_next
-from estero.engine.enumerate import DONE, FULL, GROW, Matches, filled, new_matches
+from estero.engine.enumerate import DONE, FULL, GROW, Enumeration, Matches
 from estero.engine.jit import kernel
+from estero.engine.roots import Roots
 from estero.engine.run_chain import RunNodes
 
 ROOT, NODE, OWNER, ENTRY, CHOICES, DEPTH, TAKEN, STEPS = range(8)
 """Places in a walk's cursor: next root; run node at hand, or entry at hand and the node whose it is (NONE:
 none); choices left; items so far; complex events already given for the end at hand; nodes visited in all."""
-
-_LARGEST_BATCH = 1 << 16
 
 
 class ChainWalk(NamedTuple):
@@ -45,19 +43,10 @@ def new_chain_walk(depth: int = 256) -> ChainWalk:
     return ChainWalk(cursor, entry, owner, choice_depth, np.empty(depth, np.int64), marks)
 
 
-def deeper(walk: ChainWalk) -> ChainWalk:
-    """The same walk with twice the room."""
-    bigger = new_chain_walk(2 * walk.item_event.size)
-    bigger.cursor[:] = walk.cursor
-    copy_columns(walk[1:], bigger[1:], walk.item_event.size)
-    return bigger
+class ChainEnumeration(Enumeration[ChainWalk]):
+    """The complex events of roots that are run nodes, at most `limit` for each end.
 
-
-class ChainEnumeration:
-    """The complex events of roots in batches that grow from `first_batch`, at most `limit` for each end.
-
-    roots int32[r], ends int64[r]. Each batch is read off when it is asked for. What is inserted into the
-    lists meanwhile changes nothing. To be iterated once.
+    What is inserted into the lists meanwhile changes nothing.
     """
 
     def __init__(
@@ -66,42 +55,19 @@ class ChainEnumeration:
         entries: EdEntries,
         sequences: Sequences,
         widths: NDArray[np.int32],
-        roots: NDArray[np.int32],
-        ends: NDArray[np.int64],
+        roots: Roots,
         limit: int | None = None,
         first_batch: int = 256,
     ) -> None:
+        super().__init__(new_chain_walk, roots.event, first_batch)
         self._read = nodes, entries, sequences, widths
-        self._roots, self._ends = roots, ends
+        self._roots = roots
         self._limit = limit or 0
-        self._room = first_batch
-        self._walk = new_chain_walk()
 
-    def __iter__(self) -> Iterator[Matches]:
-        matches, sizes = new_matches(self._room, 8 * self._room), np.zeros(2, np.int64)
-        while True:
-            code = walk_chains(*self._read, self._roots, self._ends, self._limit, self._walk, matches, sizes)
-            if code == GROW:
-                self._walk = deeper(self._walk)
-            elif code == FULL and sizes[0] == 0:
-                matches = new_matches(self._room, 4 * matches.event.size)
-            else:
-                if sizes[0]:
-                    yield filled(matches, sizes)
-                if code == DONE:
-                    return
-                self._room = min(4 * self._room, _LARGEST_BATCH)
-                matches = new_matches(self._room, max(8 * self._room, matches.event.size))
-                sizes = np.zeros(2, np.int64)
-
-    def skip_end(self, end: int) -> None:
-        """Leaves out what has not been given of the complex events that end at `end`."""
-        cursor = self._walk.cursor
-        root = int(cursor[ROOT])
-        if root > 0 and self._ends[root - 1] == end:
-            cursor[[NODE, OWNER, ENTRY]] = NONE
-            cursor[[CHOICES, DEPTH]] = 0
-            cursor[ROOT] = np.searchsorted(self._ends, end, side="right")
+    def _fill(self, matches: Matches, sizes: NDArray[np.int64]) -> int:
+        roots = self._roots
+        code: int = walk_chains(*self._read, roots.root, roots.event, self._limit, self._walk, matches, sizes)
+        return code
 
 
 @kernel

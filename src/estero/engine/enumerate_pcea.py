@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.arena import NONE, copy_columns
-from estero.engine.enumerate import DONE, FULL, GROW
-from estero.engine.heap import inside
+from estero.engine.arena import NONE
+from estero.engine.enumerate import DONE, FULL, GROW, Enumeration, Matches
+from estero.engine.heap import HeapNodes, Products, inside
 from estero.engine.jit import kernel
+from estero.engine.roots import Roots
 
 ROOT, NODE, PRODUCT, AGENDA, LISTED, CHOICES, DEPTH, TAKEN, STEPS = range(9)
 """Places in a walk's cursor: next root; heap and product at hand (NONE: none); the agenda and how many
@@ -58,12 +59,28 @@ def new_product_walk(room: int = 256) -> ProductWalk:
     )
 
 
-def more_room(walk: ProductWalk) -> ProductWalk:
-    """The same walk with twice the room."""
-    bigger = new_product_walk(2 * walk.item_event.size)
-    bigger.cursor[:] = walk.cursor
-    copy_columns(walk[1:], bigger[1:], walk.item_event.size)
-    return bigger
+class ProductEnumeration(Enumeration[ProductWalk]):
+    """The complex events of roots that are products, at most `limit` for each end."""
+
+    def __init__(
+        self,
+        products: Products,
+        nodes: HeapNodes,
+        roots: Roots,
+        limit: int | None = None,
+        first_batch: int = 256,
+    ) -> None:
+        super().__init__(new_product_walk, roots.event, first_batch)
+        self._read = products, nodes
+        self._roots = roots
+        self._limit = limit or 0
+
+    def _fill(self, matches: Matches, sizes: NDArray[np.int64]) -> int:
+        roots = self._roots
+        code: int = walk_products(
+            *self._read, roots.root, roots.event, roots.oldest, self._limit, self._walk, matches, sizes
+        )
+        return code
 
 
 @kernel

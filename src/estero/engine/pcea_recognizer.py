@@ -7,7 +7,6 @@ that returns, and whoever reads answers does not see which of the two it is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +14,8 @@ from numpy.typing import NDArray
 
 from estero.engine import run_cea, run_pcea
 from estero.engine.count_pcea import ProductCounter
-from estero.engine.enumerate import DONE, FULL, GROW, Matches
-from estero.engine.enumerate_pcea import more_room, new_product_walk, walk_products
+from estero.engine.enumerate import Matches, one_match
+from estero.engine.enumerate_pcea import ProductEnumeration
 from estero.engine.hash_index import mark_roots, new_index, rebuilt, rename_roots
 from estero.engine.hashing import window_starts
 from estero.engine.heap import (
@@ -28,8 +27,7 @@ from estero.engine.heap import (
     new_products,
 )
 from estero.engine.ordered_index import mark_trees, new_ordered_index, rename_trees, with_room
-from estero.engine.recognizer import Roots
-from estero.engine.run_cea import Found
+from estero.engine.roots import Roots, by_end, counts_by_end, new_found, roots_of
 from estero.engine.run_pcea import PceaEvents, PceaTables, advance_pcea, new_fired
 
 _SMALLEST = 1 << 12
@@ -83,7 +81,7 @@ class PceaRecognizer:
         self._consume = consume
         self._room = room
         self._fired = new_fired(tables)
-        self._found = _new_found(min(room, _FOUND_ROOM))
+        self._found = new_found(min(room, _FOUND_ROOM))
         self._cursor = np.zeros(run_pcea.CURSOR_SIZE, np.int64)
         self._stamps = np.empty(0, np.int64)
         self._stamps_from = 0
@@ -128,10 +126,10 @@ class PceaRecognizer:
                     self._consume,
                 )
             if self._found.size[0]:
-                yield self._roots()
+                yield roots_of(self._found)
                 self._found.size[0] = 0
             elif code == run_cea.FULL:
-                self._found = _new_found(2 * self._found.event.size)
+                self._found = new_found(2 * self._found.event.size)
             if code == run_cea.DONE:
                 break
             if code == run_cea.GROW:
@@ -149,33 +147,9 @@ class PceaRecognizer:
             raise ValueError(f"consume was not asked for (code {self._consume})")
         self._cursor[run_pcea.FORGOTTEN] = self._cursor[run_pcea.FIRST] + self._cursor[run_pcea.AT]
 
-    def matches(self, roots: Roots, limit: int | None = None, first_batch: int = 256) -> Iterator[Matches]:
+    def matches(self, roots: Roots, limit: int | None = None, first_batch: int = 256) -> ProductEnumeration:
         """The complex events of `roots`, at most `limit` for each end, in batches that grow."""
-        walk, room = new_product_walk(), first_batch
-        matches, sizes = _new_matches(room, 8 * room), np.zeros(2, np.int64)
-        while True:
-            code = walk_products(
-                self.products,
-                self.nodes,
-                roots.root,
-                roots.event,
-                roots.oldest,
-                limit or 0,
-                walk,
-                matches,
-                sizes,
-            )
-            if code == GROW:
-                walk = more_room(walk)
-            elif code == FULL and sizes[0] == 0:
-                matches = _new_matches(room, 4 * matches.event.size)
-            else:
-                if sizes[0]:
-                    yield _filled(matches, sizes)
-                if code == DONE:
-                    return
-                room = min(4 * room, 1 << 16)
-                matches, sizes = _new_matches(room, max(8 * room, matches.event.size)), np.zeros(2, np.int64)
+        return ProductEnumeration(self.products, self.nodes, roots, limit, first_batch)
 
     def counts(self, roots: Roots, enough: int | None = None) -> list[int]:
         """The number of complex events of each root, exact or at least `enough`, without enumerating."""
@@ -183,27 +157,19 @@ class PceaRecognizer:
 
     def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
         """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
-        ends, first = np.unique(roots.event, return_index=True)
-        if limit is not None and limit <= _READ_OFF:
-            found = np.zeros(ends.size, np.int64)
-            for matches in self.matches(roots, limit):
-                np.add.at(found, np.searchsorted(ends, matches.end), 1)
-            return ends, found.tolist()
-        counts = self.counts(roots, limit)
-        numbers = [sum(counts[a:b]) for a, b in pairwise([*first.tolist(), roots.event.size])]
-        return ends, numbers if limit is None else [min(number, limit) for number in numbers]
+        if limit is None or limit > _READ_OFF:
+            return counts_by_end(roots, limit, self.counts)
+        ends, _ = by_end(roots)
+        found = np.zeros(ends.size, np.int64)
+        for matches in self.matches(roots, limit):
+            np.add.at(found, np.searchsorted(ends, matches.end), 1)
+        return ends, found.tolist()
 
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:
         """The complex event number `index` of root number `place`, without enumerating those before it."""
         root, oldest, end = (int(column[place]) for column in (roots.root, roots.oldest, roots.event))
         items = self._counter.path(self.products, self.nodes, root, oldest, index)
-        return Matches(
-            np.array([items[0][0]], np.int64),
-            np.array([end], np.int64),
-            np.array([0, len(items)], np.int64),
-            np.array([event for event, _ in items], np.int64),
-            np.array([mark for _, mark in items], np.int32),
-        )
+        return one_match(items[0][0], end, items)
 
     def _events(self, batch: PceaBatch) -> PceaEvents:
         """The batch for the kernel, with the window of each event."""
@@ -287,34 +253,3 @@ class PceaRecognizer:
     def _grown_room(self, room: int, needed: int) -> int:
         """Without a window compactions free next to nothing, so that there are fewer of them."""
         return room if 2 * needed <= room else (2 if self.window is not None else 4) * needed
-
-    def _roots(self) -> Roots:
-        size = int(self._found.size[0])
-        return Roots(self._found.event[:size], self._found.root[:size], self._found.oldest[:size])
-
-
-def _new_found(room: int) -> Found:
-    return Found(
-        np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int64), np.zeros(1, np.int64)
-    )
-
-
-def _new_matches(room: int, items: int) -> Matches:
-    return Matches(
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.zeros(room + 1, np.int64),
-        np.empty(items, np.int64),
-        np.empty(items, np.int32),
-    )
-
-
-def _filled(matches: Matches, sizes: NDArray[np.int64]) -> Matches:
-    count, items = int(sizes[0]), int(sizes[1])
-    return Matches(
-        matches.start[:count],
-        matches.end[:count],
-        matches.offsets[: count + 1],
-        matches.event[:items],
-        matches.marks[:items],
-    )

@@ -18,10 +18,11 @@ from estero.engine import run_cea
 from estero.engine.active_runs import ActiveRuns, PlainRuns, SplitRuns, is_split
 from estero.engine.arena import grown, mark_live, move_live, new_arena
 from estero.engine.count import FITS, Counter
-from estero.engine.enumerate import Enumeration, Matches
+from estero.engine.enumerate import Matches, one_match
+from estero.engine.enumerate_cea import PathEnumeration
 from estero.engine.hashing import new_table, number_rows, table_of, window_starts
 from estero.engine.registers import RegisterTables
-from estero.engine.run_cea import Found
+from estero.engine.roots import Roots, by_end, capped, new_found, roots_of
 from estero.engine.run_split import NO_ORDER, SplitEvents
 from estero.engine.sliding_count import SlidingCounter
 from estero.engine.tables import Automaton, TableBuilder
@@ -90,21 +91,6 @@ class EventBatch(NamedTuple):
     valid: NDArray[np.bool_] = _NONE_VALID
 
 
-class Roots(NamedTuple):
-    """Compact sets that ended, in order of `event` (their end).
-
-    The complex events below `root` that start at or after `oldest`. Valid until the recognizer goes on.
-    """
-
-    event: NDArray[np.int64]
-    root: NDArray[np.int32]
-    oldest: NDArray[np.int64]
-
-    def part(self, first: int, last: int) -> Roots:
-        """Those from number `first` to before number `last`."""
-        return Roots(self.event[first:last], self.root[first:last], self.oldest[first:last])
-
-
 BITS_IN_WORD = 63
 """Predicates in one bit word."""
 
@@ -126,7 +112,7 @@ class Recognizer:
         self._classes = table_of(np.zeros((1, settings.words), np.uint64), 64)
         self._keys = new_table(64, 2)
         self.arena = new_arena(_SMALLEST_ARENA)
-        self._found = _new_found(_FOUND_ROOM)
+        self._found = new_found(_FOUND_ROOM)
         self._cursor = np.zeros(run_cea.CURSOR_SIZE, np.int64)
         self._runs = _active_runs(self._builder, self._cursor, settings)
         self._stamps = np.empty(0, np.int64)
@@ -166,10 +152,10 @@ class Recognizer:
                 continue
             if self._found.size[0]:
                 self._last_partition = int(events.partition[cursor[run_cea.AT] - 1])
-                yield self._roots()
+                yield roots_of(self._found)
                 self._found.size[0] = 0
             elif code == run_cea.FULL:
-                self._found = _new_found(2 * self._found.event.size)
+                self._found = new_found(2 * self._found.event.size)
             if code == run_cea.DONE:
                 break
             if code == run_cea.GROW:
@@ -193,9 +179,9 @@ class Recognizer:
             case other:
                 raise ValueError(f"consume was not asked for by the settings (code {other})")
 
-    def matches(self, roots: Roots, limit: int | None = None, first_batch: int = 256) -> Enumeration:
+    def matches(self, roots: Roots, limit: int | None = None, first_batch: int = 256) -> PathEnumeration:
         """The complex events of `roots`, at most `limit` for each end, in batches that grow."""
-        return Enumeration(self.arena, roots.root, roots.event, roots.oldest, limit, first_batch)
+        return PathEnumeration(self.arena, roots, limit, first_batch)
 
     def counts(self, roots: Roots, enough: int | None = None) -> list[int]:
         """The number of complex events of each root, exact or at least `enough`, without enumerating."""
@@ -203,8 +189,7 @@ class Recognizer:
 
     def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
         """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
-        ends, first = np.unique(roots.event, return_index=True)
-        bounds = [*first.tolist(), roots.event.size]
+        ends, bounds = by_end(roots)
         numbers: list[int] = []
         for low in range(0, ends.size, _COUNTED_AT_ONCE):
             high = min(low + _COUNTED_AT_ONCE, ends.size)
@@ -226,7 +211,7 @@ class Recognizer:
             sliding.activate(int(ends[0]))
         if sliding is None or not sliding.active:
             counts = self.counts(roots, limit)
-            return _capped([sum(counts[a:b]) for a, b in pairwise(bounds)], limit)
+            return capped([sum(counts[a:b]) for a, b in pairwise(bounds)], limit)
         exact, rough = sliding.counts(self._builder.tables, self._builder.states, ends)
         numbers: list[int] = exact.tolist()
         for place in np.flatnonzero(~(rough < FITS)).tolist():
@@ -234,23 +219,13 @@ class Recognizer:
                 numbers[place] = limit
             else:
                 numbers[place] = sum(self.counts(roots.part(bounds[place], bounds[place + 1])))
-        return _capped(numbers, limit)
+        return capped(numbers, limit)
 
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:
         """The complex event number `index` of root number `place`, without enumerating those before it."""
         root, oldest, end = (int(column[place]) for column in (roots.root, roots.oldest, roots.event))
         start, items = self._counter.path(self.arena, root, oldest, index)
-        return Matches(
-            np.array([start], np.int64),
-            np.array([end], np.int64),
-            np.array([0, len(items)], np.int64),
-            np.array([event for event, _ in items], np.int64),
-            np.array([marks for _, marks in items], np.int32),
-        )
-
-    def _roots(self) -> Roots:
-        size = int(self._found.size[0])
-        return Roots(self._found.event[:size], self._found.root[:size], self._found.oldest[:size])
+        return one_match(start, end, items)
 
     def _window_starts(self, stamps: NDArray[np.int64]) -> NDArray[np.int64]:
         starts = np.zeros(stamps.size, np.int64)
@@ -356,10 +331,6 @@ class Recognizer:
         self._keys = table_of(self._keys.words[kept], capacity)
 
 
-def _capped(numbers: list[int], limit: int | None) -> list[int]:
-    return numbers if limit is None else [min(number, limit) for number in numbers]
-
-
 def _bits(words: NDArray[np.uint64]) -> int:
     return sum(int(word) << (BITS_IN_WORD * place) for place, word in enumerate(words))
 
@@ -376,10 +347,4 @@ def _active_runs(builder: TableBuilder, cursor: NDArray[np.int64], settings: Set
         settings.order,
         np.empty(0, np.bool_) if settings.visible is None else settings.visible,
         settings.window is not None,
-    )
-
-
-def _new_found(room: int) -> Found:
-    return Found(
-        np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int64), np.zeros(1, np.int64)
     )

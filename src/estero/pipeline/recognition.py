@@ -14,8 +14,9 @@ from estero.automata.determinize import LazyAutomaton
 from estero.automata.registers import tables
 from estero.automata.strategies import MaxAutomaton
 from estero.engine.enumerate import Matches
-from estero.engine.recognizer import EventBatch, Recognizer, Roots, Settings
+from estero.engine.recognizer import EventBatch, Recognizer, Settings
 from estero.engine.registers import RegisterTables
+from estero.engine.roots import Roots
 from estero.engine.run_cea import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,

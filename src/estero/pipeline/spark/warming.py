@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from estero.engine.recognizer import Roots
+from estero.engine.roots import Roots
 from estero.pipeline.joining import recognition_of
 from estero.plan import Plan
 from estero.plan_joins import AnyPlan
