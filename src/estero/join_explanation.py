@@ -68,6 +68,9 @@ class JoinExplanation:
     def _plan_lines(self) -> Iterator[str]:
         plan = self.plan
         yield from _chosen(plan)
+        if plan.shown_keys:
+            keys = ", ".join(f"[{', '.join(bracket)}]" for bracket in plan.shown_keys)
+            yield f"partitions: by {keys}, which is a part of every join key"
         window = plan.tree.window
         if window is None:
             yield "window: none, so every event that may still be joined is kept"
@@ -78,10 +81,12 @@ class JoinExplanation:
         yield "events kept: those of which some predicate is true; the others never leave the classification"
         if self.sql is None:
             return
-        exact = all(column.exact for column in plan.columns)
+        exact = not plan.shown_keys and all(column.exact for column in plan.columns)
         keys = "as they are" if exact else "as two independent 64-bit hashes"
         yield f"join keys: values that the classification computes, {keys}"
-        if plan.partition:
+        if plan.shown_keys:
+            yield "on Spark: tasks share the partition keys"
+        elif plan.partition:
             names = " or ".join(dict.fromkeys(plan.partition.values()))
             yield f"on Spark: tasks share the values of {names}, which every event of an answer has"
         else:

@@ -145,7 +145,7 @@ class Plan:
         """The same evaluation where only counts are asked for."""
         known = self.classification
         checked = columns_read(self.residuals, known.schema, known.type_column)
-        payload = _payload((), self.shown_keys, checked)
+        payload = payload_of((), self.shown_keys, checked)
         return replace(self, shown=(), classification=replace(known, payload=payload))
 
     def deterministic(self) -> LazyAutomaton | MaxAutomaton:
@@ -195,7 +195,7 @@ def plan_query(
             keys=keys,
             keep_all=((contiguous or starts) and bool(keys)) or ends_on_anything(automaton),
             order=layout.order,
-            payload=_payload(shown, shown_keys, columns_read(residuals, layout.schema, layout.type_column)),
+            payload=payload_of(shown, shown_keys, columns_read(residuals, layout.schema, layout.type_column)),
             values=registers.values if registers is not None else (),
         ),
         shown=shown,
@@ -267,9 +267,10 @@ def window_in_ticks(tree: QueryTree, layout: Layout) -> int | None:
             return window.ticks
 
 
-def _payload(
-    shown: Sequence[Shown], keys: Sequence[Sequence[str]], checked: Sequence[str]
+def payload_of(
+    shown: Sequence[Shown], keys: Sequence[Sequence[str]], checked: Sequence[str] = ()
 ) -> tuple[str, ...]:
+    """The attributes that are kept of events: those of labels, of partition keys, and what is checked."""
     names = [name for label in shown for name in label.attributes]
     names += [name for bracket in keys for name in bracket]
     return tuple(dict.fromkeys([*names, *checked]))

@@ -21,7 +21,7 @@ from estero.language.kinds import kind_of
 from estero.language.query import Consume, EventWindow, QueryTree, Strategy
 from estero.language.schema import Kind, Schema
 from estero.language.selection import shown_labels
-from estero.plan import Classification, Layout, window_in_ticks
+from estero.plan import Classification, Layout, payload_of, window_in_ticks
 from estero.plan_joins import KeyedPlan, Values
 
 
@@ -55,8 +55,6 @@ def plan_chain(tree: QueryTree, layout: Layout) -> ChainPlan | str:
         return f"the strategy {tree.strategy.value} compares whole complex events"
     if tree.consume is not Consume.NONE:
         return "CONSUME BY forgets across keys"
-    if tree.partition_by:
-        return "the query has partitions of its own"
     compiled = compile_pattern(tree.pattern, tree.streams)
     chain = chain_of(compiled.automaton, compiled.residuals, layout.schema)
     if isinstance(chain, str):
@@ -89,6 +87,7 @@ def _planned(tree: QueryTree, layout: Layout, chain: Chain, drawn: CEA) -> Chain
                 return order
             orders.append(order)
     shown = shown_labels(tree, layout.schema)
+    keys = tuple(bracket.alternatives for bracket in tree.partition_by)
     return ChainPlan(
         tree=tree,
         text=str(tree),
@@ -103,14 +102,15 @@ def _planned(tree: QueryTree, layout: Layout, chain: Chain, drawn: CEA) -> Chain
             schema=layout.schema,
             type_column=layout.type_column,
             only_type=layout.only_type,
+            keys=keys,
             order=layout.order,
-            payload=tuple(dict.fromkeys(name for label in shown for name in label.attributes)),
+            payload=payload_of(shown, keys),
             values=tuple(values.found),
         ),
         shown=shown,
         window=window_in_ticks(tree, layout),
         window_in_positions=isinstance(tree.window, EventWindow),
-        partition=_partition(tree, chain, layout.schema),
+        partition={} if keys else _partition(tree, chain, layout.schema),
     )
 
 

@@ -77,6 +77,11 @@ class KeyedPlan:
         return bool(self.classification.keys)
 
     @property
+    def shown_keys(self) -> tuple[tuple[str, ...], ...]:
+        """The alternatives of each bracket of PARTITION BY: every join is inside one partition by them."""
+        return tuple(bracket.alternatives for bracket in self.tree.partition_by)
+
+    @property
     def sieved(self) -> bool:
         """Whether complex events are checked after they are enumerated: never."""
         return False
@@ -88,7 +93,8 @@ class KeyedPlan:
 
     def showing_nothing(self) -> Self:
         """The same evaluation where only counts are asked for."""
-        return replace(self, shown=(), classification=replace(self.classification, payload=()))
+        keys = tuple(dict.fromkeys(name for bracket in self.shown_keys for name in bracket))
+        return replace(self, shown=(), classification=replace(self.classification, payload=keys))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,14 +16,19 @@ from laws.evaluators import by_end
 from laws.test_plans_agree import layout_of, served
 from strategies import SCHEMA, TICK, streams
 
+PARTITIONS = ("", "", "", " PARTITION BY [k]", " PARTITION BY [n], [s]")
 WINDOWS = ("", " WITHIN 5 EVENTS", " WITHIN 3 [time]")
 
 
 @pytest.mark.parametrize("pattern", CHAINS)
 @settings(max_examples=12)
-@given(window=st.sampled_from(WINDOWS), events=streams(max_size=9))
-def test_neighbours_are_compared_alike_by_every_plan(pattern: str, window: str, events: list[Event]) -> None:
-    tree = query(f"SELECT * WHERE {pattern}{window}").tree
+@given(
+    keys=st.sampled_from(PARTITIONS), window=st.sampled_from(WINDOWS), events=streams(min_size=3, max_size=9)
+)
+def test_neighbours_are_compared_alike_by_every_plan(
+    pattern: str, keys: str, window: str, events: list[Event]
+) -> None:
+    tree = query(f"SELECT * WHERE ({pattern}){keys}{window}").tree
     assert not check_query(tree, SCHEMA)
     expected = evaluate_query(tree, events, tick=TICK)
     for _, run in served(tree, events):

@@ -1,7 +1,8 @@
 """Values of classified events → the 128-bit keys by which an automaton joins them.
 
 A single value is its own key, and so are two integers. Other keys are two independent hashes of their
-values; a number is hashed as the integer that it is, if it is one, so that 1 and 1.0 are joined.
+values; a number is hashed as the integer that it is, if it is one, so that 1 and 1.0 are joined. In a query
+with PARTITION BY the partition key is a part of every key: alone as it is, else hashed with the values.
 """
 
 from __future__ import annotations
@@ -25,8 +26,12 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _NAN: Final = np.uint64(0x7FF8000000000000)
 
 
-def join_keys(columns: Sequence[KeyColumn], classified: pa.RecordBatch) -> tuple[Bits, Known]:
+def join_keys(
+    columns: Sequence[KeyColumn], classified: pa.RecordBatch, partition: Bits | None = None
+) -> tuple[Bits, Known]:
     """Keys uint64[n, K, 2] and known bool[n, K]: key column k of event i, NULL unless it is known.
+
+    `partition` uint64[n, 2] are the partition keys of the events.
 
     >>> from estero.plan_joins import KeyColumn, KeyPart
     >>> batch = pa.record_batch({"__value0": [1, None], "__value1": [1.0, 2.5]})
@@ -43,12 +48,15 @@ def join_keys(columns: Sequence[KeyColumn], classified: pa.RecordBatch) -> tuple
         found = [_part(part, classified, parts) for part in column.parts]
         for _, _, part_known in found:
             known[:, number] &= part_known
-        if column.exact:
-            for place, half in enumerate(_exact([(low, high) for low, high, _ in found])):
+        pairs = [(low, high) for low, high, _ in found]
+        if partition is not None:
+            pairs.append((partition[:, 0], partition[:, 1]))
+        if len(pairs) == 1 or (column.exact and partition is None):
+            for place, half in enumerate(_exact(pairs)):
                 keys[:, number, place] = half
         else:
             for place, seed in enumerate(_SEEDS):
-                keys[:, number, place] = _hash([half for low, high, _ in found for half in (low, high)], seed)
+                keys[:, number, place] = _hash([half for pair in pairs for half in pair], seed)
     return keys, known
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from estero.automata.cea import LabelSet
 from estero.automata.chain_columns import ColumnTransition
@@ -14,7 +15,7 @@ from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
 from estero.engine.run_chain import ChainStep, chain_tables
 from estero.engine.run_pcea import Source, Transition, pcea_tables
-from estero.pipeline.classify import POSITION, TIME
+from estero.pipeline.classify import KEYS, POSITION, TIME
 from estero.pipeline.join_keys import join_keys
 from estero.pipeline.recognition import Ended, Recognition, numbers_of
 from estero.pipeline.report import EventStore, Reporter
@@ -47,7 +48,7 @@ class Joining:
         self._ordered = isinstance(plan, ChainPlan) and any(plan.orders)
         self.recognizer, label_sets = _recognizer_of(plan)
         self.store = EventStore(events)
-        self.reporter = Reporter(plan.shown, label_sets, events, time=time)
+        self.reporter = Reporter(plan.shown, label_sets, events, keys=plan.shown_keys, time=time)
         self._room = _FIRST_ROOM
 
     @property
@@ -99,7 +100,7 @@ class Joining:
 
     def _batch(self, classified: pa.RecordBatch) -> PceaBatch:
         in_positions = self.plan.window_in_positions or self.plan.window is None
-        keys, known = join_keys(self.plan.columns, classified)
+        keys, known = join_keys(self.plan.columns, classified, self._partition(classified))
         words = [numbers_of(classified, name).view(np.uint64) for name in self._words]
         batch = PceaBatch(
             numbers_of(classified, POSITION if in_positions else TIME), np.column_stack(words), keys, known
@@ -111,6 +112,12 @@ class Joining:
             values=np.column_stack([each for each, _ in values]),
             valid=np.column_stack([there for _, there in values]),
         )
+
+    def _partition(self, classified: pa.RecordBatch) -> NDArray[np.uint64] | None:
+        """The keys of the partitions that the query asks for; None where it asks for none."""
+        if not self.plan.shown_keys:
+            return None
+        return np.column_stack([numbers_of(classified, name).view(np.uint64) for name in KEYS])
 
 
 def _recognizer_of(plan: KeyedPlan) -> tuple[PceaRecognizer | ChainRecognizer, list[LabelSet]]:
