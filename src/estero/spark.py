@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from estero.pipeline.spark.collected import Collected
     from estero.queries import Query
 
-__all__ = ["collect", "read_events", "recognize"]
+__all__ = ["collect", "match_count", "read_events", "recognize"]
 
 
 def recognize(
@@ -66,6 +66,34 @@ def recognize(
         df, type=type, time=time, order=order, time_unit=time_unit, only_type=asked.only_type
     )
     return recognize_frame(df, asked.plan(layout), positions=positions, partitions=partitions)
+
+
+def match_count(
+    df: DataFrame,
+    query: Query | QueryTree | Pattern | str,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: str | None = None,
+    partitions: int | None = None,
+) -> int:
+    """How many complex events `query` has in the batch DataFrame `df`: exact, of any size.
+
+    The arguments and errors are those of `recognize`, and tasks share the work in the same way. Complex
+    events are counted on the compact set, not enumerated, so 2^1000 of them take no longer than their
+    events; only filters that are checked one complex event at a time (`Query.explain` names them) need
+    each of them. ``recognize(…).count()`` enumerates.
+    """
+    from estero.pipeline.spark.batch import layout_of_frame
+    from estero.pipeline.spark.counting import count_frame
+    from estero.queries import Query
+
+    asked = query if isinstance(query, Query) else Query(query)
+    layout = layout_of_frame(
+        df, type=type, time=time, order=order, time_unit=time_unit, only_type=asked.only_type
+    )
+    return count_frame(df, asked.plan(layout), partitions=partitions)
 
 
 def read_events(

@@ -79,13 +79,14 @@ def on_duckdb(source: Source, classification: Classification) -> pa.Table:
 
 def on_spark(spark: SparkSession, table: pa.Table, classification: Classification) -> pa.Table:
     """The classified events as a worker receives them."""
-    from estero.pipeline.spark.batch import as_classified
+    from estero.pipeline.spark.batch import classified_batch
     from estero.pipeline.spark.frames import Tasks, classified_frame, classified_schema
 
     frame = spark.createDataFrame(table).coalesce(1)
     crossed = classified_frame(frame, classification, Tasks(by_key=False)).toArrow().combine_chunks()
     schema = classified_schema(frame.schema, classification, ordinals=False)
-    return pa.Table.from_batches(as_classified(iter(crossed.to_batches()), schema), schema=schema)
+    (batch,) = crossed.to_batches()
+    return pa.Table.from_batches([classified_batch(batch, schema, 0)], schema=schema)
 
 
 def assert_in_order(found: pa.Table, values: Sequence[Value], rows: Sequence[dict[str, Any]]) -> None:

@@ -6,7 +6,6 @@ runs recognition over the partition keys that its task has, interleaved as they 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -20,17 +19,16 @@ from estero.language.schema import Kind
 from estero.pipeline.classify import KEYS, POSITION, TIME
 from estero.pipeline.report import answer_schema, label_of
 from estero.pipeline.sources import open_source
-from estero.pipeline.spark.failures import jobs
+from estero.pipeline.spark.distribute import distribute
 from estero.pipeline.spark.frames import (
     RESERVED,
     Tasks,
     arrow_type,
-    classified_frame,
     classified_schema,
     columns_of_frame,
     payload_name,
 )
-from estero.pipeline.spark.halo import halo_frame, halo_of, pieces
+from estero.pipeline.spark.halo import Piece, pieces, whole
 from estero.pipeline.spark.spreading import spread
 from estero.plan import Layout
 from estero.plan_joins import AnyPlan, KeyedPlan
@@ -38,6 +36,9 @@ from estero.plan_joins import AnyPlan, KeyedPlan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
+
+    from estero.pipeline.joining import Joining
+    from estero.pipeline.recognition import Ended, Recognition
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -97,17 +98,9 @@ def recognize_frame(
             expected="a label, a PARTITION BY clause or a time column",
             hint="name the time column, or ask for positions=True",
         )
-    if partitions is not None and partitions < 1:
-        raise ValueError(f"at least 1 task shares the partition keys, not {partitions}")
-    with jobs():
-        window = halo_of(work.plan)
-        if window is not None and partitions != 1:
-            asked = work.plan.classification
-            cut = halo_frame(df, asked, window, positions=work.tasks.positions, count=partitions)
-            if cut is not None:
-                return cut.mapInArrow(work.on_ranges(), spark_schema(work.answer))
-        classified = classified_frame(df, work.plan.classification, replace(work.tasks, count=partitions))
-        return classified.mapInArrow(work.on_batches(), spark_schema(work.answer))
+    rows, in_ranges = distribute(df, work.plan, work.tasks, partitions)
+    answers = work.on_ranges() if in_ranges else work.on_batches()
+    return rows.mapInArrow(answers, spark_schema(work.answer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +120,6 @@ class Work:
     @classmethod
     def of(cls, events: StructType, plan: AnyPlan, *, positions: bool) -> Work:
         """The work for events with this schema; `positions` says whether the answer shows them."""
-        keys = () if isinstance(plan, KeyedPlan) else plan.shown_keys
         contiguous = plan.classification.keep_all and plan.keyed
         if contiguous:
             plan = replace(plan, classification=replace(plan.classification, keep_all=False))
@@ -139,45 +131,43 @@ class Work:
         )
         classified = classified_schema(events, plan.classification, ordinals=contiguous)
         time = _time_type(events, plan)
-        public = answer_schema(plan.shown, classified, keys=keys, time=time)
+        public = answer_schema(plan.shown, classified, keys=plan.shown_keys, time=time)
         answer = public if positions else without_positions(public)
         return cls(plan, tasks, classified, time, answer)
 
     def on_batches(self) -> Callable[[Batches], Batches]:
         """The function for ``mapInArrow``."""
-
-        def recognize(batches: Batches) -> Batches:
-            from estero.pipeline.joining import recognition_of  # Numba is for workers only
-            from estero.pipeline.spark.warming import warm_up
-
-            warm_up(self.plan, self.events, self.time)
-            recognition = recognition_of(self.plan, self.events, time=self.time)
-            for batch in as_classified(batches, self.events):
-                yield from map(self.shown, recognition.push(batch))
-
-        return recognize
+        return self._answers(whole)
 
     def on_ranges(self) -> Callable[[Batches], Batches]:
         """The function for ``mapInArrow`` over rows in ranges with a halo (halo.py)."""
+        return self._answers(pieces)
 
+    def _answers(self, cut: Callable[[Batches], Iterator[Piece]]) -> Callable[[Batches], Batches]:
         def recognize(batches: Batches) -> Batches:
-            from estero.pipeline.joining import recognition_of  # Numba is for workers only
-            from estero.pipeline.spark.warming import warm_up
-
-            warm_up(self.plan, self.events, self.time)
-            number = -1
-            for piece in pieces(batches):
-                if piece.number != number:
-                    number, seen = piece.number, 0
-                    recognition = recognition_of(self.plan, self.events, time=self.time)
-                classified = _classified(piece.rows, self.events, seen)
-                seen += classified.num_rows
-                if piece.own:
-                    yield from map(self.shown, recognition.push(classified))
-                else:
-                    deque(recognition.recognize(classified), maxlen=0)
+            for recognition, ended in self.ended(cut(batches)):
+                yield from map(self.shown, recognition.tables(ended))
 
         return recognize
+
+    def ended(
+        self, cut: Iterator[Piece], *, counting: bool = False
+    ) -> Iterator[tuple[Recognition | Joining, Ended]]:
+        """The compact sets that end in the events of a task, each with what recognized it."""
+        from estero.pipeline.joining import recognition_of  # Numba is for workers only
+        from estero.pipeline.spark.warming import warm_up
+
+        warm_up(self.plan, self.events, self.time)
+        number = None
+        for piece in cut:
+            if piece.number != number:
+                number, seen = piece.number, 0
+                recognition = recognition_of(self.plan, self.events, time=self.time, counting=counting)
+            classified = classified_batch(piece.rows, self.events, seen)
+            seen += classified.num_rows
+            for ended in recognition.recognize(classified):
+                if piece.own:
+                    yield recognition, ended
 
     def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """A batch of the public table → a batch of `answer`."""
@@ -185,15 +175,7 @@ class Work:
         return pa.RecordBatch.from_arrays(columns, schema=self.answer)
 
 
-def as_classified(batches: Batches, events: pa.Schema) -> Batches:
-    """Batches from Spark → batches of `events`: numbered where the JVM did not, keys unsigned."""
-    seen = 0
-    for batch in batches:
-        yield _classified(batch, events, seen)
-        seen += batch.num_rows
-
-
-def _classified(batch: pa.RecordBatch, events: pa.Schema, seen: int) -> pa.RecordBatch:
+def classified_batch(batch: pa.RecordBatch, events: pa.Schema, seen: int) -> pa.RecordBatch:
     """One batch from Spark as a batch of `events`; its rows are numbered from `seen` where they are not."""
     names = batch.schema.names
     numbers = pa.array(np.arange(seen, seen + batch.num_rows))

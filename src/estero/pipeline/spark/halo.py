@@ -193,3 +193,8 @@ def pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
         for begin, end in pairwise([0, *cuts.tolist(), batch.num_rows]):
             if begin < end:
                 yield Piece(int(numbers[begin]), bool(own[begin]), batch.slice(begin, end - begin))
+
+
+def whole(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
+    """The batches of a task that has no ranges, as one."""
+    return (Piece(0, True, batch) for batch in batches)
