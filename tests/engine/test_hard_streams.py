@@ -16,6 +16,7 @@ from engine.pcea_runs import Pcea, batch_of, enumerated, events_of, recognized
 from engine.test_pcea_bounds import steps_and_items
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaRecognizer
+from estero.engine.roots import Roots
 from estero.engine.run_cea import CONSUME_ANY_ASKED
 from estero.engine.run_pcea import Transition
 from estero.engine.value_trees import FREE_ROWS, USED
@@ -166,7 +167,7 @@ def test_when_everything_is_forgotten_lists_find_nothing_of_it() -> None:
     recognizer = ChainRecognizer(chain.tables, consume=CONSUME_ANY_ASKED, room=1)
     before = chain_steps.events_of("A" * 500 + "B", list(range(501)))
     for roots in recognizer.push(chain_steps.batch_of(before)):
-        kept = type(roots)(*(column.copy() for column in roots))
+        kept = Roots(roots.event.copy(), roots.root.copy(), roots.oldest.copy())
         recognizer.consume()
         assert recognizer.counts(kept) == [500]
     assert list(chain_steps.recognized(recognizer, chain_steps.events_of("BBAB", [0, 1, 2, 3]))) == [

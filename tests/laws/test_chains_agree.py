@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
-from automata.test_chain import CHAINS
+from automata.test_chain import CHAINS, chained
 from estero.language.check import check_query
 from estero.pipeline.answer import Answer
 from estero.plan_chains import ChainPlan, plan_chain
@@ -32,6 +32,22 @@ def test_neighbours_are_compared_alike_by_every_plan(
     assert not check_query(tree, SCHEMA)
     expected = evaluate_query(tree, events, tick=TICK)
     for _, run in served(tree, events):
+        found = by_end(Answer(run).batches())
+        assert found == expected
+        assert dict(run.counts()) == {end: len(complex_events) for end, complex_events in found.items()}
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(pattern=chained(), window=st.sampled_from(WINDOWS), events=streams(max_size=7))
+def test_random_chains_are_compared_alike_by_every_plan(
+    pattern: str, window: str, events: list[Event]
+) -> None:
+    """Sequences, iterations, nested PARTITION BY, with comparisons that are mostly between neighbours."""
+    tree = query(f"SELECT * WHERE {pattern}{window}").tree
+    assume(not check_query(tree, SCHEMA))
+    expected = evaluate_query(tree, events, tick=TICK)
+    for name, run in served(tree, events):
+        event(f"plan: {name or type(run.plan).__name__}")
         found = by_end(Answer(run).batches())
         assert found == expected
         assert dict(run.counts()) == {end: len(complex_events) for end, complex_events in found.items()}

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from automata.run_trees import accepting_runs
+from engine.pcea_runs import enumerated
+from engine.test_pcea_queries import batch_of, tables_of
 from estero.automata.cea import EventPredicate
 from estero.automata.hierarchical import compact_q_tree, hierarchical_pcea
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
 from estero.automata.q_tree import q_tree, tree_lines
+from estero.engine.pcea_recognizer import PceaRecognizer
 from estero.errors import QueryError
 from estero.language.atoms import NamedAtom, named_atoms
 from estero.language.check_conjunctive import check_conjunctive, witness
@@ -83,6 +86,22 @@ def test_c0_finds_one_sequence_at_position_5() -> None:
 
 def test_p0_finds_both_orders_at_position_5() -> None:
     assert supports(P0, 5) == {(1, 3, 5), (0, 1, 5)}
+
+
+@pytest.mark.parametrize("room", [1, 4096])
+@pytest.mark.parametrize("window", [None, 5, 4])
+def test_the_engine_finds_the_same_at_position_5(window: int | None, room: int) -> None:
+    """The earlier of the two of P0 starts at position 0."""
+    found = {}
+    for name, pcea in (("C0", C0), ("P0", P0)):
+        recognizer = PceaRecognizer(tables_of(pcea), window, room=room)
+        found[name] = [
+            (end, tuple(event for event, _ in items))
+            for roots in recognizer.push(batch_of(pcea, S0))
+            for end, items in enumerated(recognizer, roots)
+        ]
+    both = [(5, (1, 3, 5)), (5, (0, 1, 5))]
+    assert found == {"C0": both[:1], "P0": both[:1] if window == 4 else both}
 
 
 def test_runs_of_p0_are_simple_and_each_is_another_valuation() -> None:
