@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
+
+import estero
+from conftest import REPOSITORY
 
 pytestmark = pytest.mark.spark
 
@@ -42,3 +49,52 @@ def test_an_executor_that_is_killed_in_the_middle_of_a_job_changes_nothing(clust
 
 def test_kernels_are_compiled_by_one_worker(cluster: dict[str, Any]) -> None:
     assert cluster["compilations"] == 1
+
+
+def test_a_job_is_submitted_with_the_package_in_a_zip(tmp_path: Path) -> None:
+    rows = {"kind": ["A", "B", "A", "B"], "ts": [1, 2, 5, 90]}
+    pa.parquet.write_table(pa.table(rows), tmp_path / "events.parquet")
+    (tmp_path / "query.ceql").write_text("SELECT a, b WHERE A AS a ; B AS b WITHIN 10 [ts]")
+    done = _submitted(
+        *("--events", (tmp_path / "events.parquet").as_uri(), "--query", tmp_path / "query.ceql"),
+        *("--type", "kind", "--time", "ts", "--out", (tmp_path / "matches").as_uri()),
+        package=_zipped(tmp_path / "estero.zip"),
+    )
+    assert done.returncode == 0, done.stderr
+    found = pa.parquet.read_table(tmp_path / "matches", columns=["start_time", "end_time"])
+    assert found.to_pylist() == [{"start_time": 1, "end_time": 2}]
+
+
+def _submitted(*words: object, package: Path) -> subprocess.CompletedProcess[str]:
+    """The example job, run by spark-submit in a directory without Estero, which the zip brings."""
+    import pyspark
+
+    from estero.pipeline.spark.java import find_java_home
+
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    options = ["--master", "local[1]", "--conf", "spark.ui.enabled=false", "--py-files", package]
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(find_java_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    command = [submit, *options, REPOSITORY / "examples" / "submit.py", *words]
+    return subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=package.parent,
+        env=environment,
+    )
+
+
+def _zipped(target: Path) -> Path:
+    package = Path(estero.__file__).parent
+    with zipfile.ZipFile(target, "w") as archive:
+        for file in package.rglob("*"):
+            if file.is_file() and "__pycache__" not in file.parts:
+                archive.write(file, file.relative_to(package.parent))
+    return target
