@@ -7,6 +7,7 @@ ordered index where they are compared by order (algorithms.md, "The planner").
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from estero.automata.cea import CEA
@@ -17,9 +18,8 @@ from estero.automata.compile_pattern import compile_pattern
 from estero.automata.equality_classes import partitioned
 from estero.automata.pcea import PceaTransition
 from estero.language.expressions import ComparisonOperator
-from estero.language.kinds import kind_of
 from estero.language.query import Consume, EventWindow, QueryTree, Strategy
-from estero.language.schema import Kind, Schema
+from estero.language.schema import Schema
 from estero.language.selection import shown_labels
 from estero.plan import Classification, Layout, payload_of, window_in_ticks
 from estero.plan_joins import KeyedPlan, Values
@@ -27,11 +27,15 @@ from estero.plan_joins import KeyedPlan, Values
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Value column `left` of the event before compares by `operator` with column `right` of that at hand."""
+    """Value column `left` of the event before compares by `operator` with column `right` of that at hand.
+
+    Where it is in a range, that is the lower end, and it compares by the second of `upper` with the first.
+    """
 
     operator: ComparisonOperator
     left: int
     right: int
+    upper: tuple[int, ComparisonOperator] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +60,7 @@ def plan_chain(tree: QueryTree, layout: Layout) -> ChainPlan | str:
     if tree.consume is not Consume.NONE:
         return "CONSUME BY forgets across keys"
     compiled = compile_pattern(tree.pattern, tree.streams)
-    chain = chain_of(compiled.automaton, compiled.residuals, layout.schema)
+    chain = chain_of(compiled.automaton, compiled.residuals, layout.schema, windowed=tree.window is not None)
     if isinstance(chain, str):
         return chain
     if chain.residuals:
@@ -70,7 +74,7 @@ def plan_chain(tree: QueryTree, layout: Layout) -> ChainPlan | str:
 
 def _planned(tree: QueryTree, layout: Layout, chain: Chain, drawn: CEA) -> ChainPlan | str:
     values = Values(layout.schema)
-    orders: list[Order | None] = []
+    orders: Sequence[Order | None] = ()
     steps: tuple[ColumnTransition, ...] = ()
     transitions: tuple[PceaTransition, ...] = ()
     if tree.window is None and not chain.ordered:
@@ -81,11 +85,7 @@ def _planned(tree: QueryTree, layout: Layout, chain: Chain, drawn: CEA) -> Chain
         automaton = as_pcea(chain)
         transitions = automaton.transitions
         columns = values.columns(automaton.keys)
-        for each in chain.transitions:
-            order = _order(each, chain, values, layout.schema)
-            if isinstance(order, str):
-                return order
-            orders.append(order)
+        orders = [_order(each, chain, values) for each in chain.transitions]
     shown = shown_labels(tree, layout.schema)
     keys = tuple(bracket.alternatives for bracket in tree.partition_by)
     return ChainPlan(
@@ -114,17 +114,12 @@ def _planned(tree: QueryTree, layout: Layout, chain: Chain, drawn: CEA) -> Chain
     )
 
 
-def _order(transition: ChainTransition, chain: Chain, values: Values, schema: Schema) -> Order | str | None:
-    """What one transition compares beside equalities; a phrase where no index serves that."""
+def _order(transition: ChainTransition, chain: Chain, values: Values) -> Order | None:
+    """What one transition compares beside equalities."""
     compared = [*transition.different, *([] if transition.order is None else [transition.order])]
     if not compared or transition.source is None:
         return None
-    if len(compared) > 1 or transition.upper is not None:
-        return "under a window neighbours are compared by one order at most"
     (one,) = compared
-    kinds = {kind_of(each, _kinds(schema)) for each in (one.left, one.right)}
-    if one.operator == "!=" and Kind.STRING in kinds:
-        return "under a window no index tells strings that differ"
     before = tuple(
         dict.fromkeys(
             name
@@ -134,12 +129,9 @@ def _order(transition: ChainTransition, chain: Chain, values: Values, schema: Sc
         )
     )
     here = chain.predicates[transition.predicate].types
-    return Order(one.operator, values.number(one.left, before), values.number(one.right, here))
-
-
-def _kinds(schema: Schema) -> dict[str, Kind]:
-    tables = (*schema.types.values(), schema.shared or {})
-    return {name: kind for attributes in tables for name, kind in attributes.items()}
+    high = transition.upper
+    upper = None if high is None else (values.in_order(high.right, here), high.operator)
+    return Order(one.operator, values.in_order(one.left, before), values.in_order(one.right, here), upper)
 
 
 def _partition(tree: QueryTree, chain: Chain, schema: Schema) -> dict[str, str]:

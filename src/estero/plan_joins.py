@@ -220,9 +220,9 @@ class Values:
         values = [Value(expression, types, hashed) for hashed in hashes]
         return tuple(self.found.setdefault(value, len(self.found)) for value in values)
 
-    def number(self, expression: Node, types: tuple[str, ...]) -> int:
-        """The number of a value that is compared by order: of no string."""
-        value = Value(expression, types)
+    def in_order(self, expression: Node, types: tuple[str, ...]) -> int:
+        """The number of a value that is compared by order; of a string its first hash, which is to differ."""
+        value = Value(expression, types, 0 if self._kind(expression) is Kind.STRING else None)
         return self.found.setdefault(value, len(self.found))
 
     def _kind(self, expression: Node) -> Kind | None:

@@ -48,6 +48,14 @@ CHAINS = (
     "A AS x ; B AS y FILTER x.k = y.k AND x.n != y.n AND x.x != y.x",
     "A AS x ; B AS y FILTER x.k = y.k AND x.s != y.s",
     "A AS x ; B AS y FILTER x.n BETWEEN y.n AND y.k",
+    "A AS x ; B AS y FILTER x.n > y.n AND x.n < y.k AND x.s = y.s",
+    "A AS x ; B AS y FILTER x.n > y.n AND x.n <= y.k AND x.s != y.s",
+    "A AS x ; B AS y FILTER x.n > y.n AND x.k < y.k",
+    "A AS x ; B AS y FILTER x.n >= y.n AND x.x != y.x AND x.s != y.s",
+    "A AS x ; B AS y ; C AS z FILTER x.n < y.n AND x.n < z.n",
+    "A AS x ; B AS y ; C AS z FILTER x.n < z.n AND x.k = y.k AND y.s != z.s",
+    "A AS x ; B AS y ; C AS z FILTER y.n = z.n AND x.n < z.x",
+    "A AS x ; B AS y FILTER x.n = y.n AND x.k + y.k > 0",
     "A AS x ; B AS y FILTER x.n >= y.n AND x.x < y.x AND x.n <= y.k",
     "A AS x ; B AS y FILTER x.s = y.s AND x.n < y.n AND x.x != y.x",
     "A AS x ; B AS y FILTER y.n BETWEEN x.n AND x.k",
@@ -77,8 +85,6 @@ CHAINS = (
 REFUSED = {
     "A AS x ; B AS y ; C AS z FILTER x.n = z.n": "y would have to carry the key of x",
     "A AS x ; B AS y ; C AS z FILTER x.n < z.n": "y would have to carry what is compared of x",
-    "A AS x ; B AS y ; C AS z FILTER x.n < y.n AND x.n < z.n": "x and z are compared, and other events come "
-    "between them",
     "A AS x ; (B AS y)? ; C AS z FILTER x.n = z.n": "y would have to carry the key of x",
     "A+ AS x ; B AS y FILTER x.n < y.n": "every event of x is compared with later ones, not only the last "
     "before them",
@@ -216,9 +222,40 @@ def test_a_range_of_the_event_before_is_one_order() -> None:
     found = chain_for("A AS x ; B AS y FILTER x.n BETWEEN y.n AND y.k AND x.x < y.x")
     last = found.transitions[-1]
     assert last.order == Neighbours(">=", Attribute("n"), Attribute("n"))
-    assert last.upper == Attribute("k")
+    assert last.upper == Neighbours("<=", Attribute("n"), Attribute("k"))
     assert found.reasons == (SECOND_ORDER,)
     assert str(found).endswith("x → y  on B: mark B, y, where before it n >= n and n <= k")
+
+
+def test_the_ends_of_a_range_may_be_outside_of_it() -> None:
+    found = chain_for("A AS x ; B AS y FILTER x.n < y.k AND x.x != y.x AND x.n > y.n")
+    last = found.transitions[-1]
+    assert last.order == Neighbours(">", Attribute("n"), Attribute("n"))
+    assert last.upper == Neighbours("<", Attribute("n"), Attribute("k"))
+    assert found.reasons == (SECOND_ORDER,)
+
+
+def test_in_a_window_each_disequality_is_an_order() -> None:
+    compiled = compile_pattern(parse_pattern("A AS x ; B AS y FILTER x.s != y.s AND x.n != y.n"))
+    found = chain_of(compiled.automaton, compiled.residuals, SCHEMA, windowed=True)
+    assert isinstance(found, Chain)
+    assert found.transitions[-1].different == (Neighbours("!=", Attribute("s"), Attribute("s")),)
+    assert found.reasons == (SECOND_ORDER,)
+
+
+def test_what_is_not_between_neighbours_stays_residual_beside_what_is() -> None:
+    found = chain_for("A AS x ; B AS y ; C AS z FILTER x.n < z.n AND x.k = y.k AND y.k = z.k")
+    assert all(each.left for each in found.transitions[1:])
+    assert found.reasons == ("y would have to carry what is compared of x",)
+    compared = chain_for("A AS x ; B AS y ; C AS z FILTER x.n < y.n AND x.n < z.n")
+    assert [each.order is None for each in compared.transitions] == [True, False, True]
+    assert compared.reasons == ("x and z are compared, and other events come between them",)
+
+
+def test_equalities_that_no_event_carries_are_left_out_alone() -> None:
+    found = chain_for("A AS x ; B AS y ; C AS z ; A AS w FILTER y.n = w.n AND x.n = y.n AND z.s = w.s")
+    assert [each.left for each in found.transitions] == [(), (Attribute("n"),), (), (Attribute("s"),)]
+    assert found.reasons == ("z would have to carry the key of y",)
 
 
 def test_a_range_that_the_event_before_gives_is_two_orders() -> None:
@@ -289,7 +326,7 @@ BEGIN = ChainTransition(None, 0, (), (), None, frozenset({"A"}), 0)
         (replace(BEGIN, labels=frozenset()), "an event is read and not marked, in transition 0"),
         (replace(BEGIN, left=N, right=N), "the first event is compared with one before it, in transi"),
         (replace(BEGIN, source=0, left=(Attribute("n"),)), "the two keys differ in length, in transition 0"),
-        (replace(BEGIN, source=0, upper=Attribute("n")), "what has an upper end has no lower one, in trans"),
+        (replace(BEGIN, source=0, upper=SAME), "what has an upper end has no lower one, in trans"),
         (replace(BEGIN, source=0, order=SAME), "= is no order, in transition 0"),
         (
             replace(BEGIN, source=0, different=(SAME,)),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
 from estero.engine.roots import Roots
-from estero.engine.run_pcea import PceaTables, Source, Transition, pcea_tables
+from estero.engine.run_pcea import RANGES, PceaTables, Source, Transition, pcea_tables
 
 Items = tuple[tuple[int, int], ...]
 """(event, mark) of one complex event, ascending."""
@@ -202,9 +202,12 @@ def _gathers(source: Source, before: Event, event: Event) -> bool:
         return False
     if len(source) == 3:
         return True
-    _, _, _, operator, left, right = source
-    waiting, value = before.values[left], event.values[right]
-    return waiting is not None and value is not None and bool(COMPARED[operator](waiting, value))
+    _, _, _, operators, left, *right = source
+    waiting, values = before.values[left], [event.values[column] for column in right]
+    return waiting is not None and all(
+        value is not None and bool(COMPARED[operator](waiting, value))
+        for operator, value in zip(operators.split(), values, strict=True)
+    )
 
 
 def pceas(*, ordered: bool = False) -> st.SearchStrategy[Pcea]:
@@ -219,8 +222,9 @@ def _pceas_with(states: int, ordered: bool) -> st.SearchStrategy[Pcea]:
     state, column = st.integers(0, states - 1), st.integers(0, COLUMNS - 1)
     keys: st.SearchStrategy[Any] = st.tuples(column, column)
     if ordered:
-        order = st.sampled_from(list(COMPARED))
-        keys = st.tuples(column, column, order, column, column) | keys
+        order, ends = st.sampled_from(list(COMPARED)), st.sampled_from(list(RANGES))
+        ranges = st.tuples(column, column, ends, column, column, column)
+        keys = st.tuples(column, column, order, column, column) | ranges | keys
     gathered = st.dictionaries(state, keys, max_size=3)
     sources = gathered.map(lambda joins: [(source, *columns) for source, columns in joins.items()])
     nothing: st.SearchStrategy[list[Source]] = st.just([])

@@ -23,6 +23,8 @@ from estero.engine.heap import (
     new_products,
 )
 from estero.engine.ordered_index import (
+    ABOVE_LOW,
+    BELOW_HIGH,
     BETWEEN,
     GREATER,
     GREATER_EQUAL,
@@ -55,8 +57,22 @@ from estero.engine.value_trees import (
 )
 
 COMPARED = {LESS: lt, LESS_EQUAL: le, GREATER: gt, GREATER_EQUAL: ge, NOT_EQUAL: ne}
-OPERATORS = (*COMPARED, BETWEEN)
+RANGES = {
+    BETWEEN: (ge, le),
+    BETWEEN + ABOVE_LOW: (gt, le),
+    BETWEEN + BELOW_HIGH: (ge, lt),
+    BETWEEN + ABOVE_LOW + BELOW_HIGH: (gt, lt),
+}
+OPERATORS = (*COMPARED, *RANGES)
+ASKED = (*COMPARED, BETWEEN)
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
+
+
+def _compares(operator: int, waiting: int, value: int, upper: int) -> bool:
+    if operator in COMPARED:
+        return bool(COMPARED[operator](waiting, value))
+    above, below = RANGES[operator]
+    return bool(above(waiting, value) and below(waiting, upper))
 
 
 class Waiting:
@@ -106,9 +122,7 @@ class Waiting:
         return sorted(
             number
             for number, (its_key, its_value, start, _) in enumerate(self.made)
-            if its_key == key
-            and start >= oldest
-            and (value <= its_value <= upper if operator == BETWEEN else COMPARED[operator](its_value, value))
+            if its_key == key and start >= oldest and _compares(operator, its_value, value, upper)
         )
 
     def held(self, heap: int, oldest: int) -> list[int]:
@@ -282,7 +296,7 @@ def test_nodes_of_an_insertion_and_of_a_query_are_bounded(order: str, falling: b
     for event, value in enumerate(values):
         oldest = max(0, event - window)
         before = int(waiting.nodes.size[0])
-        waiting.heap(0, OPERATORS[event % len(OPERATORS)], value, value + 50, oldest)
+        waiting.heap(0, ASKED[event % len(ASKED)], value, value + 50, oldest)
         height, spines = height_of(min(event, window) + 1), 2 * math.log2(event + 2)
         assert waiting.nodes.size[0] - before <= 2 * height * spines
         asked += int(waiting.nodes.size[0]) - before

@@ -149,8 +149,13 @@ def test_consuming_forgets_what_waits_with_a_value_too(room: int) -> None:
 
 
 def test_an_unknown_operator_is_refused() -> None:
-    with pytest.raises(ValueError, match="transition 0 compares by =, none of < <= > >= !="):
+    with pytest.raises(ValueError, match="transition 0 compares by =, none of <, <=, >, >=, !="):
         pcea_tables(1, [Transition([(0, 0, 0, "=", 0, 0)], 0, 0, 0)], [0])
+
+
+def test_an_unknown_range_is_refused() -> None:
+    with pytest.raises(ValueError, match="transition 0 compares by <, none of >= <=, > <=, >= <, > <"):
+        pcea_tables(1, [Transition([(0, 0, 0, "<", 0, 0, 0)], 0, 0, 0)], [0])
 
 
 def test_a_batch_with_too_few_values_is_refused() -> None:

@@ -59,6 +59,14 @@ class Step:
     facts: Facts
 
 
+@dataclass(frozen=True, slots=True)
+class NotCarried:
+    """Why what register number `register` holds is not known of the last event, where it matters."""
+
+    register: int
+    reason: str
+
+
 _RELATION: Mapping[Action, ComparisonOperator] = {
     Action.LESS: ">",
     Action.LESS_OR_EQUAL: ">=",
@@ -79,7 +87,7 @@ class Carried:
         self._live = [_live(automaton, each) for each in registers]
         self._avoidable = [_avoidable(automaton, each) for each in registers]
 
-    def take(self, facts: Facts, transition: Transition) -> Step | str:
+    def take(self, facts: Facts, transition: Transition) -> Step | NotCarried:
         """A transition that marks an event, where `facts` are known of the one before; or why it fails."""
         facts = {
             number: known
@@ -90,15 +98,15 @@ class Carried:
         for number, relation, value in self._open_checks(facts, transition, asked):
             known = _after(facts[number], asked)
             if not any(each.expression == value and _implies(each.relation, relation) for each in known):
-                event = self._event(transition)
-                return f"{self._stored(number)} and {event} are compared, and other events come between them"
+                both = f"{self._stored(number)} and {self._event(transition)}"
+                return NotCarried(number, f"{both} are compared, and other events come between them")
         found: dict[int, frozenset[Fact]] = {}
         for number in range(len(self._registers)):
             if transition.target not in self._live[number]:
                 continue
             after = self._after(number, facts, transition, asked)
             if after is None:
-                return self._not_carried(number, transition)
+                return NotCarried(number, self._not_carried(number, transition))
             if after:
                 found[number] = after
         checks = [use for register in self._registers for use in _of(transition, register.checks)]

@@ -26,14 +26,20 @@ class Neighbours:
     right: Node
 
 
+def is_range(low: Neighbours, high: Neighbours) -> bool:
+    """Whether the two are both ends of one range, in which a value of the event before has to be."""
+    return low.operator in (">", ">=") and high.operator in ("<", "<=") and low.left == high.left
+
+
 @dataclass(frozen=True, slots=True)
 class ChainTransition:
     """From `source` (None: a run begins) on an event with bit `predicate`, marked with `labels`, to `target`.
 
     The expressions `left` of the event marked before have to equal the expressions `right` of the event at
     hand, in pairs. All of `different`, which are of ``!=``, have to be true of the two, and `order`, which is
-    of any other operator. With `upper` that is ``>=``, and its left side is at most `upper` of the event at
-    hand. `hidden` are labels that answers do not show.
+    of any other operator. With `upper` the two are a range: `order` is its lower end, by ``>`` or ``>=``, and
+    `upper` its upper one, of the same left side by ``<`` or ``<=``. `hidden` are labels that answers do not
+    show.
     """
 
     source: int | None
@@ -44,7 +50,7 @@ class ChainTransition:
     labels: LabelSet
     target: int
     hidden: HiddenSet = NO_HIDDEN
-    upper: Node | None = None
+    upper: Neighbours | None = None
     different: tuple[Neighbours, ...] = ()
 
     @property
@@ -52,10 +58,7 @@ class ChainTransition:
         """All that is compared, one by one, equalities first."""
         pairs = zip(self.left, self.right, strict=True)
         found = [*(Neighbours("=", left, right) for left, right in pairs), *self.different]
-        if self.order is not None:
-            found.append(self.order)
-            if self.upper is not None:
-                found.append(Neighbours("<=", self.order.left, self.upper))
+        found += [each for each in (self.order, self.upper) if each is not None]
         return tuple(found)
 
 
@@ -89,7 +92,7 @@ class Chain:
                 raise ValueError(f"the two keys differ in length, {where}")
             if each.source is None and each.comparisons:
                 raise ValueError(f"the first event is compared with one before it, {where}")
-            if each.upper is not None and (each.order is None or each.order.operator != ">="):
+            if each.upper is not None and (each.order is None or not is_range(each.order, each.upper)):
                 raise ValueError(f"what has an upper end has no lower one, {where}")
             if each.order is not None and each.order.operator in ("=", "!="):
                 raise ValueError(f"{each.order.operator} is no order, {where}")

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Final
 
-from estero.automata.carried import Carried, Facts, Register, event_name
+from estero.automata.carried import Carried, Facts, NotCarried, Register, event_name
 from estero.automata.cea import CEA, EventPredicate, Transition
-from estero.automata.chain import Chain, ChainTransition, Neighbours
+from estero.automata.chain import Chain, ChainTransition, Neighbours, is_range
 from estero.automata.drop_hidden import needed_hidden
 from estero.automata.push_down import Decision, Draft
 from estero.automata.reads import read_of
@@ -38,12 +38,15 @@ SECOND_ORDER: Final = "the same neighbours are compared by another order already
 """Why a comparison that no index serves stays residual."""
 
 
-def chain_of(automaton: CEA, residuals: Sequence[Residual], schema: Schema) -> Chain | str:
+def chain_of(
+    automaton: CEA, residuals: Sequence[Residual], schema: Schema, *, windowed: bool = False
+) -> Chain | str:
     """The chain automaton of a compiled pattern, or a phrase on why there is none.
 
     It finds the complex events of the pattern once its `residuals` are checked: those that registers cannot
-    say either, and those of a second order between the same neighbours. A range counts as one order, and
-    disequalities count as none where there is no order.
+    say either, those between events that are no neighbours, and those of a second order between the same
+    neighbours. A range counts as one order. Disequalities count as none where there is no order and the
+    query is not `windowed`, else each of them counts as one.
     """
     why = why_others_matter(automaton)
     if why:
@@ -52,18 +55,18 @@ def chain_of(automaton: CEA, residuals: Sequence[Residual], schema: Schema) -> C
         return "its events can be of any type"
     if automaton.states > STATE_CAP:
         return _TOO_MANY
-    registers, reasons = _registers(automaton, residuals, schema)
-    if residuals and len(reasons) == len(residuals):
-        return reasons[0]
-    raw = _explore(automaton, registers)
-    if isinstance(raw, str):
-        return raw
-    for each in raw:
-        for neighbours in each.comparisons.keys() - set(_served(each)):
+    found = _neighbours(automaton, residuals, schema)
+    if isinstance(found, str):
+        return found
+    raw, reasons = found
+    listed = not windowed and not any(_orders(each) for each in raw)
+    served = [_served(each, MOST_DIFFERENT if listed else 1) for each in raw]
+    for each, comparisons in zip(raw, served, strict=True):
+        for neighbours in each.comparisons.keys() - set(comparisons):
             reasons |= dict.fromkeys(each.comparisons[neighbours], SECOND_ORDER)
     left = [number for number in range(len(residuals)) if number in reasons]
     hidden = frozenset(needed_hidden(residuals[number] for number in left))
-    machine = unambiguous(_machine(raw, automaton, hidden), STATE_CAP)
+    machine = unambiguous(_machine(zip(raw, served, strict=True), automaton, hidden), STATE_CAP)
     if isinstance(machine, str):
         return machine
     return _chain(machine, [residuals[number] for number in left], [reasons[number] for number in left])
@@ -72,24 +75,63 @@ def chain_of(automaton: CEA, residuals: Sequence[Residual], schema: Schema) -> C
 # -------------------------------------------------------------------------------------- registers
 
 
-def _registers(
+@dataclass(slots=True)
+class _Drafted:
+    """What registers would do for each residual, by its number; and why they cannot for the others."""
+
+    registers: dict[int, list[Register]]
+    reasons: dict[int, str]
+
+    def of(self, numbers: Iterable[int], automaton: CEA) -> list[Register]:
+        """The registers for some of the residuals."""
+        return _joined(_same_checks(each for number in numbers for each in self.registers[number]), automaton)
+
+
+def _neighbours(
     automaton: CEA, residuals: Sequence[Residual], schema: Schema
-) -> tuple[list[Register], dict[int, str]]:
+) -> tuple[list[_Raw], dict[int, str]] | str:
+    """All transitions, with comparisons for as many residuals as can be; and why the others stay residual.
+
+    What cannot be said by neighbours together is left out one by one, the last written first, and then
+    tried again beside what could.
+    """
+    drafted = _drafted(automaton, residuals, schema)
+    reasons = drafted.reasons
+    if residuals and not drafted.registers:
+        return reasons[0]
+    numbers = list(drafted.registers)
+    raw = _explore(automaton, drafted.of(numbers, automaton))
+    while isinstance(raw, _Failed):  # without any register nothing fails
+        last = max(raw.origins)
+        reasons[last] = raw.reason
+        numbers.remove(last)
+        raw = _explore(automaton, drafted.of(numbers, automaton))
+    for number in sorted(drafted.registers.keys() - set(numbers)):
+        more = _explore(automaton, drafted.of(sorted((*numbers, number)), automaton))
+        if isinstance(more, list):
+            raw = more
+            numbers.append(number)
+            del reasons[number]
+    if residuals and not numbers:
+        return reasons[min(drafted.registers)]
+    return raw if isinstance(raw, str) else (raw, reasons)
+
+
+def _drafted(automaton: CEA, residuals: Sequence[Residual], schema: Schema) -> _Drafted:
     """What registers would do, and by number of residual why they cannot."""
     decide = Decision(automaton, schema, strings_differ=True)
-    found: list[Register] = []
-    reasons: dict[int, str] = {}
+    found = _Drafted({}, {})
     for number, residual in enumerate(residuals):
         new: list[Register] = []
         for part in _parts(residual):
             drafts = decide.drafts(part)
             if isinstance(drafts, str):
-                reasons[number] = drafts
+                found.reasons[number] = drafts
                 break
             new += [each for draft in drafts if (each := _register(draft, number)) is not None]
         else:
-            found += new
-    return _joined(_same_checks(found), automaton), reasons
+            found.registers[number] = new
+    return found
 
 
 def _parts(residual: Residual) -> list[Residual]:
@@ -184,12 +226,23 @@ class _Raw:
     target: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """Why the residuals with these numbers are not about neighbours."""
+
+    origins: frozenset[int]
+    reason: str
+
+
 _Place = tuple[int, frozenset[tuple[int, object]]]
 """A state and the facts there, as a value."""
 
 
-def _explore(automaton: CEA, registers: Sequence[Register]) -> list[_Raw] | str:
-    """All transitions of the chain, from `BEGIN` on; or why a comparison is none of neighbours."""
+def _explore(automaton: CEA, registers: Sequence[Register]) -> list[_Raw] | _Failed | str:
+    """All transitions of the chain, from `BEGIN` on; or why a comparison is none of neighbours.
+
+    A string says that there are too many.
+    """
     carried = Carried(automaton, registers)
     leaving: dict[int, list[Transition]] = {}
     for each in automaton.transitions:
@@ -201,8 +254,8 @@ def _explore(automaton: CEA, registers: Sequence[Register]) -> list[_Raw] | str:
     for number, state, facts in todo:
         for transition in leaving.get(state, ()):
             step = carried.take(facts, transition)
-            if isinstance(step, str):
-                return step
+            if isinstance(step, NotCarried):
+                return _Failed(registers[step.register].origins, step.reason)
             place: _Place = (transition.target, frozenset(step.facts.items()))
             if place not in numbers:
                 if len(numbers) >= STATE_CAP:
@@ -214,15 +267,19 @@ def _explore(automaton: CEA, registers: Sequence[Register]) -> list[_Raw] | str:
     return found
 
 
-def _served(raw: _Raw) -> tuple[Neighbours, ...]:
-    """What is compared by indices: equalities, and one order or some disequalities."""
+def _orders(raw: _Raw) -> list[Neighbours]:
+    return [each for each in raw.comparisons if each.operator not in ("=", "!=")]
+
+
+def _served(raw: _Raw, different: int) -> tuple[Neighbours, ...]:
+    """What is compared by indices: equalities, and one order or range, or else so many disequalities."""
     equal = sorted((each for each in raw.comparisons if each.operator == "="), key=repr)
-    orders = [each for each in raw.comparisons if each.operator not in ("=", "!=")]
+    orders = _orders(raw)
     if not orders:
-        return (*equal, *[each for each in raw.comparisons if each.operator == "!="][:MOST_DIFFERENT])
+        return (*equal, *[each for each in raw.comparisons if each.operator == "!="][:different])
     for low in orders:
         for high in orders:
-            if (low.operator, high.operator) == (">=", "<=") and low.left == high.left:
+            if is_range(low, high):
                 return (*equal, low, high)
     return (*equal, orders[0])
 
@@ -230,13 +287,15 @@ def _served(raw: _Raw) -> tuple[Neighbours, ...]:
 # ----------------------------------------------------------------------------------------- building
 
 
-def _machine(raw: Iterable[_Raw], automaton: CEA, hidden: HiddenSet) -> Machine:
+def _machine(
+    raw: Iterable[tuple[_Raw, tuple[Neighbours, ...]]], automaton: CEA, hidden: HiddenSet
+) -> Machine:
+    """Transitions with what is compared in each of them by indices."""
     edges: list[Edge] = []
     final: set[int] = set()
-    for each in raw:
+    for each, comparisons in raw:
         if each.by.target in automaton.final:
             final.add(each.target)
-        comparisons = _served(each)
         for predicate in _predicates(each, automaton):
             letter = Letter(predicate, comparisons, each.by.labels, each.by.hidden & hidden)
             edges.append(Edge(each.source, letter, each.target))
@@ -274,7 +333,7 @@ def _chain(machine: Machine, residuals: Sequence[Residual], reasons: Sequence[st
                 labels=letter.labels,
                 target=numbers[edge.target],
                 hidden=letter.hidden,
-                upper=orders[1].right if len(orders) > 1 else None,
+                upper=orders[1] if len(orders) > 1 else None,
                 different=tuple(each for each in letter.comparisons if each.operator == "!="),
             )
         )

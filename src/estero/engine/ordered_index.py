@@ -62,6 +62,9 @@ from estero.engine.value_trees import (
 LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, NOT_EQUAL, BETWEEN = range(6)
 """How a value that waits compares with what is asked for."""
 
+ABOVE_LOW, BELOW_HIGH = 1, 2
+"""Added to BETWEEN where the range is without its lower end, without its upper one, or without both."""
+
 _HEIGHT = 1 / math.log2(4 / 3)
 
 
@@ -181,7 +184,8 @@ def insert(index, nodes, place, one, two, value, alone, event, oldest, path):  #
 def query(index, nodes, place, one, two, operator, value, upper, oldest, pieces, path):  # type: ignore[no-untyped-def]
     """The heap of what waits at (place, key) with (its value) `operator` `value`, or NONE.
 
-    operator: LESS … BETWEEN, which means value … upper; upper is read by no other. The heap may hold what
+    operator: LESS … BETWEEN, which means value … upper, and BETWEEN with what can be added to it; upper is
+    read by no other. The heap may hold what
     has left the window below what has not. Makes at most `most_nodes`. pieces int64[PIECES] and
     path int32[64] are scratch. Earlier starts are melded first: what comes on top costs one node mostly.
     """
@@ -190,9 +194,13 @@ def query(index, nodes, place, one, two, operator, value, upper, oldest, pieces,
         return NONE
     row = np.int64(index.root[heap_of(index.trees, entry)])
     count = 0
-    if operator == BETWEEN:
-        if value <= upper:
-            count = in_range(index, row, value, upper, pieces, count, oldest)
+    if operator >= BETWEEN:
+        above_low = (operator - BETWEEN) & ABOVE_LOW
+        below_high = (operator - BETWEEN) // BELOW_HIGH
+        if value < upper or (value == upper and operator == BETWEEN):
+            low, high = value + above_low, upper - below_high
+            if low <= high:
+                count = in_range(index, row, low, high, pieces, count, oldest)
     elif operator == LESS_EQUAL:
         count = in_range(index, row, SMALLEST, value, pieces, count, oldest)
     elif operator == GREATER_EQUAL:

@@ -20,6 +20,9 @@ from estero.engine.hash_index import FREE, START, claim, find, heap_of, put
 from estero.engine.heap import SPINE, heap_node, meld, new_product
 from estero.engine.jit import inlined, kernel
 from estero.engine.ordered_index import (
+    ABOVE_LOW,
+    BELOW_HIGH,
+    BETWEEN,
     GREATER,
     GREATER_EQUAL,
     LESS,
@@ -52,6 +55,14 @@ BITS_IN_WORD = 63
 OPERATORS = {"<": LESS, "<=": LESS_EQUAL, ">": GREATER, ">=": GREATER_EQUAL, "!=": NOT_EQUAL}
 """How the value of a run that waits may have to compare with the value of the event at hand."""
 
+RANGES = {
+    ">= <=": BETWEEN,
+    "> <=": BETWEEN + ABOVE_LOW,
+    ">= <": BETWEEN + BELOW_HIGH,
+    "> <": BETWEEN + ABOVE_LOW + BELOW_HIGH,
+}
+"""How it may have to compare with two values of the event at hand, the first and the second."""
+
 
 class PceaTables(NamedTuple):
     """A parallelised automaton of t transitions, s sources in all, p predicates, q states, w waiting places.
@@ -70,6 +81,7 @@ class PceaTables(NamedTuple):
     probe_key      int32 [d]      key column of the event at hand
     probe_order    int32 [d]      how the waiting value has to compare, LESS …; NONE: it is not asked
     probe_value    int32 [d]      value column of the event at hand, or NONE
+    probe_upper    int32 [d]      that of the upper end of a range, else the same
     first_place    int32 [q + 1]  runs in state q wait at first_place[q] … first_place[q+1]-1
     first_ordered  int32 [q]      of these, from here on with a value
     place_key      int32 [w]      key column of the event that enters the state
@@ -88,6 +100,7 @@ class PceaTables(NamedTuple):
     probe_key: NDArray[np.int32]
     probe_order: NDArray[np.int32]
     probe_value: NDArray[np.int32]
+    probe_upper: NDArray[np.int32]
     first_place: NDArray[np.int32]
     first_ordered: NDArray[np.int32]
     place_key: NDArray[np.int32]
@@ -96,10 +109,11 @@ class PceaTables(NamedTuple):
     ordered_steps: int
 
 
-Source = tuple[int, int, int] | tuple[int, int, int, str, int, int]
+Source = tuple[int, int, int] | tuple[int, int, int, str, int, int] | tuple[int, int, int, str, int, int, int]
 """What a transition gathers: a run in a state, by (state, key column of the event that entered it, key
 column of the event at hand); and by order (…, operator, value column of the event that entered it, value
-column of the event at hand). NULLs are in no order."""
+column of the event at hand); of RANGES with one more value column of the event at hand. NULLs are in no
+order."""
 
 
 class Transition(NamedTuple):
@@ -129,22 +143,26 @@ class _Probe(NamedTuple):
     key: int
     order: int
     value: int
+    upper: int
 
 
-def _parts(source: Source) -> tuple[_Place, tuple[int, int, int]]:
-    """Where the runs of a source wait, and what is left for its probe: key, order and value."""
+def _parts(source: Source) -> tuple[_Place, tuple[int, int, int, int]]:
+    """Where the runs of a source wait, and what is left for its probe: key, order and two values."""
     if len(source) == 3:
         state, left, right = source
-        return _Place(state, NONE, left), (right, NONE, NONE)
-    state, left, right, operator, left_value, right_value = source
-    return _Place(state, left_value, left), (right, OPERATORS[operator], right_value)
+        return _Place(state, NONE, left), (right, NONE, NONE, NONE)
+    if len(source) == 6:
+        state, left, right, operator, left_value, right_value = source
+        return _Place(state, left_value, left), (right, OPERATORS[operator], right_value, right_value)
+    state, left, right, operator, left_value, right_value, upper = source
+    return _Place(state, left_value, left), (right, RANGES[operator], right_value, upper)
 
 
 def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[int]) -> PceaTables:
     """The tables of an automaton with `states` states, of which those in `final` are final.
 
     Raises ValueError where a transition gathers one state twice, a state is not below `states` or an
-    operator is none of OPERATORS.
+    operator is none of OPERATORS, or of RANGES.
     """
     for number, transition in enumerate(transitions):
         _check(number, transition, states)
@@ -172,6 +190,7 @@ def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[
         np.array([probe.key for probe in probes], np.int32),
         np.array([probe.order for probe in probes], np.int32),
         np.array([probe.value for probe in probes], np.int32),
+        np.array([probe.upper for probe in probes], np.int32),
         first_place,
         first_ordered,
         np.array([place.key for place in places], np.int32),
@@ -189,8 +208,9 @@ def _check(number: int, transition: Transition, states: int) -> None:
     if not all(0 <= state < states for state in (*gathered, transition.target)):
         raise ValueError(f"transition {number} names a state that is not below {states}")
     for source in transition.sources:
-        if len(source) != 3 and source[3] not in OPERATORS:
-            raise ValueError(f"transition {number} compares by {source[3]}, none of {' '.join(OPERATORS)}")
+        known = OPERATORS if len(source) == 6 else RANGES
+        if len(source) != 3 and source[3] not in known:
+            raise ValueError(f"transition {number} compares by {source[3]}, none of {', '.join(known)}")
 
 
 def _firsts(groups: Sequence[int], count: int) -> NDArray[np.int32]:
@@ -265,9 +285,9 @@ def look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest): 
     """Notes what waits for the event at `place` of the batch, with a value, where a probe looks."""
     key = tables.probe_key[probe]
     value = tables.probe_value[probe]
+    upper = tables.probe_upper[probe]
     fired.probe_heap[probe] = NONE
-    if events.known[place, key] and events.valid[place, value]:
-        asked = events.values[place, value]
+    if events.known[place, key] and events.valid[place, value] and events.valid[place, upper]:
         heap = query(
             ordered,
             nodes,
@@ -275,8 +295,8 @@ def look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest): 
             events.keys[place, key, 0],
             events.keys[place, key, 1],
             tables.probe_order[probe],
-            asked,
-            asked,
+            events.values[place, value],
+            events.values[place, upper],
             oldest,
             fired.pieces,
             fired.path,
