@@ -44,6 +44,8 @@ Batches = Iterator[pa.RecordBatch]
 
 _PLACES = ("start", "end")
 _PLACE = "position"
+NAME = "estero:name"
+"""The metadata of a column that has another name on Spark than elsewhere: that name."""
 
 
 def layout_of_frame(
@@ -89,15 +91,7 @@ def recognize_frame(
     if isinstance(plan, KeyedPlan):
         df, plan = spread(df, plan)
     work = Work.of(df.schema, plan, positions=positions)
-    if not work.answer.names:
-        raise QueryError(
-            "SELECT NONE without a time or a partition leaves no column to show",
-            text=plan.tree.text,
-            span=plan.tree.places.get("LIST", NOWHERE),
-            found="NONE",
-            expected="a label, a PARTITION BY clause or a time column",
-            hint="name the time column, or ask for positions=True",
-        )
+    work.check_shown()
     rows, in_ranges = distribute(df, work.plan, work.tasks, partitions)
     answers = work.on_ranges() if in_ranges else work.on_batches()
     return rows.mapInArrow(answers, spark_schema(work.answer))
@@ -130,10 +124,22 @@ class Work:
             ordinals=contiguous,
         )
         classified = classified_schema(events, plan.classification, ordinals=contiguous)
-        time = _time_type(events, plan)
+        time = shown_time(events, plan)
         public = answer_schema(plan.shown, classified, keys=plan.shown_keys, time=time)
-        answer = public if positions else without_positions(public)
+        answer = told_apart(public if positions else without_positions(public))
         return cls(plan, tasks, classified, time, answer)
+
+    def check_shown(self) -> None:
+        """Raises `QueryError` where no column is left to show."""
+        if not self.answer.names:
+            raise QueryError(
+                "SELECT NONE without a time or a partition leaves no column to show",
+                text=self.plan.tree.text,
+                span=self.plan.tree.places.get("LIST", NOWHERE),
+                found="NONE",
+                expected="a label, a PARTITION BY clause or a time column",
+                hint="name the time column, or ask for positions=True",
+            )
 
     def on_batches(self) -> Callable[[Batches], Batches]:
         """The function for ``mapInArrow``."""
@@ -171,7 +177,9 @@ class Work:
 
     def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """A batch of the public table → a batch of `answer`."""
-        columns = [_fitted(table.column(field.name), field.type) for field in self.answer]
+        first = table.num_columns - len(self.answer)
+        shown = table.columns[first:]
+        columns = [_fitted(column, field.type) for column, field in zip(shown, self.answer, strict=True)]
         return pa.RecordBatch.from_arrays(columns, schema=self.answer)
 
 
@@ -202,17 +210,34 @@ def without_positions(public: pa.Schema) -> pa.Schema:
     return pa.schema([_without_position(field) for field in list(public)[len(_PLACES) :]])
 
 
+def told_apart(answer: pa.Schema) -> pa.Schema:
+    """The schema with names that differ in more than case: Spark does not see that ``A`` is not ``a``.
+
+    The later one gets an underscore; the metadata of the field keeps the name that it has in other answers.
+    """
+    taken: set[str] = set()
+    fields = []
+    for field in answer:
+        name = field.name
+        while name.lower() in taken:
+            name += "_"
+        taken.add(name.lower())
+        if name != field.name:
+            field = field.with_name(name).with_metadata((field.metadata or {}) | {NAME.encode(): field.name})
+        fields.append(field)
+    return pa.schema(fields)
+
+
 def spark_schema(answer: pa.Schema) -> StructType:
-    """The schema of an answer in Spark's types; a column that shows a label says so in its metadata."""
+    """The schema of an answer in Spark's types, with its metadata: which label a column shows (`label_of`)."""
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructField, StructType
 
     fields = []
     for field in answer:
-        label = label_of(field)
-        metadata = None if label is None else {"estero:label": label}
+        metadata = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
         spark_type = from_arrow_type(field.type, prefer_timestamp_ntz=True)
-        fields.append(StructField(field.name, spark_type, field.nullable, metadata))
+        fields.append(StructField(field.name, spark_type, field.nullable, metadata or None))
     return StructType(fields)
 
 
@@ -233,7 +258,8 @@ def _fitted(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(column.offsets, shorter, type=wanted)
 
 
-def _time_type(events: StructType, plan: AnyPlan) -> pa.DataType | None:
+def shown_time(events: StructType, plan: AnyPlan) -> pa.DataType | None:
+    """The type in which answers show times: instants in UTC, or integers; None without a time."""
     name = plan.classification.schema.time
     if name is None:
         return None
