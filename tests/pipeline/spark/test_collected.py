@@ -40,6 +40,18 @@ def test_with_positions_the_rows_and_the_columns_are_those_of_an_answer(spark: S
     assert sorted(map(str, table.to_pylist())) == sorted(map(str, here.to_pylist()))
 
 
+def test_labels_that_differ_in_case_only_are_columns_of_their_own(spark: SparkSession) -> None:
+    events = pa.table({"kind": ["A", "B", "A", "B"], "ts": [1, 2, 5, 90]})
+    text = "SELECT * WHERE A AS a ; B AS b WITHIN 10 [ts]"
+    frame = recognize(spark.createDataFrame(events), text, type="kind", time="ts", positions=True)
+    assert frame.columns == ["start", "end", "start_time", "end_time", "A", "a_", "B", "b_"]
+    assert [row.a_[0].ts for row in frame.select("a_").collect()] == [1]
+    there, here = collect(frame), estero.query(text).run(events, type="kind", time="ts").to_arrow()
+    table = pa.Table.from_batches(there.batches(), there.schema)
+    assert table.schema.names == here.schema.names
+    assert table.to_pylist() == here.to_pylist()
+
+
 def test_rows_come_in_order_of_their_ends(spark: SparkSession) -> None:
     rows = [row for batch in found(spark, positions=True).batches() for row in batch.to_pylist()]
     ends = [row["end"] for row in rows]

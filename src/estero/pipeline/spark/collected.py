@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from estero.errors import DataError
+from estero.pipeline.spark.batch import NAME
 from estero.pipeline.spark.failures import jobs
 from estero.pipeline.spark.frames import quoted
 from estero.pipeline.writers import write_answer
@@ -52,7 +53,8 @@ class Collected:
             if label is not None:  # as reports name the items of lists
                 arrow_type = pa.list_(arrow_type.value_field.with_name("item"))
             metadata = None if label is None else {LABEL: label}
-            fields.append(pa.field(field.name, arrow_type, field.nullable, metadata))
+            name = field.metadata.get(NAME, field.name)
+            fields.append(pa.field(name, arrow_type, field.nullable, metadata))
         return pa.schema(fields)
 
     def limit(self, n: int) -> Collected:
@@ -70,7 +72,7 @@ class Collected:
         if not str(self._frame.sparkSession.conf.get("spark.master")).startswith("local"):
             with self._job():
                 table = self._ordered().toArrow()
-            yield from table.cast(schema).to_batches(_ROWS)
+            yield from table.rename_columns(schema.names).cast(schema).to_batches(_ROWS)
             return
         with tempfile.TemporaryDirectory(prefix="estero-") as directory:
             spool = Path(directory, "rows")
@@ -78,7 +80,7 @@ class Collected:
                 self._ordered().write.parquet(spool.as_uri())
             for file in sorted(spool.glob("*.parquet")):
                 for batch in pyarrow.parquet.ParquetFile(file).iter_batches(_ROWS):
-                    yield batch.cast(schema)
+                    yield batch.rename_columns(schema.names).cast(schema)
 
     def write(
         self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None, positions: bool = False
