@@ -160,7 +160,8 @@ def _waits_for_java(frame: FrameType | None) -> bool:
 
 def _hush_loggers() -> None:
     """PySpark logs errors of queries, and py4j interrupts, to the terminal before they are raised."""
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.msg != "KeyboardInterrupt while sending command.")
 
 
