@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from estero.pipeline.answer import Answer
     from estero.pipeline.complex_event import ComplexEvent
     from estero.predicates import predicate
-    from estero.queries import Query, check, query
+    from estero.queries import Query, query
+    from estero.texts import check, query_of_text
 
 __version__ = "0.1.0"
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "outside",
     "predicate",
     "query",
+    "query_of_text",
     "select",
     "var",
 ]
@@ -77,7 +79,7 @@ _HOMES = {
     "attribute": "estero.language.builder",
     "automaton": "estero.automaton_queries",
     "call": "estero.language.builder",
-    "check": "estero.queries",
+    "check": "estero.texts",
     "closed": "estero.language.builder",
     "conjunctive": "estero.conjunctive_queries",
     "constant": "estero.language.builder",
@@ -88,6 +90,7 @@ _HOMES = {
     "outside": "estero.language.builder",
     "predicate": "estero.predicates",
     "query": "estero.queries",
+    "query_of_text": "estero.texts",
     "select": "estero.language.builder",
     "var": "estero.language.builder",
 }

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from typing import Self
 
 from estero.errors import QueryError
 from estero.join_explanation import JoinExplanation
 from estero.language.check_conjunctive import check_conjunctive
 from estero.language.conjunctive import ConjunctiveTree
+from estero.language.languages import not_conjunctive
 from estero.language.parse_conjunctive import parse_conjunctive
 from estero.language.schema import Schema
 from estero.plan import Layout
-from estero.plan_joins import JoinPlan, as_pattern_query, plan_conjunctive
+from estero.plan_joins import AnyPlan, as_pattern_query, plan_conjunctive
 from estero.queries import Query, raise_all
 
 __all__ = ["ConjunctiveQuery", "JoinExplanation", "conjunctive"]
@@ -48,10 +49,21 @@ class ConjunctiveQuery(Query):
     """
 
     def __init__(self, query: str | ConjunctiveTree) -> None:
-        self.conjunctive = parse_conjunctive(query if isinstance(query, str) else str(query))
+        text = query if isinstance(query, str) else str(query)
+        other = not_conjunctive(text)
+        if other is not None:
+            raise other
+        self.conjunctive = parse_conjunctive(text)
         self.tree = as_pattern_query(self.conjunctive)
         self.automaton = None
         raise_all(check_conjunctive(self.conjunctive))
+
+    @classmethod
+    def of_conjunctive(cls, tree: ConjunctiveTree) -> Self:
+        """The query of a parsed text, not checked yet: `check` will."""
+        made = cls.of_tree(as_pattern_query(tree))
+        made.conjunctive = tree
+        return made
 
     def __str__(self) -> str:
         return str(self.conjunctive)
@@ -67,48 +79,8 @@ class ConjunctiveQuery(Query):
     def __hash__(self) -> int:
         return hash(self.conjunctive)
 
-    def check(
-        self,
-        events: object,
-        *,
-        type: str | None = None,
-        time: str | None = None,
-        order: Sequence[str] = (),
-        time_unit: str | None = None,
-        types: Sequence[str] = (),
-        csv_options: Mapping[str, object] | None = None,
-    ) -> list[QueryError]:
-        """Everything in which this query does not fit the events, in order of place; empty if it does."""
-        source = self._open(events, type, time, order, time_unit, csv_options)
-        return check_conjunctive(self.conjunctive, self._schema(source, types), source.type_column)
+    def _errors(self, schema: Schema, type_column: str | None) -> list[QueryError]:
+        return check_conjunctive(self.conjunctive, schema, type_column)
 
-    def explain(
-        self,
-        events: object = None,
-        *,
-        type: str | None = None,
-        time: str | None = None,
-        order: Sequence[str] = (),
-        time_unit: str | None = None,
-        types: Sequence[str] = (),
-        csv_options: Mapping[str, object] | None = None,
-    ) -> JoinExplanation:
-        """The plan, its guarantee, the q-tree, the automaton and, with events, the SQL."""
-        if events is None:
-            layout = Layout(Schema(shared={}), type_column="type", tick_ns=1)
-            return JoinExplanation(plan_conjunctive(self.conjunctive, layout))
-        source = self._open(events, type, time, order, time_unit, csv_options)
-        layout = Layout(
-            self._schema(source, types),
-            source.type_column,
-            source.only_type,
-            source.order,
-            source.time_tick_ns,
-        )
-        plan = self.plan(layout)
-        return JoinExplanation(plan, source.sql(plan.classification))
-
-    def plan(self, layout: Layout) -> JoinPlan:
-        """The plan for events that are laid out so; raises `QueryError` where the query does not fit them."""
-        raise_all(check_conjunctive(self.conjunctive, layout.schema, layout.type_column))
+    def _planned(self, layout: Layout) -> AnyPlan:
         return plan_conjunctive(self.conjunctive, layout)

@@ -10,6 +10,7 @@ from estero.errors import QueryError
 from estero.language.builder import Built, tree_of
 from estero.language.check import check_query
 from estero.language.labels import type_names
+from estero.language.languages import not_ceql
 from estero.language.parse import parse_query
 from estero.language.pattern import EventType
 from estero.language.query import QueryTree
@@ -33,33 +34,6 @@ def query(text: str | Built) -> Query:
     Raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
     """
     return Query(text)
-
-
-def check(
-    text: str,
-    events: object = None,
-    *,
-    type: str | None = None,
-    time: str | None = None,
-    order: Sequence[str] = (),
-    time_unit: str | None = None,
-    types: Sequence[str] = (),
-    csv_options: Mapping[str, object] | None = None,
-) -> list[QueryError]:
-    """Everything that is wrong with a CEQL text, in order of place; with `events`, what does not fit them.
-
-    Where parts of the text cannot be read, they have an error each, and the rest is checked without them.
-    Raises `DataError` where the events cannot be read.
-    """
-    reading = read(text)
-    if reading.tree is None:
-        return list(reading.errors)
-    if events is None:
-        return reading.with_checks(check_query(reading.tree, None))
-    found = Query.of_tree(reading.tree).check(
-        events, type=type, time=time, order=order, time_unit=time_unit, types=types, csv_options=csv_options
-    )
-    return reading.with_checks(found)
 
 
 class Query:
@@ -141,7 +115,7 @@ class Query:
     ) -> list[QueryError]:
         """Everything in which this query does not fit the events, in order of place; empty if it does."""
         source = self._open(events, type, time, order, time_unit, csv_options)
-        return check_query(self.tree, self._schema(source, types))
+        return self._errors(self._schema(source, types), source.type_column)
 
     def explain(
         self,
@@ -159,7 +133,7 @@ class Query:
         It prints well and renders in a notebook; `svg()` is the picture of the automaton, or of what joins.
         """
         if events is None:
-            return self._explained(plan_of(self.tree, _any_layout(), automaton=self.automaton), None)
+            return self._explained(self._planned(_any_layout()), None)
         source = self._open(events, type, time, order, time_unit, csv_options)
         plan = self._checked_plan(source, types)
         return self._explained(plan, source.sql(plan.classification))
@@ -174,7 +148,15 @@ class Query:
 
     def plan(self, layout: Layout) -> AnyPlan:
         """The plan for events that are laid out so; raises `QueryError` where the query does not fit them."""
-        raise_all(check_query(self.tree, layout.schema))
+        raise_all(self._errors(layout.schema, layout.type_column))
+        return self._planned(layout)
+
+    def _errors(self, schema: Schema, type_column: str | None) -> list[QueryError]:  # noqa: ARG002
+        """Everything in which the query does not fit a schema; conjunctive ones ask for the type's column."""
+        return check_query(self.tree, schema)
+
+    def _planned(self, layout: Layout) -> AnyPlan:
+        """The plan of a query that fits."""
         return plan_of(self.tree, layout, automaton=self.automaton)
 
     def _open(
@@ -238,9 +220,14 @@ def raise_all(errors: Sequence[QueryError]) -> None:
 
 
 def _tree_of_text(text: str) -> QueryTree:
+    other = not_ceql(text)
+    if other is not None:
+        raise other
     reading = read(text)
-    if reading.tree is None or reading.errors:
-        raise_all(check(text))
+    if reading.tree is None:
+        raise_all(reading.errors)
+    elif reading.errors:
+        raise_all(reading.with_checks(check_query(reading.tree, None)))
     return reading.tree or parse_query(text)
 
 

@@ -29,5 +29,13 @@ SCHEMAS: dict[str, Schema | None] = {
     "streams": Schema({"s>SELL": SELL, "t>BUY": BUY}, closed=True, time="ts"),
     "untimed": Schema(shared=SELL),
     "ticks": Schema(shared=TICK, time="at"),
+    "joined": Schema(
+        types={
+            "T": {"k": Kind.INT},
+            "S": {"a": Kind.INT, "b": Kind.STRING},
+            "R": {"a": Kind.FLOAT, "b": Kind.STRING, "l": Kind.OPAQUE},
+        },
+        closed=True,
+    ),
     "milliseconds": Schema(shared=TICK, time="at", time_unit=TimeUnit.MILLISECONDS),
 }

@@ -6,8 +6,11 @@ import pytest
 
 from estero.errors import QueryError, Span
 from estero.language.check import check_query
+from estero.language.check_conjunctive import check_conjunctive
 from estero.language.kinds import kind_of
+from estero.language.languages import is_conjunctive
 from estero.language.parse import parse_condition, parse_query
+from estero.language.parse_conjunctive import parse_conjunctive
 from estero.language.recover import read
 from estero.language.render import render_error
 from estero.language.schema import Kind
@@ -19,8 +22,14 @@ _CASES = pytest.mark.parametrize("case", cases(), ids=lambda case: case.text[:60
 
 def errors_of(schema: str, text: str) -> list[QueryError]:
     """All that is said of a text, as `estero.check` says it."""
+    known = SCHEMAS[schema]
+    if is_conjunctive(text):
+        try:
+            return check_conjunctive(parse_conjunctive(text), known)
+        except QueryError as error:
+            return [error]
     reading = read(text)
-    return reading.with_checks(check_query(reading.tree, SCHEMAS[schema]) if reading.tree else [])
+    return reading.with_checks(check_query(reading.tree, known) if reading.tree else [])
 
 
 @_CASES

@@ -257,7 +257,7 @@ def demo(
 def _query(path: Path) -> Query:
     import estero
 
-    return estero.query(_text(path))
+    return estero.query_of_text(_text(path))
 
 
 def _text(path: Path) -> str:

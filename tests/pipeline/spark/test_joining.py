@@ -76,6 +76,7 @@ def test_tasks_share_the_values_that_all_atoms_have(
     query = estero.conjunctive(text)
     frame = spark.createDataFrame(TABLE)
     plan = query.plan(layout_of_frame(frame, type="type", time="ts"))
+    assert isinstance(plan, JoinPlan)
     spread_frame, spread_plan = spread(frame, plan)
     assert Work.of(spread_frame.schema, spread_plan, positions=False).tasks.by_key == parallel
     expected = query.run(TABLE, type="type", time="ts").to_arrow().to_pylist()
