@@ -1,8 +1,9 @@
 """From a query whose filters compare neighbours to a plan: a chain automaton, and how its runs wait.
 
 Neighbours are an event of a run and the one it marked before. Where they are compared by equality and
-inequality only and there is no window, runs wait in an ED-index; else in heaps by their keys, and in an
-ordered index where they are compared by order (algorithms.md, "The planner").
+disequality only and there is no window, runs wait in an ED-index; else in heaps by their keys, and in an
+ordered index where they are compared by order (algorithms.md, "The planner"). What no index serves is
+checked of the complex events that are enumerated.
 """
 
 from __future__ import annotations
@@ -17,11 +18,16 @@ from estero.automata.compile_chain import chain_of
 from estero.automata.compile_pattern import compile_pattern
 from estero.automata.equality_classes import partitioned
 from estero.automata.pcea import PceaTransition
+from estero.automata.push_down import Decision
+from estero.automata.residual import Residual
+from estero.automata.residual_reads import columns_read, predicates_called
 from estero.language.expressions import ComparisonOperator
-from estero.language.query import Consume, EventWindow, QueryTree, Strategy
+from estero.language.query import EventWindow, QueryTree, Strategy
 from estero.language.schema import Schema
 from estero.language.selection import shown_labels
+from estero.language.set_predicates import registered_among
 from estero.plan import Classification, Layout, payload_of, window_in_ticks
+from estero.plan_in_words import residual_text
 from estero.plan_joins import KeyedPlan, Values
 
 
@@ -57,19 +63,34 @@ def plan_chain(tree: QueryTree, layout: Layout) -> ChainPlan | str:
     """The plan of a checked query on a chain automaton, or a phrase on why there is none."""
     if tree.strategy is not Strategy.ALL:
         return f"the strategy {tree.strategy.value} compares whole complex events"
-    if tree.consume is not Consume.NONE:
-        return "CONSUME BY forgets across keys"
     compiled = compile_pattern(tree.pattern, tree.streams)
     chain = chain_of(compiled.automaton, compiled.residuals, layout.schema, windowed=tree.window is not None)
     if isinstance(chain, str):
         return chain
-    if chain.residuals:
-        return chain.reasons[0]
-    if any(each.hidden for each in chain.transitions):
-        return "its runs carry labels that answers do not show"
     if not chain.compares:
         return "nothing is compared"
     return _planned(tree, layout, chain, compiled.automaton)
+
+
+def why_registers(plan: ChainPlan) -> str:
+    """A phrase on why registers serve a query better than a chain does; empty where they do not.
+
+    What a chain leaves to a filter of whole complex events, registers may check as runs go on. Of pairs of
+    events that saves nothing: a filter looks at no more of them than there are runs with other registers.
+    """
+    most = plan.chain.most_events
+    if most is not None and most <= 2:
+        return ""
+    checked = checked_by_registers(plan)
+    if not checked:
+        return ""
+    return f"it would leave {residual_text(checked[0])} to a filter; registers end runs that violate it"
+
+
+def checked_by_registers(plan: ChainPlan) -> list[Residual]:
+    """What a chain leaves to a filter and registers could check."""
+    decide = Decision(plan.drawn, plan.classification.schema)
+    return [each for each in plan.residuals if not isinstance(decide.drafts(each), str)]
 
 
 def _planned(tree: QueryTree, layout: Layout, chain: Chain, drawn: CEA) -> ChainPlan | str:
@@ -88,6 +109,7 @@ def _planned(tree: QueryTree, layout: Layout, chain: Chain, drawn: CEA) -> Chain
         orders = [_order(each, chain, values) for each in chain.transitions]
     shown = shown_labels(tree, layout.schema)
     keys = tuple(bracket.alternatives for bracket in tree.partition_by)
+    checked = columns_read(chain.residuals, layout.schema, layout.type_column)
     return ChainPlan(
         tree=tree,
         text=str(tree),
@@ -104,13 +126,16 @@ def _planned(tree: QueryTree, layout: Layout, chain: Chain, drawn: CEA) -> Chain
             only_type=layout.only_type,
             keys=keys,
             order=layout.order,
-            payload=payload_of(shown, keys),
+            payload=payload_of(shown, keys, checked),
             values=tuple(values.found),
         ),
         shown=shown,
         window=window_in_ticks(tree, layout),
         window_in_positions=isinstance(tree.window, EventWindow),
         partition={} if keys else _partition(tree, chain, layout.schema),
+        residuals=chain.residuals,
+        reasons=chain.reasons,
+        predicates=registered_among(predicates_called(chain.residuals)),
     )
 
 

@@ -11,6 +11,8 @@ from estero.automata.pcea import PCEA, JoinKey
 from estero.automata.q_tree import Node as QTree
 from estero.automata.q_tree import tree_lines
 from estero.automata.registers import Value
+from estero.automata.residual import Residual
+from estero.automata.residual_reads import columns_read
 from estero.language.atoms import NamedAtom, named_atoms
 from estero.language.conjunctive import ConjunctiveTree
 from estero.language.expressions import Attribute, Node
@@ -19,7 +21,8 @@ from estero.language.pattern import All, As, Pattern
 from estero.language.query import Consume, EventWindow, QueryTree, SelectItem
 from estero.language.schema import Kind, Schema
 from estero.language.selection import Shown, shown_labels
-from estero.plan import Classification, Layout, Plan, window_in_ticks
+from estero.language.set_predicates import RegisteredPredicate
+from estero.plan import Classification, Layout, Plan, payload_of, window_in_ticks
 
 _EXACT = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
 """Kinds whose values are themselves in 64 bits."""
@@ -49,7 +52,8 @@ class KeyedPlan:
 
     It is asked for the same things as `plan.Plan`. `columns` are the join keys of the automaton, in its
     order. `partition` says for each type where its events have a value that all events of an answer share; it
-    is empty where there is none.
+    is empty where there is none. `residuals` are checked of what is enumerated, with `predicates` by name;
+    `reasons` says of each why.
     """
 
     tree: QueryTree
@@ -60,11 +64,14 @@ class KeyedPlan:
     window: int | None = None
     window_in_positions: bool = False
     partition: Mapping[str, str] = field(default_factory=dict)
+    residuals: tuple[Residual, ...] = ()
+    reasons: tuple[str, ...] = ()
+    predicates: Mapping[str, RegisteredPredicate] = field(default_factory=dict)
 
     @property
     def consume(self) -> Consume:
-        """What is forgotten after an answer: nothing."""
-        return Consume.NONE
+        """What is forgotten after an answer."""
+        return self.tree.consume
 
     @property
     def limit(self) -> int | None:
@@ -83,18 +90,21 @@ class KeyedPlan:
 
     @property
     def sieved(self) -> bool:
-        """Whether complex events are checked after they are enumerated: never."""
-        return False
+        """Whether complex events are checked after they are enumerated."""
+        return bool(self.residuals)
 
     @property
     def needs_positions(self) -> bool:
         """Whether evaluation itself (not only the report) depends on positions in the whole stream."""
-        return self.window is not None and self.window_in_positions
+        in_window = self.window is not None and self.window_in_positions
+        return in_window or bool(self.predicates)
 
     def showing_nothing(self) -> Self:
         """The same evaluation where only counts are asked for."""
-        keys = tuple(dict.fromkeys(name for bracket in self.shown_keys for name in bracket))
-        return replace(self, shown=(), classification=replace(self.classification, payload=keys))
+        known = self.classification
+        checked = columns_read(self.residuals, known.schema, known.type_column)
+        payload = payload_of((), self.shown_keys, checked)
+        return replace(self, shown=(), classification=replace(known, payload=payload))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

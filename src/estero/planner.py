@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from estero.automata.all_joins import joined_all
 from estero.errors import LimitExceeded
 from estero.plan import Layout, plan_query
-from estero.plan_chains import ChainPlan, plan_chain
+from estero.plan_chains import ChainPlan, plan_chain, why_registers
 from estero.plan_joins import AnyPlan, JoinPlan, plan_join
 
 if TYPE_CHECKING:
@@ -48,7 +48,10 @@ def plan_of(
         return plan
     chained = plan_chain(tree, layout)
     if isinstance(chained, ChainPlan):
-        return chained
+        better = why_registers(chained)
+        if not better:
+            return chained
+        chained = better
     return replace(plan, not_joined=joined, not_chained=chained)
 
 

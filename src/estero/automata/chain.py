@@ -117,6 +117,20 @@ class Chain:
         """Whether neighbours are compared at all."""
         return any(each.comparisons for each in self.transitions)
 
+    @property
+    def most_events(self) -> int | None:
+        """How many events a run has at most; None where any number."""
+        longest = dict.fromkeys(range(len(self.states)), 0)
+        for _ in range(len(self.states) + 1):
+            before = dict(longest)
+            for each in self.transitions:
+                so_far = 0 if each.source is None else longest[each.source]
+                if each.source is None or so_far:
+                    longest[each.target] = max(longest[each.target], so_far + 1)
+            if longest == before:
+                return max(longest.values(), default=0)
+        return None
+
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
