@@ -36,16 +36,16 @@ assert errors[0].expected == "SELL or a" and errors[0].hint == "bind it in the p
 ```
 
 A part of a text in CEQL that cannot be read is left out, and the rest is checked. Conjunctive queries are
-checked by `estero.check` and `estero check` too. What is known of the events decides how much can be checked: without events, what needs none; with them, types, attributes, kinds of
-values and the time.
+checked by `estero.check` and `estero check` too. What is known of the events decides how much can be
+checked: without events, what needs none; with them, types, attributes, kinds of values and the time.
 """
 _EVENTS = {
     "none": "",
     "trades": "The events are `SELL` and `BUY`, with the time `ts`.",
     "streams": "The events are `SELL` of the stream `s` and `BUY` of `t`.",
     "untimed": "No time column is named.",
-    "joined": "The events are `T`, with an integer `k`, `S`, with an integer `a` and a string `b`, and `R`, with a "
-    "float `a`, a string `b` and a list `l`.",
+    "joined": "The events are `T`, with an integer `k`, `S`, with an integer `a` and a string `b`, "
+    "and `R`, with a float `a`, a string `b` and a list `l`.",
     "ticks": "The time column `at` holds integers.",
     "milliseconds": "The time column `at` counts milliseconds.",
 }
