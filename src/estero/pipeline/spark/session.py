@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 LOCAL_SHUFFLE_PARTITIONS = 8
 """Spark's own 200 would mean 200 Python tasks for a few megabytes on a laptop."""
 
+_STATE = "org.apache.spark.sql.execution.streaming.state"
+
 _UNCAUGHT = 'Exception in thread "main" '
 
 _SECONDS_TO_CANCEL = 5.0
@@ -76,6 +78,9 @@ def _settings(master: str, app_name: str, partitions: int, java_options: str) ->
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {java_options}".strip(),
         "spark.executorEnv.PYTHONPATH": _package_path(),
+        # state of streams: on disk as well as in memory, and of each micro-batch only what has changed
+        "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # tables of Spark's catalogue are not used; without this, an empty directory may be left behind
         "spark.sql.catalogImplementation": "in-memory",
     } | _loopback(master)
