@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.feather
 
 from estero.pipeline.sources import Source
 from estero.plan import Classification
