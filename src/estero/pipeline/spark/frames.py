@@ -36,9 +36,16 @@ ARRIVAL = "__arrival"
 ORDINAL = "__ordinal"
 """As `recognition.ORDINAL`, which is not imported because Numba would come with it."""
 NULL_TIME = "estero: the time is NULL"
-_ORDER = "__order"
-_RELEVANT = "__relevant"
-_KEYED = "__keyed"
+ORDER = "__order"
+"""How the columns begin that the stream is sorted by."""
+RELEVANT = "__relevant"
+"""Where irrelevant events are there too: whether an event is relevant."""
+KEYED = "__keyed"
+"""The same for whether it has a partition key."""
+CLOCK = "__clock"
+"""The column of times that Spark follows as the watermark, where Estero makes it."""
+EVENT = "__event"
+"""How the columns of whole events begin."""
 RESERVED = "__"
 """How the names of working columns begin."""
 
@@ -58,6 +65,11 @@ class Tasks:
     count: int | None = None
     positions: bool = False
     ordinals: bool = False
+
+    @property
+    def counted(self) -> bool:
+        """Whether irrelevant events are counted, too."""
+        return self.positions or self.ordinals
 
 
 def columns_of_frame(schema: StructType) -> dict[str, ColumnType]:
@@ -96,9 +108,12 @@ def classified_frame(df: DataFrame, classification: Classification, tasks: Tasks
     event without a time is an error of the job when it is relevant; an irrelevant one is only looked at
     for its place.
     """
-    counted = tasks.positions or tasks.ordinals
-    laid = laid_out(df, classification, every=counted)
-    if counted:
+    return moved(laid_out(df, classification, every=tasks.counted), tasks)
+
+
+def moved(laid: Laid, tasks: Tasks) -> DataFrame:
+    """Classified rows in their tasks, as `classified_frame` says."""
+    if tasks.counted:
         return _placed(laid.rows, tasks, laid.sort_keys, laid.computed)
     return _in_tasks(laid.rows, tasks).sortWithinPartitions(*laid.sort_keys).select(*laid.computed)
 
@@ -134,23 +149,57 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
         rows = df.where(relevant).select(*_named(computed | ordering), arrival.alias(ARRIVAL))
         return Laid(rows, tuple(computed), sort_keys)
     flags = {
-        _RELEVANT: F.coalesce(relevant, F.lit(False)),
-        _KEYED: F.expr(_key_is_known(classification, columns)),
+        RELEVANT: F.coalesce(relevant, F.lit(False)),
+        KEYED: F.expr(_key_is_known(classification, columns)),
     }
     flagged = df.select("*", *_named(flags), arrival.alias(ARRIVAL))
     spared = {
-        name: value if name in (TIME, *KEYS) else F.when(F.col(_RELEVANT), value)
+        name: value if name in (TIME, *KEYS) else F.when(F.col(RELEVANT), value)
         for name, value in computed.items()
     }
     rows = flagged.select(*_named(spared | ordering), *flags, ARRIVAL)
     return Laid(rows, tuple(computed), sort_keys)
 
 
+def streamed(
+    df: DataFrame, classification: Classification, *, clock: str, every: bool, whole: bool = False
+) -> DataFrame:
+    """The classified rows of a streaming DataFrame: relevant ones, or with `every` all of them, flagged.
+
+    Columns: ``__time``, the key halves, the words of bits, the values, the payload, then ``__order1``, …
+    where ties are broken, with `whole` ``__event0``, … for all columns of `df`, and with `every`
+    ``__relevant``. `clock` is the column that has a watermark: *all* events move it, so Spark must not
+    filter before it looks at the times.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import StructType
+
+    plain = StructType([field for field in df.schema.fields if field.name != CLOCK])
+    columns = columns_of_frame(plain)
+    relevant = F.coalesce(F.expr(relevance(classification, "spark", columns=columns)), F.lit(False))
+    computed = _computed(classification, columns) | {
+        payload_name(place): F.col(quoted(name)) for place, name in enumerate(classification.payload)
+    }
+    ordering = _ordering(classification, columns)
+    del ordering[f"{ORDER}0"]  # the time itself
+    if whole:
+        names = map(quoted, plain.names)
+        computed |= {f"{EVENT}{place}": F.col(name) for place, name in enumerate(names)}
+    if every:
+        times = {TIME: computed.pop(TIME)}
+        spared = {name: F.when(relevant, value) for name, value in computed.items()}
+        return df.select(*_named(times | spared | ordering), relevant.alias(RELEVANT))
+    # Spark filters before it follows the watermark, unless the condition asks for the very time.
+    no_time = F.raise_error(F.lit(NULL_TIME)).cast("boolean")
+    asked = F.when(F.col(quoted(clock)).isNull(), relevant & no_time).otherwise(relevant)
+    return df.where(asked).select(*_named(computed | ordering))
+
+
 def relevant_only(rows: DataFrame) -> DataFrame:
     """What recognition has to see of rows that were laid out with `every`."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    return rows.where(F.col(_RELEVANT))
+    return rows.where(F.col(RELEVANT))
 
 
 def classified_schema(events: StructType, classification: Classification, *, ordinals: bool) -> pa.Schema:
@@ -230,7 +279,7 @@ def _with_ordinals(rows: DataFrame, tasks: Tasks, sort_keys: Sequence[Column]) -
 
     so_far = Window.partitionBy(*KEYS).orderBy(*sort_keys)
     so_far = so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    rows = _in_tasks(rows.where(F.col(_KEYED)), replace(tasks, by_key=True))
+    rows = _in_tasks(rows.where(F.col(KEYED)), replace(tasks, by_key=True))
     return rows.withColumn(ORDINAL, F.count(F.lit(1)).over(so_far) - 1)
 
 
@@ -255,7 +304,7 @@ def _ordering(classification: Classification, columns: Mapping[str, ColumnType])
     from pyspark.sql import functions as F  # noqa: N812
 
     values = stream_order(classification, columns)
-    return {f"{_ORDER}{place}": F.expr(each.sql(dialect="spark")) for place, each in enumerate(values)}
+    return {f"{ORDER}{place}": F.expr(each.sql(dialect="spark")) for place, each in enumerate(values)}
 
 
 def _named(columns: Mapping[str, Column]) -> list[Column]:
