@@ -187,7 +187,7 @@ def nodes_made(case: Case, events: PceaBatch, window: int) -> dict[str, float]:
                     np.empty(8 * MATCHES, np.int32),
                 )
                 parts = recognizer.products, recognizer.nodes
-                walk_products(*parts, one.root, one.event, one.oldest, MATCHES, walk, matches, sizes)
+                walk_products(*parts, *one, MATCHES, recognizer.matches(one).ranges(), walk, matches, sizes)
                 steps += int(walk.cursor[STEPS])
                 items += int(sizes[1])
     count = events.stamps.size

@@ -98,10 +98,9 @@ def steps_and_items(recognizer: PceaRecognizer, roots: Roots, most: int) -> list
             code = walk_products(
                 recognizer.products,
                 recognizer.nodes,
-                roots.root,
-                roots.event,
-                roots.oldest,
+                *roots,
                 0,
+                recognizer.matches(roots).ranges(),
                 walk,
                 matches,
                 sizes,

@@ -210,7 +210,8 @@ def test_the_delay_is_linear_in_the_answer(name: str) -> None:
         while code != DONE and len(costs) < 300:
             matches, sizes = new_matches(1, 1_000), np.zeros(2, np.int64)
             before, looked = int(walk.cursor[STEPS]), int(recognizer.entries.looked[0])
-            while (code := walk_chains(*read, roots.root, roots.event, 0, walk, matches, sizes)) == GROW:
+            asked = roots.root, roots.event, 0, recognizer.matches(roots).ranges()
+            while (code := walk_chains(*read, *asked, walk, matches, sizes)) == GROW:
                 walk = deeper(walk, new_chain_walk)
             steps, looks = int(walk.cursor[STEPS]) - before, int(recognizer.entries.looked[0]) - looked
             costs.append((steps, looks, int(sizes[1])))

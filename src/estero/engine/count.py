@@ -128,6 +128,18 @@ def count_roots(arena, counts, roots, oldests, stamp, order, stack, exact, rough
     return steps
 
 
+class PathPlace(NamedTuple):
+    """A complex event below a root, and what comes after it.
+
+    `node` is where it starts, `items` its other (event, label-set id) pairs from the end backwards, `rest`
+    the right sides that were left for later, each with the number of items above it.
+    """
+
+    node: int
+    items: list[tuple[int, int]]
+    rest: list[tuple[int, int]]
+
+
 class Counter:
     """Counts of one arena, kept up as it grows; `forget` after a compaction.
 
@@ -180,25 +192,48 @@ class Counter:
 
         Returns its start and its (event, label-set id) pairs, ascending. No other one is visited.
         """
+        at = self.seek(arena, root, oldest, index)
+        first, kind = int(arena.event[at.node]), int(arena.kind[at.node])
+        items = at.items if kind == BOTTOM else [*at.items, (first, kind)]
+        return first, items[::-1]
+
+    def seek(self, arena: Arena, root: int, oldest: int, index: int) -> PathPlace:
+        """Where the complex event number `index` below `root` is."""
         self._catch_up(arena)
         numbers = self._path_counts(arena, root, oldest)
         items: list[tuple[int, int]] = []
+        rest: list[tuple[int, int]] = []
         node = root
-        while True:
-            kind, left = int(arena.kind[node]), int(arena.left[node])
-            if kind == UNION:
-                before = self._inside(arena, numbers, left, oldest)
-                if index < before:
-                    node = left
-                else:
-                    index -= before
-                    node = int(arena.right[node])
+        while (left := int(arena.left[node])) != NONE:
+            if arena.kind[node] != UNION:
+                items.append((int(arena.event[node]), int(arena.kind[node])))
+                node = left
                 continue
-            if kind != BOTTOM:
-                items.append((int(arena.event[node]), kind))
-            if left == NONE:
-                return int(arena.event[node]), items[::-1]
+            before, right = self._inside(arena, numbers, left, oldest), int(arena.right[node])
+            if index >= before:
+                index -= before
+                node = right
+                continue
+            if arena.start[right] >= oldest:
+                rest.append((right, len(items)))
             node = left
+        return PathPlace(node, items, rest)
+
+    def kept_up(self, arena: Arena) -> tuple[NodeCounts, NDArray[np.int32], NDArray[np.int32]]:
+        """The counts of all nodes, and the scratch of `rim_of`: order and stack."""
+        self._catch_up(arena)
+        return self.known
+
+    @property
+    def known(self) -> tuple[NodeCounts, NDArray[np.int32], NDArray[np.int32]]:
+        """The same for the nodes that were there when something was counted last."""
+        return self._counts, self._order, self._stack
+
+    def stamps(self, number: int) -> int:
+        """The first of so many stamps that nobody else has."""
+        first = self._stamp
+        self._stamp += number
+        return first
 
     def _path_counts(self, arena: Arena, root: int, oldest: int) -> dict[int, int]:
         """Exact counts of the rim below `root`, and of `root`, by node."""

@@ -123,6 +123,17 @@ def entry_after(nodes, entries, sequences, widths, node, entry):  # type: ignore
     return find_next(entries, sequences, entry, widths[nodes.place[node]], nodes.values, node)
 
 
+class ChainPlace(NamedTuple):
+    """A complex event of a root, and what comes after it.
+
+    `nodes` are its run nodes from the end backwards, `rest` the entries that were left for later, each with
+    the node that goes with it and the number of nodes down to that one.
+    """
+
+    nodes: list[int]
+    rest: list[tuple[int, int, int]]
+
+
 class ChainCounter:
     """Counts of run nodes, kept up as the lists grow; `forget` when entries are renumbered."""
 
@@ -167,16 +178,17 @@ class ChainCounter:
 
         In the order of enumeration. For each of its events the entries before the right one are passed.
         """
+        items = self.seek(nodes, entries, root, index).nodes
+        return [(int(nodes.event[node]), int(nodes.mark[node])) for node in reversed(items)]
+
+    def seek(self, nodes: RunNodes, entries: EdEntries, root: int, index: int) -> ChainPlace:
+        """Where the complex event number `index` of a root is."""
         self.of_roots(nodes, entries, np.array([root], np.int32))
-        items = []
-        node = root
-        while True:
-            items.append((int(nodes.event[node]), int(nodes.mark[node])))
-            if nodes.place[node] == NONE:
-                return items[::-1]
+        place = ChainPlace([root], [])
+        parts = (nodes, entries, self._sequences, self._counts, self._widths)
+        while nodes.place[node := place.nodes[-1]] != NONE:
             if self._fits(nodes, node):
                 with np.errstate(over="ignore"):
-                    parts = (nodes, entries, self._sequences, self._counts, self._widths)
                     entry, rest = pick_entry(*parts, node, np.uint64(index))
                 index = int(rest)
             else:
@@ -184,7 +196,21 @@ class ChainCounter:
                 while index >= (number := self._number(nodes, int(entries.node[entry]))):
                     index -= number
                     entry = entry_after(nodes, entries, self._sequences, self._widths, node, entry)
-            node = int(entries.node[entry])
+            following = int(entry_after(nodes, entries, self._sequences, self._widths, node, entry))
+            if following != NONE:
+                place.rest.append((following, node, len(place.nodes)))
+            place.nodes.append(int(entries.node[entry]))
+        return place
+
+    def kept_up(self, nodes: RunNodes, entries: EdEntries) -> ChainCounts:
+        """The counts of all entries."""
+        self._catch_up(nodes, entries)
+        return self._counts
+
+    @property
+    def known(self) -> ChainCounts:
+        """The counts of the entries that were there when something was counted last."""
+        return self._counts
 
     def _fits(self, nodes: RunNodes, node: int) -> bool:
         newest = int(nodes.newest[node, 0])

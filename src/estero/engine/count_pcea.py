@@ -178,6 +178,18 @@ def count_products(products, nodes, of_products, of_nodes, roots, oldests, stamp
     return steps
 
 
+class ProductPlace(NamedTuple):
+    """A complex event of a product, and what comes after it.
+
+    `items` are its (event, label-set id) pairs, parents first; `agenda` cells (heap, rest) as an enumeration
+    has them; `rest` the heaps that were left for later, each with the agenda, the cells and the items then.
+    """
+
+    items: list[tuple[int, int]]
+    agenda: list[tuple[int, int]]
+    rest: list[tuple[int, int, int, int]]
+
+
 class ProductCounter:
     """Counts of products and heaps, kept up as they grow; `forget` after a compaction.
 
@@ -233,25 +245,57 @@ class ProductCounter:
 
         In the order of enumeration; no other one is visited.
         """
+        return sorted(self.seek(products, nodes, root, oldest, index).items)
+
+    def seek(self, products: Products, nodes: HeapNodes, root: int, oldest: int, index: int) -> ProductPlace:
+        """Where the complex event number `index` of a product is."""
         self.of_roots(products, nodes, np.array([root], np.int32), np.array([oldest]))
-        items: list[tuple[int, int]] = []
-        agenda = [(root, index)]
-        while agenda:
-            part, index = agenda.pop()
+        at = ProductPlace([], [], [])
+        indexes: list[int] = []
+        part, agenda = root, NONE
+        while True:
             below = _below(products, nodes, part, oldest)
             if part < 0:
-                for one in below:
-                    number = self._number(products, nodes, one, oldest)
-                    if index < number:
-                        agenda.append((one, index))
-                        break
+                here = 0
+                while index >= (number := self._number(products, nodes, below[here], oldest)):
                     index -= number
+                    here += 1
+                # What is left first is taken last: the left side.
+                later = reversed(below[here + 1 :])
+                at.rest.extend((-1 - one, agenda, len(indexes), len(at.items)) for one in later)
+                part = below[here]
                 continue
-            items.append((int(products.event[part]), int(products.mark[part])))
+            at.items.append((int(products.event[part]), int(products.mark[part])))
             for one in reversed(below):
                 index, digit = divmod(index, self._number(products, nodes, one, oldest))
-                agenda.append((one, digit))
-        return sorted(items)
+                at.agenda.append((-1 - one, agenda))
+                agenda = len(indexes)
+                indexes.append(digit)
+            if agenda == NONE:
+                return at
+            (heap, agenda), index = at.agenda[agenda], indexes[agenda]
+            part = -1 - heap
+
+    def kept_up(
+        self, products: Products, nodes: HeapNodes
+    ) -> tuple[PartCounts, PartCounts, NDArray[np.int32]]:
+        """The counts of all products and of all heap nodes, and the stack of `count_rim`."""
+        self._catch_up(products, nodes)
+        return self.known
+
+    @property
+    def known(self) -> tuple[PartCounts, PartCounts, NDArray[np.int32]]:
+        """The same for those that were there when something was counted last."""
+        return self._of_products, self._of_nodes, self._stack
+
+    def stamps(self, number: int) -> int:
+        """The first of so many stamps that nobody else has."""
+        first = self._stamp + 1
+        if number:
+            self._stamp += number
+            self._oldest = -1
+            self._large_rim.clear()
+        return first
 
     def _counted(
         self, products: Products, nodes: HeapNodes, roots: NDArray[np.int32], oldests: NDArray[np.int64]

@@ -14,8 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.arena import copy_columns
+from estero.engine.roots import Roots
+from estero.engine.share import NO_RANGES, Part, for_kernels
 
-DONE, GROW, FULL = 0, 1, 2
+DONE, GROW, FULL, SEEK = range(4)
+"""What a walk stops for: it is done, it wants room for itself, or for complex events, or to be put where the
+next root's range begins."""
 ROOT = 0
 """The first place in every walk's cursor: the next root."""
 _LARGEST_BATCH = 1 << 16
@@ -90,26 +94,39 @@ def one_match(start: int, end: int, items: Sequence[tuple[int, int]]) -> Matches
 
 
 class Enumeration(ABC, Generic[W]):
-    """The complex events of roots in batches that grow from `first_batch`.
+    """Complex events of roots in batches that grow from `first_batch`: at most `limit` for each end.
 
-    Each batch is read off when it is asked for. To be iterated once. `ends` int64[r] are the ends of the
-    roots, not falling; `new_walk` makes a walk before the first root, with so much room.
+    With a `part` they are those, and what is before them is not visited. Each batch is read off when it is
+    asked for. To be iterated once. `new_walk` makes a walk before the first root, with so much room.
     """
 
     def __init__(
-        self, new_walk: Callable[[int], W], ends: NDArray[np.int64], first_batch: int, room: int = 256
+        self,
+        new_walk: Callable[[int], W],
+        roots: Roots,
+        *,
+        limit: int | None = None,
+        part: Part | None = None,
+        first_batch: int = 256,
     ) -> None:
         self._new_walk = new_walk
-        self._walk = new_walk(room)
-        self._ends = ends
+        self._walk = new_walk(256)
+        self._roots = roots if part is None else roots.chosen(part.place)
+        self._limit = 0 if limit is None or part is not None else limit
+        self._part = part
+        self._ranges = NO_RANGES if part is None else for_kernels(part)
         self._room = first_batch
 
     @abstractmethod
     def _fill(self, matches: Matches, sizes: NDArray[np.int64]) -> int:
         """Goes on: fills `matches` after the sizes[0] complex events, sizes[1] items that are there.
 
-        Returns DONE, GROW (the walk is full) or FULL (matches are).
+        Returns what it stops for: DONE, GROW, FULL or SEEK.
         """
+
+    @abstractmethod
+    def _seek(self, place: int, index: int) -> None:
+        """Puts the walk at complex event number `index` of root number `place`."""
 
     def __iter__(self) -> Iterator[Matches]:
         matches, sizes = new_matches(self._room, 8 * self._room), np.zeros(2, np.int64)
@@ -117,6 +134,9 @@ class Enumeration(ABC, Generic[W]):
             code = self._fill(matches, sizes)
             if code == GROW:
                 self._walk = deeper(self._walk, self._new_walk)
+            elif code == SEEK and self._part is not None:
+                place = int(self._walk[0][ROOT])
+                self._seek(place, int(self._part.first[place]))
             elif code == FULL and sizes[0] == 0:
                 matches = new_matches(self._room, 4 * matches.event.size)
             else:
@@ -128,10 +148,16 @@ class Enumeration(ABC, Generic[W]):
                 matches = new_matches(self._room, max(8 * self._room, matches.event.size))
                 sizes = np.zeros(2, np.int64)
 
+    def _made_room(self, room: int) -> W:
+        """The walk, with room for so much."""
+        while self._walk[1].size < room:
+            self._walk = deeper(self._walk, self._new_walk)
+        return self._walk
+
     def skip_end(self, end: int) -> None:
         """Leaves out what has not been given of the complex events that end at `end`."""
-        cursor = self._walk[0]
+        cursor, ends = self._walk[0], self._roots.event
         root = int(cursor[ROOT])
-        if root > 0 and self._ends[root - 1] == end:
+        if root > 0 and ends[root - 1] == end:
             cursor[:] = self._new_walk(1)[0]
-            cursor[ROOT] = np.searchsorted(self._ends, end, side="right")
+            cursor[ROOT] = np.searchsorted(ends, end, side="right")

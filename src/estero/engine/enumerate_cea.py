@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.arena import BOTTOM, NONE, UNION, Arena
+from estero.engine.count import Counter, NodeCounts
 from estero.engine.enumerate import DONE, FULL, GROW, Enumeration, Matches
 from estero.engine.jit import kernel
 from estero.engine.roots import Roots
+from estero.engine.seek_cea import seek_path
+from estero.engine.share import Part
 
 ROOT, NODE, DEPTH, STACK, TAKEN = range(5)
 """Places in a walk's cursor: next root, node at hand (NONE: take one), depth of the path, height of the
@@ -42,29 +45,68 @@ def new_walk(depth: int = 256) -> Walk:
     )
 
 
-class PathEnumeration(Enumeration[Walk]):
-    """The complex events of roots of an arena, at most `limit` for each end."""
+class Ranges(NamedTuple):
+    """Ranges of roots: of root i the complex events from number skip[i] on, take[i] of them.
 
-    def __init__(self, arena: Arena, roots: Roots, limit: int | None = None, first_batch: int = 256) -> None:
-        super().__init__(new_walk, roots.event, first_batch)
+    Both int64[r], or of no length where everything is wanted; skip is -1 where it passes a word. `counts`,
+    `order` and `stack` are those of a `Counter`, and root i goes by its stamp number `stamp` + i.
+    """
+
+    skip: NDArray[np.int64]
+    take: NDArray[np.int64]
+    counts: NodeCounts
+    order: NDArray[np.int32]
+    stack: NDArray[np.int32]
+    stamp: int
+
+
+class PathEnumeration(Enumeration[Walk]):
+    """Complex events of roots of an arena, which `counter` counts; see `Enumeration`."""
+
+    def __init__(
+        self,
+        arena: Arena,
+        counter: Counter,
+        roots: Roots,
+        *,
+        limit: int | None = None,
+        part: Part | None = None,
+        first_batch: int = 256,
+    ) -> None:
+        super().__init__(new_walk, roots, limit=limit, part=part, first_batch=first_batch)
         self._arena = arena
-        self._roots = roots
-        self._limit = limit or 0
+        self._counter = counter
+
+    def ranges(self) -> Ranges:
+        """What the walk is told of ranges and counts."""
+        known = self._counter.known if self._part is None else self._counter.kept_up(self._arena)
+        counts, order, stack = known
+        skip, take = self._ranges
+        return Ranges(skip, take, counts, order, stack, self._counter.stamps(skip.size))
 
     def _fill(self, matches: Matches, sizes: NDArray[np.int64]) -> int:
-        roots = self._roots
-        code: int = walk_roots(
-            self._arena, roots.root, roots.event, roots.oldest, self._limit, self._walk, matches, sizes
-        )
+        read = self._arena, *self._roots, self._limit
+        with np.errstate(over="ignore"):  # words wrap around and are not used where they do
+            code: int = walk_roots(*read, self.ranges(), self._walk, matches, sizes)
         return code
+
+    def _seek(self, place: int, index: int) -> None:
+        root, oldest = int(self._roots.root[place]), int(self._roots.oldest[place])
+        at = self._counter.seek(self._arena, root, oldest, index)
+        walk = self._made_room(max(len(at.items), len(at.rest)))
+        for depth, (event, marks) in enumerate(at.items):
+            walk.path_event[depth], walk.path_marks[depth] = event, marks
+        for height, (node, depth) in enumerate(at.rest):
+            walk.stack_node[height], walk.stack_depth[height] = node, depth
+        walk.cursor[:] = place + 1, at.node, len(at.items), len(at.rest), 0
 
 
 @kernel
-def walk_roots(arena, roots, ends, oldests, limit, walk, matches, sizes):  # type: ignore[no-untyped-def]
+def walk_roots(arena, ends, roots, oldests, limit, ranges, walk, matches, sizes):  # type: ignore[no-untyped-def]
     """Fills `matches` with complex events of the roots, at most `limit` for each end (0: all).
 
-    sizes[0] counts complex events and sizes[1] items. Returns DONE, GROW (path or stack is full) or FULL
-    (matches are).
+    sizes[0] counts complex events and sizes[1] items. Returns DONE, GROW (path or stack is full), FULL
+    (matches are) or SEEK (the next root's range begins beyond a word).
     """
     cursor = walk.cursor
     root = cursor[ROOT]
@@ -78,12 +120,34 @@ def walk_roots(arena, roots, ends, oldests, limit, walk, matches, sizes):  # typ
     item_room = matches.event.size
     depth_room = walk.path_event.size
     code = DONE
+    in_ranges = ranges.take.size > 0
+    if in_ranges and root > 0:
+        limit = ranges.take[root - 1]
     while True:
         if node == NONE:
             if height > 0:
                 height -= 1
                 node = walk.stack_node[height]
                 depth = walk.stack_depth[height]
+            elif root < roots.size and in_ranges:
+                limit = ranges.take[root]
+                taken = 0
+                code, node, depth, height = seek_path(
+                    arena,
+                    ranges.counts,
+                    roots[root],
+                    oldests[root],
+                    ranges.skip[root],
+                    ranges.stamp + root,
+                    ranges.order,
+                    ranges.stack,
+                    walk,
+                )
+                if code != DONE:
+                    node = NONE
+                    height = 0
+                    break
+                root += 1
             elif root < roots.size:
                 if root > 0 and ends[root] != ends[root - 1]:
                     taken = 0

@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.arena import NONE
+from estero.engine.count_chain import ChainCounter, ChainCounts
 from estero.engine.ed_index import EdEntries, Sequences, find_next
 from estero.engine.enumerate import DONE, FULL, GROW, Enumeration, Matches
 from estero.engine.jit import kernel
 from estero.engine.roots import Roots
 from estero.engine.run_chain import RunNodes
+from estero.engine.seek_chain import seek_chain
+from estero.engine.share import Part
 
 ROOT, NODE, OWNER, ENTRY, CHOICES, DEPTH, TAKEN, STEPS = range(8)
 """Places in a walk's cursor: next root; run node at hand, or entry at hand and the node whose it is (NONE:
@@ -43,8 +46,20 @@ def new_chain_walk(depth: int = 256) -> ChainWalk:
     return ChainWalk(cursor, entry, owner, choice_depth, np.empty(depth, np.int64), marks)
 
 
+class ChainRanges(NamedTuple):
+    """Ranges of roots: of root i the complex events from number skip[i] on, take[i] of them.
+
+    Both int64[r], or of no length where everything is wanted; skip is -1 where it passes a word. `counts` are
+    those of a `ChainCounter`.
+    """
+
+    skip: NDArray[np.int64]
+    take: NDArray[np.int64]
+    counts: ChainCounts
+
+
 class ChainEnumeration(Enumeration[ChainWalk]):
-    """The complex events of roots that are run nodes, at most `limit` for each end.
+    """Complex events of roots that are run nodes, which `counter` counts; see `Enumeration`.
 
     What is inserted into the lists meanwhile changes nothing.
     """
@@ -55,28 +70,50 @@ class ChainEnumeration(Enumeration[ChainWalk]):
         entries: EdEntries,
         sequences: Sequences,
         widths: NDArray[np.int32],
+        counter: ChainCounter,
         roots: Roots,
+        *,
         limit: int | None = None,
+        part: Part | None = None,
         first_batch: int = 256,
     ) -> None:
-        super().__init__(new_chain_walk, roots.event, first_batch)
-        self._read = nodes, entries, sequences, widths
-        self._roots = roots
-        self._limit = limit or 0
+        super().__init__(new_chain_walk, roots, limit=limit, part=part, first_batch=first_batch)
+        self._read = nodes, entries
+        self._lists = sequences, widths
+        self._counter = counter
+
+    def ranges(self) -> ChainRanges:
+        """What the walk is told of ranges and counts."""
+        known = self._counter.known if self._part is None else self._counter.kept_up(*self._read)
+        return ChainRanges(*self._ranges, known)
 
     def _fill(self, matches: Matches, sizes: NDArray[np.int64]) -> int:
-        roots = self._roots
-        code: int = walk_chains(*self._read, roots.root, roots.event, self._limit, self._walk, matches, sizes)
+        read = *self._read, *self._lists, self._roots.root, self._roots.event
+        with np.errstate(over="ignore"):  # words wrap around and are not used where they do
+            code: int = walk_chains(*read, self._limit, self.ranges(), self._walk, matches, sizes)
         return code
+
+    def _seek(self, place: int, index: int) -> None:
+        at = self._counter.seek(*self._read, int(self._roots.root[place]), index)
+        walk = self._made_room(len(at.nodes))
+        depth, choices = len(at.nodes), len(at.rest)
+        nodes, _ = self._read
+        walk.item_event[:depth], walk.item_marks[:depth] = nodes.event[at.nodes], nodes.mark[at.nodes]
+        for choice, (entry, owner, above) in enumerate(at.rest):
+            walk.choice_entry[choice], walk.choice_owner[choice] = entry, owner
+            walk.choice_depth[choice] = above
+        walk.cursor[:] = new_chain_walk(1).cursor
+        walk.cursor[[ROOT, CHOICES, DEPTH]] = place + 1, choices, depth
 
 
 @kernel
-def walk_chains(nodes, entries, sequences, widths, roots, ends, limit, walk, matches, sizes):  # type: ignore[no-untyped-def]
+def walk_chains(nodes, entries, sequences, widths, roots, ends, limit, ranges, walk, matches, sizes):  # type: ignore[no-untyped-def]
     """Fills `matches` with complex events of the roots (run nodes), at most `limit` for each end (0: all).
 
-    sizes[0] counts complex events and sizes[1] items. Returns DONE, GROW (the walk is full) or FULL
-    (matches are). Invariant: the items, then what the entry at hand or the node at hand leads to, are
-    complex events; with neither at hand the items are one, or there are none.
+    sizes[0] counts complex events and sizes[1] items. Returns DONE, GROW (the walk is full), FULL
+    (matches are) or SEEK (the next root's range begins beyond a word). Invariant: the items, then what the
+    entry at hand or the node at hand leads to, are complex events; with neither at hand the items are one, or
+    there are none.
     """
     cursor = walk.cursor
     root = cursor[ROOT]
@@ -91,6 +128,9 @@ def walk_chains(nodes, entries, sequences, widths, roots, ends, limit, walk, mat
     items = sizes[1]
     room = walk.item_event.size
     code = DONE
+    in_ranges = ranges.take.size > 0
+    if in_ranges and root > 0:
+        limit = ranges.take[root - 1]
     while True:
         if entry != NONE:
             if choices == room:
@@ -138,6 +178,18 @@ def walk_chains(nodes, entries, sequences, widths, roots, ends, limit, walk, mat
             entry = walk.choice_entry[choices]
             owner = walk.choice_owner[choices]
             depth = walk.choice_depth[choices]
+        elif root < roots.size and in_ranges:
+            limit = ranges.take[root]
+            taken = 0
+            code, owner, entry, choices, depth = seek_chain(
+                nodes, entries, sequences, ranges.counts, widths, roots[root], ranges.skip[root], walk
+            )
+            if code != DONE:
+                entry = NONE
+                choices = 0
+                depth = 0
+                break
+            root += 1
         elif root < roots.size:
             if root > 0 and ends[root] != ends[root - 1]:
                 taken = 0

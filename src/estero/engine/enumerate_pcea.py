@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.arena import NONE
+from estero.engine.count_pcea import PartCounts, ProductCounter
 from estero.engine.enumerate import DONE, FULL, GROW, Enumeration, Matches
 from estero.engine.heap import HeapNodes, Products, inside
 from estero.engine.jit import kernel
 from estero.engine.roots import Roots
+from estero.engine.seek_pcea import seek_product
+from estero.engine.share import Part
 
 ROOT, NODE, PRODUCT, AGENDA, LISTED, CHOICES, DEPTH, TAKEN, STEPS = range(9)
 """Places in a walk's cursor: next root; heap and product at hand (NONE: none); the agenda and how many
@@ -29,13 +32,15 @@ end at hand; heap nodes and products visited in all."""
 class ProductWalk(NamedTuple):
     """Where an enumeration stands.
 
-    cursor int64; agenda: heap and rest (cell or NONE), int32; choices: heap, agenda, its cells used, items,
-    int32; items: event int64 and label-set id int32, each with as much scratch for sorting.
+    cursor int64; agenda: heap and rest (cell or NONE), int32, and the index that is sought in it, int64;
+    choices: heap, agenda, its cells used, items, int32; items: event int64 and label-set id int32, each with
+    as much scratch for sorting.
     """
 
     cursor: NDArray[np.int64]
     agenda_heap: NDArray[np.int32]
     agenda_rest: NDArray[np.int32]
+    agenda_index: NDArray[np.int64]
     choice_heap: NDArray[np.int32]
     choice_agenda: NDArray[np.int32]
     choice_listed: NDArray[np.int32]
@@ -50,45 +55,81 @@ def new_product_walk(room: int = 256) -> ProductWalk:
     """A walk before the first root, with room for complex events of `room` items."""
     cursor = np.zeros(9, np.int64)
     cursor[[NODE, PRODUCT, AGENDA]] = NONE
-    heap, rest, choice, agenda, listed, depth, marks, sort_marks = (
-        np.empty(room, np.int32) for _ in range(8)
-    )
-    event, sort_event = np.empty(room, np.int64), np.empty(room, np.int64)
-    return ProductWalk(
-        cursor, heap, rest, choice, agenda, listed, depth, event, marks, sort_event, sort_marks
-    )
+    of_agenda = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64)
+    choice, agenda, listed, depth = (np.empty(room, np.int32) for _ in range(4))
+    items = np.empty(room, np.int64), np.empty(room, np.int32)
+    sorting = np.empty(room, np.int64), np.empty(room, np.int32)
+    return ProductWalk(cursor, *of_agenda, choice, agenda, listed, depth, *items, *sorting)
+
+
+class ProductRanges(NamedTuple):
+    """Ranges of roots: of root i the complex events from number skip[i] on, take[i] of them.
+
+    Both int64[r], or of no length where everything is wanted; skip is -1 where it passes a word. The counts
+    and the stack are those of a `ProductCounter`, and root i goes by its stamp number `stamp` + i.
+    """
+
+    skip: NDArray[np.int64]
+    take: NDArray[np.int64]
+    of_products: PartCounts
+    of_nodes: PartCounts
+    stack: NDArray[np.int32]
+    stamp: int
 
 
 class ProductEnumeration(Enumeration[ProductWalk]):
-    """The complex events of roots that are products, at most `limit` for each end."""
+    """Complex events of roots that are products, which `counter` counts; see `Enumeration`."""
 
     def __init__(
         self,
         products: Products,
         nodes: HeapNodes,
+        counter: ProductCounter,
         roots: Roots,
+        *,
         limit: int | None = None,
+        part: Part | None = None,
         first_batch: int = 256,
     ) -> None:
-        super().__init__(new_product_walk, roots.event, first_batch)
+        super().__init__(new_product_walk, roots, limit=limit, part=part, first_batch=first_batch)
         self._read = products, nodes
-        self._roots = roots
-        self._limit = limit or 0
+        self._counter = counter
+
+    def ranges(self) -> ProductRanges:
+        """What the walk is told of ranges and counts."""
+        known = self._counter.known if self._part is None else self._counter.kept_up(*self._read)
+        of_products, of_nodes, stack = known
+        skip, take = self._ranges
+        return ProductRanges(skip, take, of_products, of_nodes, stack, self._counter.stamps(skip.size))
 
     def _fill(self, matches: Matches, sizes: NDArray[np.int64]) -> int:
-        roots = self._roots
-        code: int = walk_products(
-            *self._read, roots.root, roots.event, roots.oldest, self._limit, self._walk, matches, sizes
-        )
+        read = *self._read, *self._roots, self._limit
+        with np.errstate(over="ignore"):  # words wrap around and are not used where they do
+            code: int = walk_products(*read, self.ranges(), self._walk, matches, sizes)
         return code
+
+    def _seek(self, place: int, index: int) -> None:
+        root, oldest = int(self._roots.root[place]), int(self._roots.oldest[place])
+        at = self._counter.seek(*self._read, root, oldest, index)
+        walk = self._made_room(max(len(at.items), len(at.agenda), len(at.rest)))
+        for item, (event, marks) in enumerate(at.items):
+            walk.item_event[item], walk.item_marks[item] = event, marks
+        for cell, (heap, rest) in enumerate(at.agenda):
+            walk.agenda_heap[cell], walk.agenda_rest[cell] = heap, rest
+        for choice, (heap, agenda, listed, depth) in enumerate(at.rest):
+            walk.choice_heap[choice], walk.choice_agenda[choice] = heap, agenda
+            walk.choice_listed[choice], walk.choice_depth[choice] = listed, depth
+        walk.cursor[:] = new_product_walk(1).cursor
+        walk.cursor[[ROOT, LISTED, CHOICES, DEPTH]] = place + 1, len(at.agenda), len(at.rest), len(at.items)
 
 
 @kernel
-def walk_products(products, nodes, roots, ends, oldests, limit, walk, matches, sizes):  # type: ignore[no-untyped-def]
+def walk_products(products, nodes, ends, roots, oldests, limit, ranges, walk, matches, sizes):  # type: ignore[no-untyped-def]
     """Fills `matches` with complex events of the roots (products), at most `limit` for each end (0: all).
 
-    sizes[0] counts complex events and sizes[1] items. Returns DONE, GROW (the walk is full) or FULL
-    (matches are). Invariant: items, then one product of each heap on the agenda, are a complex event.
+    sizes[0] counts complex events and sizes[1] items. Returns DONE, GROW (the walk is full), FULL
+    (matches are) or SEEK (the next root's range begins beyond a word). Invariant: items, then one product of
+    each heap on the agenda, are a complex event.
     """
     cursor = walk.cursor
     root = cursor[ROOT]
@@ -104,6 +145,9 @@ def walk_products(products, nodes, roots, ends, oldests, limit, walk, matches, s
     items = sizes[1]
     room = walk.item_event.size
     code = DONE
+    in_ranges = ranges.take.size > 0
+    if in_ranges and root > 0:
+        limit = ranges.take[root - 1]
     while True:
         if node != NONE:
             oldest = oldests[root - 1]
@@ -161,6 +205,17 @@ def walk_products(products, nodes, roots, ends, oldests, limit, walk, matches, s
             agenda = walk.choice_agenda[choices]
             listed = walk.choice_listed[choices]
             depth = walk.choice_depth[choices]
+        elif root < roots.size and in_ranges:
+            limit = ranges.take[root]
+            taken = 0
+            code, choices, listed, depth = seek_product(
+                products, nodes, ranges, root, roots[root], oldests[root], walk
+            )
+            if code != DONE:
+                choices = 0
+                depth = 0
+                break
+            root += 1
         elif root < roots.size:
             if root > 0 and ends[root] != ends[root - 1]:
                 taken = 0
