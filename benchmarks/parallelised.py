@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from estero.engine.enumerate import Matches
 from estero.engine.enumerate_pcea import STEPS, new_product_walk, walk_products
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
+from estero.engine.roots import Roots
 from estero.engine.run_pcea import PceaTables, Transition, pcea_tables
 
 BATCH = 1 << 17
@@ -177,24 +178,28 @@ def nodes_made(case: Case, events: PceaBatch, window: int) -> dict[str, float]:
         for roots in recognizer.push(batch):
             last = roots.part(max(0, roots.root.size - 20), roots.root.size)
             for first, after in pairwise(range(last.root.size + 1)):
-                one = last.part(first, after)
-                walk, sizes = new_product_walk(1 << 12), np.zeros(2, np.int64)
-                matches = Matches(
-                    np.empty(MATCHES, np.int64),
-                    np.empty(MATCHES, np.int64),
-                    np.zeros(MATCHES + 1, np.int64),
-                    np.empty(8 * MATCHES, np.int64),
-                    np.empty(8 * MATCHES, np.int32),
-                )
-                parts = recognizer.products, recognizer.nodes
-                walk_products(*parts, *one, MATCHES, recognizer.matches(one).ranges(), walk, matches, sizes)
-                steps += int(walk.cursor[STEPS])
-                items += int(sizes[1])
+                of_root = steps_and_items(recognizer, last.part(first, after))
+                steps, items = steps + of_root[0], items + of_root[1]
     count = events.stamps.size
     return {
         "heap nodes per event": round(int(recognizer.nodes.size[0]) / count, 3),
         "steps per item": round(steps / max(1, items), 3),
     }
+
+
+def steps_and_items(recognizer: PceaRecognizer, roots: Roots) -> tuple[int, int]:
+    """Heap nodes and products visited for the first complex events of compact sets, and their items."""
+    walk, sizes = new_product_walk(1 << 12), np.zeros(2, np.int64)
+    matches = Matches(
+        np.empty(MATCHES, np.int64),
+        np.empty(MATCHES, np.int64),
+        np.zeros(MATCHES + 1, np.int64),
+        np.empty(8 * MATCHES, np.int64),
+        np.empty(8 * MATCHES, np.int32),
+    )
+    parts = recognizer.products, recognizer.nodes
+    walk_products(*parts, *roots, MATCHES, recognizer.matches(roots).ranges(), walk, matches, sizes)
+    return int(walk.cursor[STEPS]), int(sizes[1])
 
 
 def main() -> None:
