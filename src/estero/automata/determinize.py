@@ -8,6 +8,7 @@ with. Runs that read and mark the same are one run, so no complex event is found
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from estero.automata.cea import CEA, NO_LABELS, LabelSet
@@ -101,6 +102,14 @@ class LazyAutomaton:
     def live_registers(self, state: int) -> list[bool]:
         """For each register whether what it holds in `state` can still matter; none without `registers`."""
         return [] if self._live is None else self._live.of(self.subsets[state])
+
+    def described(self, state: int) -> tuple[int, ...]:
+        """What `state` stands for, whatever its number: the states of the CEA, ascending."""
+        return tuple(sorted(self.subsets[state]))
+
+    def met(self, description: Sequence[int]) -> int:
+        """The number of the state that is so described, perhaps by another automaton of the same CEA."""
+        return self._state(frozenset(description))
 
     def _work_out(self, state: int, bits: int) -> Row:
         targets: dict[_Labels, set[int]] = defaultdict(set)

@@ -7,7 +7,7 @@ more. Complex events with the same end and another start are compared later, whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from estero.automata.cea import LabelSet
@@ -74,6 +74,28 @@ class MaxAutomaton:
     def continues(self, state: int) -> bool:
         """Whether `state` can still lead to further complex events."""
         return self.automaton.continues(self.pairs[state][0])
+
+    def described(self, state: int) -> tuple[int, ...]:
+        """What `state` stands for, whatever its number.
+
+        For the run and then for each rival: whether it has marked more, how many states of the CEA it is in,
+        and these.
+        """
+        own, rivals = self.pairs[state]
+        parts = sorted((int(more), *self.automaton.described(rival)) for rival, more in rivals)
+        runs = [(0, *self.automaton.described(own)), *parts]
+        return tuple(number for more, *states in runs for number in (more, len(states), *states))
+
+    def met(self, description: Sequence[int]) -> int:
+        """The number of the state that is so described, perhaps by another automaton of the same CEA."""
+        runs: list[tuple[int, bool]] = []
+        place = 0
+        while place < len(description):
+            more, size = description[place : place + 2]
+            states = description[place + 2 : place + 2 + size]
+            runs.append((self.automaton.met(states), bool(more)))
+            place += 2 + size
+        return self._number(runs[0][0], frozenset(runs[1:]))
 
     def _work_out(self, state: int, event_class: int) -> Row:
         own, others = self.pairs[state]

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from estero.engine import run_cea, run_split
 from estero.engine.arena import NONE, Arena, copy_columns
 from estero.engine.fronts import grown_elements, grown_groups, grown_keys, new_elements, new_groups, new_keys
+from estero.engine.open_runs import plain_arrays, plain_pools, split_arrays, split_pools
 from estero.engine.registers import RegisterTables, program_of
 from estero.engine.run_cea import Events, Found, Partitions
 from estero.engine.run_split import NEXT, NO_ORDER, SplitEvents, SplitPartitions
+from estero.engine.snapshot import Arrays
 from estero.engine.tables import TableBuilder
 from estero.engine.tecs import grown_cells, new_cells
 
@@ -46,6 +48,15 @@ class ActiveRuns(Protocol):
 
     def keep_partitions(self, kept: NDArray[np.intp], capacity: int) -> None:
         """Partition kept[i] becomes number i; the others, which are empty, are gone."""
+
+    def snapshot(self, arena: Arena, used: int, generation: int, oldest: int) -> Arrays:
+        """What is open in partitions 0 … used-1, if they are of `generation` (NONE: any); see `open_runs`.
+
+        With it, of each partition, what it needs to go on: ordinal int64 with gaps, step int64 with an order.
+        """
+
+    def resume(self, arrays: Arrays, arena: Arena, capacity: int) -> None:
+        """Puts what `snapshot` gave in the place of all runs, with room for `capacity` partitions."""
 
 
 class PlainRuns:
@@ -120,6 +131,23 @@ class PlainRuns:
         """See `ActiveRuns`."""
         old, self._partitions = self._partitions, _new_partitions(capacity)
         copy_columns([column[kept] for column in old], self._partitions, kept.size)
+
+    def snapshot(self, arena: Arena, used: int, generation: int, oldest: int) -> Arrays:
+        """See `ActiveRuns`."""
+        arrays = plain_arrays(
+            arena, self._cells, self._entries, self._partitions, used, generation, oldest
+        )
+        if self._gaps:
+            arrays["ordinal"] = np.where(arrays["opened"] > 0, self._partitions.ordinal[:used], -1)
+        return arrays
+
+    def resume(self, arrays: Arrays, arena: Arena, capacity: int) -> None:  # noqa: ARG002 - as split runs
+        """See `ActiveRuns`."""
+        self._cells, self._entries, first = plain_pools(arrays, _ROOM)
+        self._partitions = _new_partitions(capacity)
+        self._partitions.first[: first.size] = first
+        if self._gaps:
+            self._partitions.ordinal[: first.size] = arrays["ordinal"]
 
 
 class SplitRuns:
@@ -251,6 +279,39 @@ class SplitRuns:
         """See `ActiveRuns`."""
         old, self._partitions = self._partitions, _new_split_partitions(capacity, self._order)
         copy_columns([column[kept] for column in old], self._partitions, kept.size)
+
+    def snapshot(self, arena: Arena, used: int, generation: int, oldest: int) -> Arrays:
+        """See `ActiveRuns`."""
+        arrays = split_arrays(
+            arena,
+            self._cells,
+            self._elements,
+            self._keys,
+            self._groups,
+            self._partitions,
+            used,
+            generation,
+            oldest,
+        )
+        is_open = arrays["opened"] > 0
+        if self._gaps:
+            arrays["ordinal"] = np.where(is_open, self._partitions.ordinal[:used], -1)
+        if self._order != NO_ORDER:
+            first_step = run_split.FIRST_STEP[self._order]
+            arrays["step"] = np.where(is_open, self._partitions.step[:used], first_step)
+        return arrays
+
+    def resume(self, arrays: Arrays, arena: Arena, capacity: int) -> None:
+        """See `ActiveRuns`."""
+        self._cells, self._elements, self._keys, self._groups, first = split_pools(
+            arrays, arena, self._program.joins, _ROOM
+        )
+        self._partitions = _new_split_partitions(capacity, self._order)
+        self._partitions.first[: first.size] = first
+        if self._gaps:
+            self._partitions.ordinal[: first.size] = arrays["ordinal"]
+        if self._order != NO_ORDER:
+            self._partitions.step[: first.size] = arrays["step"]
 
     def _rerank(self, partition: int) -> None:
         """Numbers the ranks of a partition anew, so that the next marks have bits of their own.

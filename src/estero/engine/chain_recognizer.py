@@ -29,6 +29,8 @@ from estero.engine.run_chain import (
     new_chain_fired,
     new_run_nodes,
 )
+from estero.engine.snapshot import Snapshot
+from estero.engine.snapshot_chain import chain_pools, chain_snapshot
 
 _SMALLEST = 1 << 12
 _FOUND_ROOM = 1 << 16
@@ -70,6 +72,32 @@ class ChainRecognizer:
     def seen(self) -> int:
         """How many events were pushed."""
         return self._seen
+
+    @property
+    def size(self) -> int:
+        """How many nodes and entries are held."""
+        return int(self.nodes.size[0] + self.entries.size[0])
+
+    @property
+    def idle(self) -> bool:
+        """Whether no run waits."""
+        used = int(self.nodes.size[0])
+        return used == 0 or int(self.nodes.event[used - 1]) < self.oldest
+
+    def expire(self, stamp: int) -> None:
+        """Nothing, as there is no window."""
+
+    def snapshot(self) -> Snapshot:
+        """What is needed to go on; nothing changes by that."""
+        return chain_snapshot(self.tables, self.nodes, self.entries, self.sequences, self.index, self.oldest)
+
+    def resume(self, snapshot: Snapshot) -> None:
+        """Goes on from a snapshot of the same automaton."""
+        self.nodes, self.entries, self.index = chain_pools(snapshot.arrays, self.sequences, self._room)
+        self._cursor[:] = 0
+        self._fired.probed[:] = -1
+        self._seen = snapshot.events.size
+        self._counter.forget()
 
     def push(self, batch: PceaBatch) -> Iterator[Roots]:
         """Recognises a batch; yields roots whenever some are there. Must be read to its end.

@@ -30,6 +30,8 @@ from estero.engine.ordered_index import mark_trees, new_ordered_index, rename_tr
 from estero.engine.roots import Roots, by_end, counts_by_end, new_found, roots_of
 from estero.engine.share import Part
 from estero.engine.run_pcea import PceaEvents, PceaTables, advance_pcea, new_fired
+from estero.engine.snapshot import Snapshot
+from estero.engine.snapshot_pcea import Waiting, waiting_arrays, waiting_of
 
 _SMALLEST = 1 << 12
 _FOUND_ROOM = 1 << 16
@@ -99,6 +101,46 @@ class PceaRecognizer:
     def seen(self) -> int:
         """How many events were pushed."""
         return self._seen
+
+    @property
+    def size(self) -> int:
+        """How many products, nodes and entries are held, in reach or not."""
+        return int(self.products.size[0] + self.nodes.size[0] + self.index.used[0])
+
+    @property
+    def idle(self) -> bool:
+        """Whether no run waits."""
+        return self.snapshot().events.size == 0
+
+    def expire(self, stamp: int) -> None:
+        """No event before `stamp` comes any more: what started too long before that has left the window."""
+        if self.window is not None:
+            kept = self._stamps[self._oldest - self._stamps_from :]
+            self._oldest += int(np.searchsorted(kept, stamp - self.window))
+
+    def snapshot(self) -> Snapshot:
+        """What is needed to go on, without what has left the window; nothing changes by that."""
+        ordered = self.ordered if self.tables.ordered_steps else None
+        oldest = max(self._oldest, int(self._cursor[run_pcea.FORGOTTEN]))
+        waiting = Waiting(self.products, self.nodes, self.index, ordered)
+        arrays, events = waiting_arrays(waiting, oldest)
+        if self.window is not None:
+            arrays["stamp"] = self._stamps[events - self._stamps_from]
+        return Snapshot(events, np.empty(0, np.int32), arrays)
+
+    def resume(self, snapshot: Snapshot) -> None:
+        """Goes on from a snapshot of the same automaton and window."""
+        arrays = snapshot.arrays
+        in_order = self.tables.ordered_steps > 0
+        self.products, self.nodes, self.index, ordered = waiting_of(arrays, self._room, ordered=in_order)
+        if ordered is not None:
+            self.ordered = ordered
+        self._cursor[:] = 0
+        self._fired.probed[:] = -1
+        self._seen = snapshot.events.size
+        self._stamps = arrays.get("stamp", np.empty(0, np.int64))
+        self._stamps_from = self._oldest = 0
+        self._counter.forget()
 
     def push(self, batch: PceaBatch) -> Iterator[Roots]:
         """Recognises a batch; yields roots whenever some are there. Must be read to its end.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from estero.engine import run_cea
 from estero.engine.active_runs import ActiveRuns, PlainRuns, SplitRuns, is_split
-from estero.engine.arena import grown, mark_live, move_live, new_arena
+from estero.engine.arena import NONE, grown, mark_live, move_live, new_arena
 from estero.engine.count import FITS, Counter
 from estero.engine.enumerate import Matches, one_match
 from estero.engine.enumerate_cea import PathEnumeration
@@ -26,6 +26,7 @@ from estero.engine.roots import Roots, by_end, capped, new_found, roots_of
 from estero.engine.share import Part
 from estero.engine.run_split import NO_ORDER, SplitEvents
 from estero.engine.sliding_count import SlidingCounter
+from estero.engine.snapshot import Arrays, Snapshot, arena_of, live_nodes, numbered_states
 from estero.engine.tables import Automaton, TableBuilder
 
 
@@ -135,6 +136,11 @@ class Recognizer:
         """How many events were pushed."""
         return self._seen
 
+    @property
+    def size(self) -> int:
+        """How many nodes and partitions are held, in reach or not."""
+        return int(self.arena.size[0] + self._keys.size[0])
+
     def push(self, batch: EventBatch) -> Iterator[Roots]:
         """Recognises a batch; yields roots whenever some are there. Must be read to its end."""
         count = batch.stamps.size
@@ -179,6 +185,61 @@ class Recognizer:
                 self._runs.forget(self._last_partition)
             case other:
                 raise ValueError(f"consume was not asked for by the settings (code {other})")
+
+    def expire(self, stamp: int) -> None:
+        """No event before `stamp` comes any more: what started too long before that has left the window."""
+        if self.settings.window is None:
+            return
+        kept = self._stamps[self._oldest - self._stamps_from :]
+        self._oldest += int(np.searchsorted(kept, stamp - self.settings.window))
+
+    @property
+    def idle(self) -> bool:
+        """Whether no run is open and nothing else has to be remembered."""
+        if self.settings.remembers_keys and self._keys.size[0] > 0:
+            return False
+        return not self._opened()["opened"].any()
+
+    def snapshot(self) -> Snapshot:
+        """What is needed to go on, without what has left the window; nothing changes by that."""
+        arrays = self._opened()
+        nodes, arrays["node"], events = live_nodes(self.arena, arrays["node"], self._oldest)
+        states, arrays["state"] = numbered_states(arrays["state"])
+        if self.settings.keyed:
+            used = arrays["opened"].size
+            kept = np.arange(used) if self.settings.remembers_keys else np.flatnonzero(arrays["opened"])
+            for name in ("opened", "ordinal", "step"):
+                if name in arrays:
+                    arrays[name] = arrays[name][kept]
+            arrays["partition"] = self._keys.words[kept]
+        if self.settings.window is not None:
+            arrays["stamp"] = self._stamps[events - self._stamps_from]
+        return Snapshot(events, states, arrays | nodes)
+
+    def resume(self, snapshot: Snapshot) -> None:
+        """Goes on from a snapshot; `states` may be other numbers, of this recognizer's automaton."""
+        arrays = dict(snapshot.arrays)
+        self._builder.meet(int(snapshot.states.max(initial=0)))
+        arrays["state"] = snapshot.states[arrays["state"]]
+        partitions = 64
+        if self.settings.keyed:
+            partitions = max(partitions, 2 * arrays["partition"].shape[0])
+            self._keys = table_of(arrays["partition"], partitions)
+        self.arena = arena_of(arrays, _SMALLEST_ARENA)
+        self._runs.resume(arrays, self.arena, partitions)
+        self._cursor[:] = 0
+        self._seen = snapshot.events.size
+        self._stamps = arrays.get("stamp", np.empty(0, np.int64))
+        self._stamps_from = self._oldest = self._last_partition = 0
+        self._counter.forget()
+        self._sliding = None
+
+    def _opened(self) -> Arrays:
+        """The runs inside the window; see `open_runs`."""
+        used = int(self._keys.size[0]) if self.settings.keyed else 1
+        forgetful = self.settings.consume in (run_cea.CONSUME_ANY, run_cea.CONSUME_ANY_ASKED)
+        generation = int(self._cursor[run_cea.GENERATION]) if forgetful else NONE
+        return self._runs.snapshot(self.arena, used, generation, self._oldest)
 
     def matches(
         self, roots: Roots, limit: int | None = None, first_batch: int = 256, part: Part | None = None

@@ -73,7 +73,7 @@ class TableBuilder:
             accepts=np.zeros(8, np.int8),
             continues=np.zeros(8, np.int8),
         )
-        self._meet(0)
+        self.meet(0)
 
     def learn(self, state: int, event_class: int) -> None:
         """Adds the row of (state, class)."""
@@ -81,7 +81,7 @@ class TableBuilder:
         row = self._automaton.row(state, event_class)
         for target in (row.skip, *(target for _, target in row.edges)):
             if target != DEAD:
-                self._meet(target)
+                self.meet(target)
         stays = row.skip == state and not self._automaton.accepts(state)
         if not row.edges and (stays or (state == 0 and row.skip == DEAD)):
             self.tables.row_of[state, event_class] = IDLE
@@ -110,7 +110,8 @@ class TableBuilder:
         self._rows += 1
         self.tables = tables
 
-    def _meet(self, state: int) -> None:
+    def meet(self, state: int) -> None:
+        """Enters what the automaton says of `state` and of all states with smaller numbers."""
         if state < self.states:
             return
         while state >= self.tables.accepts.size:

@@ -16,6 +16,7 @@ from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
 from estero.engine.run_chain import ChainStep, chain_tables
 from estero.engine.run_pcea import Source, Transition, pcea_tables
 from estero.pipeline.classify import KEYS, POSITION, TIME
+from estero.pipeline.going_on import Holding
 from estero.pipeline.join_keys import join_keys
 from estero.pipeline.recognition import Ended, Recognition, numbers_of
 from estero.pipeline.report import EventStore, Reporter
@@ -27,22 +28,36 @@ _FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 16
 
 
 def recognition_of(
-    plan: AnyPlan, events: pa.Schema, *, time: pa.DataType | None = None, counting: bool = False
+    plan: AnyPlan,
+    events: pa.Schema,
+    *,
+    time: pa.DataType | None = None,
+    counting: bool = False,
+    state: bytes | None = None,
 ) -> Recognition | Joining:
     """What recognizes a plan; the arguments are those of `Recognition`."""
     if isinstance(plan, KeyedPlan):
-        return Joining(plan, events, time=time)
-    return Recognition(plan, events, time=time, counting=counting)
+        return Joining(plan, events, time=time, state=state)
+    return Recognition(plan, events, time=time, counting=counting, state=state)
 
 
 class Joining:
     """One pass over a stream of classified batches; `events` is their schema.
 
-    It is used as `Recognition` is: each answer is to be read to its end before the next batch.
+    It is used as `Recognition` is: each answer is to be read to its end before the next batch, and with
+    `state` it goes on from a snapshot.
     """
 
-    def __init__(self, plan: KeyedPlan, events: pa.Schema, *, time: pa.DataType | None = None) -> None:
+    def __init__(
+        self,
+        plan: KeyedPlan,
+        events: pa.Schema,
+        *,
+        time: pa.DataType | None = None,
+        state: bytes | None = None,
+    ) -> None:
         self.plan = plan
+        self._events = events
         self._words = [name for name in events.names if name.startswith("__bits")]
         self._values = [name for name in events.names if name.startswith(VALUES)]
         self._ordered = isinstance(plan, ChainPlan) and any(plan.orders)
@@ -50,6 +65,9 @@ class Joining:
         self.store = EventStore(events)
         self.reporter = Reporter(plan.shown, label_sets, events, keys=plan.shown_keys, time=time)
         self._room = _FIRST_ROOM
+        self._holding = Holding(self.recognizer, self.store, None)
+        if state is not None:
+            self._holding.resume(state, plan, events)
 
     @property
     def schema(self) -> pa.Schema:
@@ -78,6 +96,25 @@ class Joining:
             yield Ended(roots, positions[roots.event - first])
         if self.plan.window is not None:
             self.store.trim(self.recognizer.oldest)
+
+    def snapshot(self) -> bytes:
+        """All that is needed to go on; nothing that has left the window is in it."""
+        return self._holding.written(self.plan, self._events)
+
+    def advance(self, time: int) -> None:
+        """No event before `time`, in ticks, comes any more: windows close, and memory is freed.
+
+        What was recognized before must have been read.
+        """
+        if not self.plan.window_in_positions:
+            self.recognizer.expire(time)
+            self.store.trim(self.recognizer.oldest)
+        self._holding.compact()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is open: to begin anew would change no later answer."""
+        return self.recognizer.idle
 
     def counts(self, ended: Ended) -> list[tuple[int, int]]:
         """(end position, exact number of complex events), each end once, LIMIT respected."""

@@ -28,6 +28,7 @@ from estero.engine.run_split import LAST, NEXT, NO_ORDER
 from estero.language.query import Consume, Strategy
 from estero.pipeline.bits import WORD
 from estero.pipeline.classify import KEYS, POSITION, TIME
+from estero.pipeline.going_on import Holding
 from estero.pipeline.report import EventStore, Reporter
 from estero.pipeline.sieve import Sieve
 from estero.pipeline.values import VALUES, as_integers
@@ -65,7 +66,8 @@ class Recognition:
 
     `push` yields the public table; `recognize` yields compact sets instead, for counting and picking.
     Each must be read to its end before the next batch. `time` is the type in which times are shown;
-    `counting` says that `counts` will be asked for.
+    `counting` says that `counts` will be asked for. With `state`, from `snapshot`, it goes on from there;
+    raises `DataError` where that is of another query, plan or version.
     """
 
     def __init__(
@@ -76,8 +78,10 @@ class Recognition:
         time: pa.DataType | None = None,
         positions_only: bool = False,
         counting: bool = False,
+        state: bytes | None = None,
     ) -> None:
         self.plan = plan
+        self._events = events
         self._words = [name for name in events.names if name.startswith("__bits")]
         self._values = [name for name in events.names if name.startswith(VALUES)]
         self._ordinals = ORDINAL in events.names
@@ -94,6 +98,9 @@ class Recognition:
         )
         self._sieve = self._new_sieve(automaton) if plan.sieved else None
         self._room = _FIRST_ROOM
+        self._holding = Holding(self.recognizer, self.store, automaton)
+        if state is not None:
+            self._holding.resume(state, plan, events)
 
     def _settings(self, automaton: LazyAutomaton | MaxAutomaton, *, counting: bool) -> Settings:
         plan = self.plan
@@ -177,6 +184,25 @@ class Recognition:
                 self.recognizer.consume()
         if self.plan.window is not None:
             self.store.trim(self.recognizer.oldest)
+
+    def snapshot(self) -> bytes:
+        """All that is needed to go on; nothing that has left the window is in it."""
+        return self._holding.written(self.plan, self._events)
+
+    def advance(self, time: int) -> None:
+        """No event before `time`, in ticks, comes any more: windows close, and memory is freed.
+
+        What was recognized before must have been read.
+        """
+        if not self.plan.window_in_positions:
+            self.recognizer.expire(time)
+            self.store.trim(self.recognizer.oldest)
+        self._holding.compact()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is open: to begin anew would change no later answer."""
+        return self.recognizer.idle
 
     def counts(self, ended: Ended) -> list[tuple[int, int]]:
         """(end position, exact number of complex events), each end once, LIMIT respected."""

@@ -65,6 +65,13 @@ class EventStore:
             del self._chunks[:gone], self._starts[:gone]
             self.first = self._starts[0] if self._starts else self.next
 
+    def restart(self, events: pa.RecordBatch) -> None:
+        """Keep these events alone, in place of all others; they are numbered from 0."""
+        self._chunks.clear()
+        self._starts.clear()
+        self.first = self.next = 0
+        self.append(events)
+
     @property
     def nbytes(self) -> int:
         """The bytes of the kept events."""

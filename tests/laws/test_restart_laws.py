@@ -1,0 +1,74 @@
+"""A recognition that is written down and read again at every cut of the stream finds what one that goes on does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from automata.test_chain import CHAINS
+from conjunctive_strategies import SCHEMA as CONJUNCTIVE_SCHEMA
+from conjunctive_strategies import hierarchical_queries
+from conjunctive_strategies import streams as conjunctive_streams
+from estero.language.query import QueryTree
+from estero.pipeline.in_process import InProcessRun, time_type
+from estero.pipeline.joining import Joining, recognition_of
+from estero.pipeline.recognition import Recognition
+from estero.queries import query
+from estero.semantics import Event, evaluate_query
+from full_strategies import full_queries
+from joined_strategies import joined_queries
+from laws.evaluators import ByEnd, by_end, planned
+from laws.test_plans_agree import check, served
+from laws.test_stream_laws import cut
+from strategies import TICK, queries, streams, to_table
+
+SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=4)
+
+
+def begun(run: InProcessRun, state: bytes | None) -> Recognition | Joining:
+    events = run.source.classified_schema(run.plan.classification)
+    return recognition_of(run.plan, events, time=time_type(run.source), state=state)
+
+
+def restarted(run: InProcessRun, sizes: list[int]) -> Iterator[pa.RecordBatch]:
+    """The answer of a new recognition for each batch, which has nothing but the state of the one before."""
+    state: bytes | None = None
+    for batch in cut(run, sizes):
+        recognition = begun(run, state)
+        yield from recognition.push(batch)
+        state = recognition.snapshot()
+        assert begun(run, state).snapshot() == state, "a state is read and written without change"
+
+
+@given(st.one_of(queries(), full_queries(), full_queries()), streams(max_size=14), SIZES)
+def test_a_restart_at_every_cut_changes_no_answer(
+    tree: QueryTree, events: list[Event], sizes: list[int]
+) -> None:
+    check(tree, events, by_end(restarted(planned(tree, to_table(events)), sizes)))
+
+
+@settings(max_examples=40)
+@given(joined_queries(), streams(max_size=12), SIZES)
+def test_nor_does_it_where_parts_are_joined(tree: QueryTree, events: list[Event], sizes: list[int]) -> None:
+    for _, run in served(tree, events):
+        check(tree, events, by_end(restarted(run, sizes)))
+
+
+@pytest.mark.parametrize("pattern", CHAINS)
+@settings(max_examples=6)
+@given(
+    window=st.sampled_from(["", "", " WITHIN 5 EVENTS", " WITHIN 3 [time]"]),
+    events=streams(max_size=12),
+    sizes=SIZES,
+)
+def test_nor_where_neighbours_are_compared(
+    pattern: str, window: str, events: list[Event], sizes: list[int]
+) -> None:
+    tree = query(f"SELECT * WHERE {pattern}{window}").tree
+    for _, run in served(tree, events):
+        check(tree, events, by_end(restarted(run, sizes)))
