@@ -18,7 +18,8 @@ from estero.pipeline.answer import Answer
 from estero.pipeline.classify import POSITION, TIME
 from estero.pipeline.spark import halo
 from estero.pipeline.spark.batch import layout_of_frame, recognize_frame
-from estero.pipeline.spark.halo import OWN, RANGE, Ranges, Window, find_ranges, halo_frame, pieces
+from estero.pipeline.spark.frames import laid_out
+from estero.pipeline.spark.halo import OWN, RANGE, Ranges, Window, find_ranges, in_ranges, pieces
 from estero.semantics import Event, is_answer
 from estero.spark import recognize
 from full_strategies import full_queries
@@ -155,7 +156,7 @@ def test_a_range_has_its_events_and_the_window_before_them(spark: SparkSession, 
     df = spark.createDataFrame(table).repartition(3)
     layout = layout_of_frame(df, type="type", time="t")
     classification = estero.query("SELECT * WHERE A ; B ; C").plan(layout).classification
-    cut = halo_frame(df, classification, window, positions=True, count=7)
+    cut = in_ranges(laid_out(df, classification, every=True), window, positions=True, count=7)
     assert cut is not None
     rows = cut.collect()
     own = {number: [row for row in rows if row[RANGE] == number and row[OWN]] for number in range(7)}
@@ -190,7 +191,7 @@ def test_few_events_are_one_range_unless_more_are_asked_for(
     df, query = spark.createDataFrame(events()), f"{AFTER} WITHIN 5 [t]"
     found = recognize(df, query, type="type", time="t")
     assert found.rdd.getNumPartitions() == 1
-    monkeypatch.setattr(halo, "_SMALLEST_TASK", 90)
+    monkeypatch.setattr(halo, "SMALLEST_TASK", 90)
     cut = recognize(df, query, type="type", time="t")
     assert cut.rdd.getNumPartitions() == 2
     assert in_any_order(cut.toArrow().to_pylist()) == in_any_order(found.toArrow().to_pylist())

@@ -76,14 +76,19 @@ def layout_of_frame(
 
 
 def recognize_frame(
-    df: DataFrame, plan: AnyPlan, *, positions: bool = False, partitions: int | None = None
+    df: DataFrame,
+    plan: AnyPlan,
+    *,
+    positions: bool = False,
+    partitions: int | None = None,
+    split_keys: bool = True,
 ) -> DataFrame:
-    """The complex events of `plan` in `df`, one row each: lazily, but for cutting ranges (halo.py).
+    """The complex events of `plan` in `df`, one row each: lazily, but for cutting ranges (distribute.py).
 
     With `positions` the columns are those of the public table (interface.md); without, ``start``, ``end``
     and the ``position`` of events are left out, because positions in the whole stream cost a move and
     a sort of all events. `partitions` is the number of tasks that share the partition keys, or of the ranges
-    of time that a windowed query without keys is cut into.
+    of time that a windowed query without keys is cut into; with `split_keys` hot keys are cut as well.
 
     Raises `QueryError` where no column is left to show, `DataError` for a column that cannot cross or that
     Spark does not find, and ValueError for less than one task.
@@ -92,9 +97,11 @@ def recognize_frame(
         df, plan = spread(df, plan)
     work = Work.of(df.schema, plan, positions=positions)
     work.check_shown()
-    rows, in_ranges = distribute(df, work.plan, work.tasks, partitions)
-    answers = work.on_ranges() if in_ranges else work.on_batches()
-    return rows.mapInArrow(answers, spark_schema(work.answer))
+    distributed = distribute(df, work.plan, work.tasks, partitions, split_keys=split_keys)
+    answers = work.on_ranges() if distributed.ranges else work.on_batches()
+    found = distributed.rows.mapInArrow(answers, spark_schema(work.answer))
+    distributed.release_with(found)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

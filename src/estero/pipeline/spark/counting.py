@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _COUNT = pa.schema([pa.field("count", pa.binary(), nullable=False)])
 
 
-def count_frame(df: DataFrame, plan: AnyPlan, *, partitions: int | None = None) -> int:
+def count_frame(
+    df: DataFrame, plan: AnyPlan, *, partitions: int | None = None, split_keys: bool = True
+) -> int:
     """The exact number of complex events of `plan` in `df`, of any size; one job, and those of cutting.
 
     Nothing is enumerated, except where a sieve has to look at each complex event, and no attribute crosses
@@ -30,10 +32,13 @@ def count_frame(df: DataFrame, plan: AnyPlan, *, partitions: int | None = None) 
     if isinstance(plan, KeyedPlan):
         df, plan = spread(df, plan)
     work = Work.of(df.schema, plan, positions=False)
-    rows, in_ranges = distribute(df, work.plan, work.tasks, partitions)
-    counted = rows.mapInArrow(_count(work, in_ranges=in_ranges), "count binary")
-    with jobs():
-        return sum(int.from_bytes(row["count"], "big") for row in counted.collect())
+    distributed = distribute(df, work.plan, work.tasks, partitions, split_keys=split_keys)
+    counted = distributed.rows.mapInArrow(_count(work, in_ranges=distributed.ranges), "count binary")
+    try:
+        with jobs():
+            return sum(int.from_bytes(row["count"], "big") for row in counted.collect())
+    finally:
+        distributed.release()
 
 
 def _count(work: Work, *, in_ranges: bool) -> Callable[[Batches], Batches]:

@@ -2,37 +2,98 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+import uuid
+import weakref
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from estero.pipeline.spark.failures import jobs
-from estero.pipeline.spark.frames import Tasks, classified_frame
-from estero.pipeline.spark.halo import halo_frame, halo_of
+from estero.pipeline.spark.frames import Laid, Tasks, laid_out, moved
+from estero.pipeline.spark.halo import Window, halo_of, in_ranges
+from estero.pipeline.spark.hot_keys import hot_keys_in_ranges
 from estero.plan_joins import AnyPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_COPY = "__copy"
 
-class Distributed(NamedTuple):
-    """Classified rows as tasks receive them: in stream order, or with `in_ranges` as halo.py cuts them."""
+
+@dataclass(frozen=True, slots=True)
+class Distributed:
+    """Classified rows as tasks receive them: in stream order, or with `ranges` as halo.py cuts them.
+
+    `kept` are rows that Spark keeps for the job to come, because cutting has read them already.
+    """
 
     rows: DataFrame
-    in_ranges: bool
+    ranges: bool = False
+    kept: DataFrame | None = None
+
+    def release(self) -> None:
+        """Lets Spark forget what it keeps; whoever reads the rows later reads the source again."""
+        if self.kept is not None:
+            self.kept.unpersist()
+
+    def release_with(self, found: DataFrame) -> None:
+        """Releases when nobody holds `found` any more."""
+        if self.kept is not None:
+            weakref.finalize(found, _forget, self.kept).atexit = False
 
 
-def distribute(df: DataFrame, plan: AnyPlan, tasks: Tasks, count: int | None) -> Distributed:
+def distribute(
+    df: DataFrame, plan: AnyPlan, tasks: Tasks, count: int | None, *, split_keys: bool = True
+) -> Distributed:
     """The classified rows of `df` in `count` tasks, as far as `plan` lets several work at once.
 
-    Raises ValueError for less than one task, and what is wrong with a time where cutting reads it.
+    A windowed query is cut by time: its one order, or with `split_keys` its hot keys. Where that has to be
+    found out, relevant rows are computed once and kept for the job to come: a scan costs more.
+
+    Keys stay whole where positions in the whole stream are asked for: a task that gives them sees all events
+    anyway, and is what takes the time. Raises ValueError for less than one task, and what is wrong with a
+    time or a key where cutting reads it.
     """
     if count is not None and count < 1:
         raise ValueError(f"at least 1 task shares the partition keys, not {count}")
+    tasks = replace(tasks, count=count)
     with jobs():
+        laid = laid_out(df, plan.classification, every=tasks.counted)
         window = halo_of(plan)
-        if window is not None and count != 1:
-            cut = halo_frame(df, plan.classification, window, positions=tasks.positions, count=count)
-            if cut is not None:
-                return Distributed(cut, in_ranges=True)
-        rows = classified_frame(df, plan.classification, replace(tasks, count=count))
-        return Distributed(rows, in_ranges=False)
+        if window is None or count == 1 or (tasks.by_key and (tasks.positions or not split_keys)):
+            return Distributed(moved(laid, tasks))
+        kept = None if tasks.counted else _keep(laid.rows)
+        try:
+            return _cut(laid if kept is None else replace(laid, rows=kept), tasks, window, kept)
+        except BaseException:
+            if kept is not None:
+                kept.unpersist()
+            raise
+
+
+def _cut(laid: Laid, tasks: Tasks, window: Window, kept: DataFrame | None) -> Distributed:
+    if tasks.by_key:
+        rows = hot_keys_in_ranges(laid, window, ordinals=tasks.ordinals, count=tasks.count)
+    else:
+        rows = in_ranges(laid, window, positions=tasks.positions, count=tasks.count)
+    if rows is None:
+        return Distributed(moved(laid, tasks), kept=kept)
+    return Distributed(rows, ranges=True, kept=kept)
+
+
+def _keep(rows: DataFrame) -> DataFrame:
+    """The rows, kept by Spark once they are computed.
+
+    Spark would take what it keeps for any query that looks the same, also once files have changed. Their
+    mark makes these rows look like no others.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
+
+    return rows.withColumn(_COPY, F.lit(str(uuid.uuid4()))).persist()
+
+
+def _forget(kept: DataFrame) -> None:
+    """Releases what is kept, unless its session has ended and forgotten it."""
+    session = kept.sparkSession
+    ended = getattr(session, "is_stopped", None)  # Spark Connect has it
+    if not (session.sparkContext._jsc is None if ended is None else ended):  # noqa: SLF001 (no public way)
+        kept.unpersist()

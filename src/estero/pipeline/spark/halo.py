@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from estero.language.query import Consume
 from estero.pipeline.classify import POSITION, TIME
-from estero.pipeline.spark.frames import Laid, laid_out, relevant_only
-from estero.plan import Classification
+from estero.pipeline.spark.frames import Laid, relevant_only
 from estero.plan_joins import AnyPlan
 
 if TYPE_CHECKING:
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 
 RANGE = "__range"
 OWN = "__own"
-_HOME = "__home"
-_SMALLEST_TASK = 50_000
+HOME = "__home"
+SMALLEST_TASK = 50_000
 """Where nobody says how many ranges there are, each has this many events: less does not pay for a task."""
-_LEAST = -(2**63)
+LEAST = -(2**63)
 _ROWS_OF_A_TASK = 2**33 - 1
 
 
@@ -58,23 +57,21 @@ class Ranges:
 
 
 def halo_of(plan: AnyPlan) -> Window | None:
-    """How far the halo of a range reaches; None where the query has to be seen in one order, or by keys.
+    """How far the halo of a range reaches; None where nothing can be cut: by whole keys, or in one order.
 
     CONSUME BY makes each answer depend on all before it, and without a window any event can matter to any
     end. Without a time there is nothing to cut by: how many events arrive in each
     partition of a DataFrame may change from one job to the next.
     """
-    if plan.keyed or plan.window is None or plan.consume is not Consume.NONE:
+    if plan.window is None or plan.consume is not Consume.NONE:
         return None
     if plan.classification.schema.time is None:
         return None
     return Window(plan.window, plan.window_in_positions)
 
 
-def halo_frame(
-    df: DataFrame, classification: Classification, window: Window, *, positions: bool, count: int | None
-) -> DataFrame | None:
-    """The classified rows of `df`, each in its range and wherever it is part of the halo.
+def in_ranges(laid: Laid, window: Window, *, positions: bool, count: int | None) -> DataFrame | None:
+    """Classified rows, each in its range and wherever it is part of the halo.
 
     Columns as `frames.classified_frame` has them, after ``__range``, the number of a range, and ``__own``:
     false in its halo. Each task has whole ranges, one after the other in stream order. `positions` asks for
@@ -85,8 +82,7 @@ def halo_frame(
     None where there would be one range. Nothing is moved yet, but a job reads the times of events at once,
     and for positions a second one counts them; what is wrong with a time is raised here.
     """
-    laid = laid_out(df, classification, every=positions)
-    ranges = find_ranges(laid.rows, df.sparkSession, positions=positions, count=count)
+    ranges = find_ranges(laid.rows, laid.rows.sparkSession, positions=positions, count=count)
     if ranges.count == 1:
         return None
     return _in_ranges(laid, ranges, window)
@@ -96,7 +92,7 @@ def find_ranges(rows: DataFrame, spark: SparkSession, *, positions: bool, count:
     """Ranges with about equally many of `rows`, none of them empty; runs one job, for positions two."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
-    wanted = _parallelism(spark) if count is None else count
+    wanted = parallelism(spark) if count is None else count
     if wanted == 1:
         return Ranges(())
     shares = [F.lit(k / wanted) for k in range(1, wanted)]
@@ -106,13 +102,13 @@ def find_ranges(rows: DataFrame, spark: SparkSession, *, positions: bool, count:
     (found,) = asked.collect()
     cuts = found.cuts or []
     if count is None:
-        fewer = min(wanted, max(1, found.events // _SMALLEST_TASK))
+        fewer = min(wanted, max(1, found.events // SMALLEST_TASK))
         cuts = [cuts[k * wanted // fewer - 1] for k in range(1, fewer)]
     starts = tuple(sorted(set(cuts) - {found.least}))
     if not (positions and starts):
         return Ranges(starts)
-    home = F.expr(_place(TIME, starts)).alias(_HOME)
-    sizes = {row[_HOME]: row["count"] for row in rows.select(home).groupBy(_HOME).count().collect()}
+    home = F.expr(place_of(TIME, starts)).alias(HOME)
+    sizes = {row[HOME]: row["count"] for row in rows.select(home).groupBy(HOME).count().collect()}
     return Ranges(starts, tuple(accumulate((sizes.get(k, 0) for k in range(len(starts))), initial=0)))
 
 
@@ -120,16 +116,16 @@ def _in_ranges(laid: Laid, ranges: Ranges, window: Window) -> DataFrame:
     """The rows in their ranges, and again in each range that they precede by at most the window."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    rows = laid.rows.withColumn(_HOME, F.expr(_place(TIME, ranges.starts)))
+    rows = laid.rows.withColumn(HOME, F.expr(place_of(TIME, ranges.starts)))
     kept: tuple[str, ...] = laid.computed
     order: Sequence[Column] = laid.sort_keys
     if ranges.first:
         rows = relevant_only(_numbered(rows, ranges, order))
         kept, order = (POSITION, *kept), [F.col(POSITION).asc()]
     measured, begins = (POSITION, ranges.first[1:]) if window.in_positions else (TIME, ranges.starts)
-    last = F.expr(_place(measured, [max(each - window.length, _LEAST) for each in begins]))
-    rows = rows.withColumn(RANGE, F.explode(F.sequence(F.col(_HOME), last)))
-    rows = rows.withColumn(OWN, F.col(RANGE) == F.col(_HOME))
+    last = F.expr(place_of(measured, [max(each - window.length, LEAST) for each in begins]))
+    rows = rows.withColumn(RANGE, F.explode(F.sequence(F.col(HOME), last)))
+    rows = rows.withColumn(OWN, F.col(RANGE) == F.col(HOME))
     rows = rows.repartitionById(ranges.count, RANGE).sortWithinPartitions(RANGE, *order)
     return rows.select(RANGE, OWN, *kept)
 
@@ -138,19 +134,19 @@ def _numbered(rows: DataFrame, ranges: Ranges, order: Sequence[Column]) -> DataF
     """All rows with their positions in the stream: where their range begins, and the place in it."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    begin = F.expr(_chosen(_HOME, [f"{each}L" for each in ranges.first]))
+    begin = F.expr(chosen(HOME, [f"{each}L" for each in ranges.first]))
     # This function counts the rows of each task from 0, below the task's number: here, of each range.
     place = F.monotonically_increasing_id().bitwiseAND(F.lit(_ROWS_OF_A_TASK))
-    rows = rows.repartitionById(ranges.count, _HOME).sortWithinPartitions(*order)
+    rows = rows.repartitionById(ranges.count, HOME).sortWithinPartitions(*order)
     return rows.withColumn(POSITION, begin + place)
 
 
-def _place(value: str, starts: Sequence[int]) -> str:
+def place_of(value: str, starts: Sequence[int]) -> str:
     """SQL of how many of the ascending `starts` are at or before a number: a search by halves."""
     return _searched(value, starts, [str(k) for k in range(len(starts) + 1)])
 
 
-def _chosen(number: str, results: Sequence[str]) -> str:
+def chosen(number: str, results: Sequence[str]) -> str:
     """SQL of the result with this number."""
     return _searched(number, range(1, len(results)), results)
 
@@ -165,7 +161,7 @@ def _searched(value: str, starts: Sequence[int], results: Sequence[str]) -> str:
     return f"IF({value} < CAST('{starts[half]}' AS BIGINT), {before}, {after})"
 
 
-def _parallelism(spark: SparkSession) -> int:
+def parallelism(spark: SparkSession) -> int:
     """How many tasks run at once; on Spark Connect, which does not say, how many a shuffle has."""
     context = getattr(spark, "sparkContext", None)
     if context is None:
