@@ -1,0 +1,101 @@
+"""The watermark of a streaming DataFrame: the user's own, or one that follows the time column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from estero.errors import DataError
+from estero.pipeline.classify import time_column
+from estero.pipeline.spark.frames import CLOCK, columns_of_frame
+from estero.pipeline.spark.ticks import Ticks
+from estero.plan import Classification
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+DELAY = "spark.watermarkDelayMs"
+"""In the metadata of a column: it has a watermark, so many milliseconds behind the greatest value."""
+
+_NO_UNIT_MS = 1_000_000
+"""A tick of an integer without a unit, in nanoseconds: Spark is told that it is a millisecond."""
+
+_TOO_LARGE = "estero: a time is too large for a timestamp: say its time_unit, or another one"
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A DataFrame with a watermark on `column`: `lateness` ticks behind, None where it is the user's own."""
+
+    df: DataFrame
+    column: str
+    ticks: Ticks
+    lateness: int | None
+
+
+def clock_of(
+    df: DataFrame, classification: Classification, tick_ns: int | None, lateness: str | int | None
+) -> Clock:
+    """The watermark that `df` has on its time column, else a new one, `lateness` behind the greatest time.
+
+    `lateness` is a duration such as "5 seconds", or a number of ticks; none by default. Raises `DataError`
+    without a time column, for a watermark on another column, and for a lateness beside the user's watermark;
+    ValueError for what is no lateness.
+    """
+    time = classification.schema.time
+    if time is None:
+        raise DataError(
+            "a stream needs a time column: events of a micro-batch come in no order",
+            hint="name it, as in recognize(df, query, time='ts')",
+        )
+    ticks = Ticks(_NO_UNIT_MS if tick_ns is None else tick_ns)
+    followed = [field.name for field in df.schema.fields if DELAY in (field.metadata or {})]
+    if not followed:
+        return _new_clock(
+            df, classification, ticks, _delay(lateness, ticks, known=tick_ns is not None)
+        )
+    if time not in followed:
+        raise DataError(
+            f"the watermark is on another column: {followed[0]}",
+            column=time,
+            hint=f"use withWatermark({time!r}, …), or leave it to recognize(…, lateness=…)",
+        )
+    if lateness is not None:
+        raise DataError(
+            "the time column has a watermark already, and a lateness is given, too",
+            column=time,
+            hint="leave one of them out",
+        )
+    return Clock(df, time, ticks, None)
+
+
+def _new_clock(df: DataFrame, classification: Classification, ticks: Ticks, lateness: str) -> Clock:
+    """The DataFrame with a column of timestamps that Spark follows."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
+
+    text = f"({time_column(classification, 'spark', columns=columns_of_frame(df.schema))})"
+    limit = (2**63 - 1) // max(1, ticks.nanoseconds // 1000)
+    text = f"IF(abs({text}) > {limit}L, CAST(raise_error('{_TOO_LARGE}') AS BIGINT), {text})"
+    try:
+        followed = df.withColumn(CLOCK, F.expr(ticks.clock(text))).withWatermark(CLOCK, lateness)
+        delay = int(followed.schema[CLOCK].metadata[DELAY])
+    except PySparkException as error:
+        raise ValueError(f"lateness is a duration such as '5 seconds', not {lateness!r}") from error
+    return Clock(followed, CLOCK, ticks, ticks.over(delay))
+
+
+def _delay(lateness: str | int | None, ticks: Ticks, *, known: bool) -> str:
+    """The lateness as Spark takes it."""
+    if lateness is None:
+        return "0 seconds"
+    if isinstance(lateness, str):
+        if not known:
+            raise ValueError(
+                f"the time column has no unit, so {lateness!r} means nothing there: "
+                "say its time_unit, or give the lateness as a number of ticks"
+            )
+        return lateness
+    if lateness < 0:
+        raise ValueError(f"a lateness is 0 or more, not {lateness}")
+    return f"{-(-lateness * ticks.nanoseconds // 1_000_000)} milliseconds"
