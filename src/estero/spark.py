@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["collect", "match_count", "read_events", "recognize"]
 
 
-def recognize(
+def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say)
     df: DataFrame,
     query: Query | QueryTree | Pattern | str,
     *,
@@ -31,8 +31,11 @@ def recognize(
     time_unit: str | None = None,
     positions: bool = False,
     partitions: int | None = None,
+    split_keys: bool = True,
+    lateness: str | int | None = None,
+    late_events: bool = False,
 ) -> DataFrame:
-    """The complex events of `query` in the batch DataFrame `df`, as a DataFrame with one row for each.
+    """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
     `query` is a query or its text. `type` is the column with the event type (without it there is one
     type, named after FROM, or ``Event``), `time` the time column, `order` columns that break ties of time,
@@ -49,7 +52,18 @@ def recognize(
     as many as run at once, fewer where events are few). Others, and those with CONSUME BY ANY, run in one
     task. Spark itself classifies the events, and relevant ones only reach Python.
 
-    It is lazy, except that cutting reads the times once, and for positions twice. Errors in single events,
+    With a window in time, a key that has more than 1.5 even shares of the events is cut into ranges, too.
+    ``split_keys=False`` leaves all keys whole, and saves the job that looks for such keys.
+
+    On a stream, events wait until the watermark has passed them: that of the time column, if it has one, else
+    one that is made `lateness` behind the greatest time ("5 seconds", or a number of ticks; none by default).
+    Late events are left out and counted: progress reports have ``late`` in ``observedMetrics["estero"]``.
+    With `late_events` the columns are ``match``, a struct of those above, and ``late``, a struct of those of
+    `df`, one of which is NULL in each row. `partitions` buckets share the keys (default: 16); a checkpoint
+    keeps its number. Positions, and windows of so many events, put all keys into one bucket.
+
+    It is lazy, except that cutting, and looking for what to cut, reads the events once, and for positions
+    their times twice. What has been read, Spark keeps while this DataFrame is held. Errors in single events,
     such as a relevant event without a time, are raised by whatever reads them first: cutting, or an action.
 
     The stream order is that of `time`, then `order`, then arrival: of the partitions of `df` and of the
@@ -59,13 +73,27 @@ def recognize(
     that is missing or of a wrong kind.
     """
     from estero.pipeline.spark.batch import layout_of_frame, recognize_frame
+    from estero.pipeline.spark.streaming import recognize_stream
     from estero.queries import Query
 
     asked = query if isinstance(query, Query) else Query(query)
     layout = layout_of_frame(
         df, type=type, time=time, order=order, time_unit=time_unit, only_type=asked.only_type
     )
-    return recognize_frame(df, asked.plan(layout), positions=positions, partitions=partitions)
+    plan = asked.plan(layout)
+    if df.isStreaming:
+        return recognize_stream(
+            df,
+            plan,
+            tick_ns=layout.tick_ns,
+            positions=positions,
+            partitions=partitions,
+            lateness=lateness,
+            late_events=late_events,
+        )
+    if lateness is not None or late_events:
+        raise ValueError("lateness and late_events are for streaming DataFrames: a batch has all events")
+    return recognize_frame(df, plan, positions=positions, partitions=partitions, split_keys=split_keys)
 
 
 def match_count(
@@ -77,6 +105,7 @@ def match_count(
     order: Sequence[str] = (),
     time_unit: str | None = None,
     partitions: int | None = None,
+    split_keys: bool = True,
 ) -> int:
     """How many complex events `query` has in the batch DataFrame `df`: exact, of any size.
 
@@ -85,15 +114,21 @@ def match_count(
     events; only filters that are checked one complex event at a time (`Query.explain` names them) need
     each of them. ``recognize(…).count()`` enumerates.
     """
+    from estero.errors import DataError
     from estero.pipeline.spark.batch import layout_of_frame
     from estero.pipeline.spark.counting import count_frame
     from estero.queries import Query
 
+    if df.isStreaming:
+        raise DataError(
+            "this is a streaming DataFrame, and only batch DataFrames are counted",
+            hint="recognize it, and count what its sink has got",
+        )
     asked = query if isinstance(query, Query) else Query(query)
     layout = layout_of_frame(
         df, type=type, time=time, order=order, time_unit=time_unit, only_type=asked.only_type
     )
-    return count_frame(df, asked.plan(layout), partitions=partitions)
+    return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys)
 
 
 def read_events(

@@ -13,7 +13,7 @@ import pytest
 import estero
 from estero.errors import DataError, QueryError
 from estero.pipeline.spark.failures import jobs
-from estero.spark import recognize
+from estero.spark import match_count, recognize
 from pipeline.spark.frames import in_any_order, without_positions
 
 if TYPE_CHECKING:
@@ -239,10 +239,12 @@ def test_no_tasks_are_refused(spark: SparkSession) -> None:
         recognize(events(spark, []), PER_KEY, type="type", partitions=0)
 
 
-def test_a_streaming_frame_is_refused(spark: SparkSession) -> None:
+def test_a_streaming_frame_is_not_counted(spark: SparkSession) -> None:
     df = spark.readStream.format("rate").load()
-    with pytest.raises(DataError, match="this is a streaming DataFrame"):
-        recognize(df, "SELECT * WHERE Event AS e", time="timestamp")
+    with pytest.raises(
+        DataError, match="this is a streaming DataFrame, and only batch DataFrames are counted"
+    ):
+        match_count(df, "SELECT * WHERE Event AS e", time="timestamp")
 
 
 def test_a_type_that_cannot_cross_is_named(spark: SparkSession) -> None:

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+    from estero.pipeline.answering import Ended
     from estero.pipeline.joining import Joining
-    from estero.pipeline.recognition import Ended, Recognition
+    from estero.pipeline.recognition import Recognition
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -59,14 +60,9 @@ def layout_of_frame(
 ) -> Layout:
     """Where the parts of an event stand in `df`; the arguments mean what `open_source` says.
 
-    Raises `DataError` for a column that is missing, of a wrong kind, or there twice, and for a streaming
-    DataFrame. Nothing is read: the types that occur are not known.
+    Raises `DataError` for a column that is missing, of a wrong kind, or there twice. Nothing is read: the
+    types that occur are not known.
     """
-    if df.isStreaming:
-        raise DataError(
-            "this is a streaming DataFrame, and only batch DataFrames are recognized so far",
-            hint="read the same source with spark.read",
-        )
     columns_of_frame(df.schema)
     likeness = pa.schema([(field.name, _likeness(field.name, df.schema)) for field in df.schema.fields])
     # A stream that passes once is asked for nothing but its schema.

@@ -162,29 +162,26 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
 
 
 def streamed(
-    df: DataFrame, classification: Classification, *, clock: str, every: bool, whole: bool = False
+    df: DataFrame, classification: Classification, *, clock: str, every: bool, whole: Sequence[str] = ()
 ) -> DataFrame:
     """The classified rows of a streaming DataFrame: relevant ones, or with `every` all of them, flagged.
 
     Columns: ``__time``, the key halves, the words of bits, the values, the payload, then ``__order1``, …
-    where ties are broken, with `whole` ``__event0``, … for all columns of `df`, and with `every`
-    ``__relevant``. `clock` is the column that has a watermark: *all* events move it, so Spark must not
-    filter before it looks at the times.
+    where ties are broken, ``__event0``, … for the columns `whole`, and with `every` ``__relevant``. `clock` is
+    the column that has a watermark: *all* events move it, so Spark must not filter before it looks at the
+    times.
     """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StructType
 
-    plain = StructType([field for field in df.schema.fields if field.name != CLOCK])
-    columns = columns_of_frame(plain)
+    columns = columns_of_frame(StructType([field for field in df.schema.fields if field.name != CLOCK]))
     relevant = F.coalesce(F.expr(relevance(classification, "spark", columns=columns)), F.lit(False))
     computed = _computed(classification, columns) | {
         payload_name(place): F.col(quoted(name)) for place, name in enumerate(classification.payload)
     }
     ordering = _ordering(classification, columns)
     del ordering[f"{ORDER}0"]  # the time itself
-    if whole:
-        names = map(quoted, plain.names)
-        computed |= {f"{EVENT}{place}": F.col(name) for place, name in enumerate(names)}
+    computed |= {f"{EVENT}{place}": F.col(quoted(name)) for place, name in enumerate(whole)}
     if every:
         times = {TIME: computed.pop(TIME)}
         spared = {name: F.when(relevant, value) for name, value in computed.items()}

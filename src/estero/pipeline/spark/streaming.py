@@ -68,6 +68,7 @@ def recognize_stream(
     """
     if partitions is not None and partitions < 1:
         raise ValueError(f"at least 1 bucket shares the partition keys, not {partitions}")
+    events = df.schema if late_events else None
     if isinstance(plan, KeyedPlan):
         df, plan = spread(df, plan)
     work = _work_of(df.schema, plan, positions=positions)
@@ -75,10 +76,15 @@ def recognize_stream(
     clock = clock_of(df, plan.classification, tick_ns, lateness)
     counted = work.tasks.positions
     with jobs():
-        rows = streamed(clock.df, plan.classification, clock=clock.column, every=counted, whole=late_events)
+        rows = streamed(
+            clock.df,
+            plan.classification,
+            clock=clock.column,
+            every=counted,
+            whole=events.names if events is not None else (),
+        )
         duty = _duty_of(work, rows.schema, clock, BUCKETS if partitions is None else partitions)
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
-        events = df.schema if late_events else None
         return _connected(rows, Stages(duty, flush), events)
 
 
