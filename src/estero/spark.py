@@ -5,20 +5,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from estero.pipeline.spark.connectors.address import sink_address, source_address
+from estero.pipeline.spark.connectors.trigger import trigger_of
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
     from estero.language.pattern import Pattern
     from estero.language.query import QueryTree
     from estero.pipeline.spark.collected import Collected
+    from estero.pipeline.spark.connectors.progress import Totals
     from estero.queries import Query
 
-__all__ = ["collect", "match_count", "read_events", "recognize"]
+__all__ = [
+    "collect",
+    "follow",
+    "match_count",
+    "read_events",
+    "read_stream",
+    "recognize",
+    "sink_address",
+    "source_address",
+    "stream_session",
+    "trigger_of",
+    "write_stream",
+]
 
 
 def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say)
@@ -149,6 +167,75 @@ def read_events(
 
     open_input(path, csv_options)  # says what is wrong before a session is waited for
     return files.read_events(local_session(master), path, csv_options=csv_options)
+
+
+def stream_session(
+    source: str,
+    sink: str = "console",
+    *,
+    master: str = "local[*]",
+    packages: Iterable[str] = (),
+    jars: Iterable[str] = (),
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The session that runs, else one on `master` that has the connectors of a source and a sink.
+
+    Spark fetches them by their coordinates, unless `packages` (other coordinates) or `jars` (files) say where
+    they come from. `config` adds settings of Spark. Raises `DataError` for an address that is none, and
+    `EnvironmentProblem` where a connector cannot be fetched or Spark does not start.
+    """
+    from estero.pipeline.spark.connectors import sessions
+
+    addresses = (source_address(source), sink_address(sink))
+    return sessions.stream_session(addresses, master=master, packages=packages, jars=jars, config=config)
+
+
+def read_stream(source: str, *, schema: str | PathLike[str] | StructType | None = None) -> DataFrame:
+    """The events at an address, those that are there and those that will come, as a streaming DataFrame.
+
+    `source` is ``parquet:DIR``, ``json:DIR`` or ``csv:DIR``, a directory or glob where files come to be;
+    ``kafka://HOST:PORT/TOPIC``, messages of JSON; or ``delta:DIR``. What follows a ``?``, such as
+    ``parquet:DIR?maxFilesPerTrigger=10``, are options of Spark's reader. `schema` is that of the events, in
+    Spark's words ("kind STRING, time TIMESTAMP"), a file with that, or a file with events; files that are
+    there already say it themselves. Uses the session that runs, else `stream_session`.
+
+    Raises `DataError` for an address or schema that is none, and `EnvironmentProblem` where a connector is
+    missing. A value that does not fit the schema fails the query that meets it.
+    """
+    from estero.pipeline.spark.connectors.sources import open_stream
+
+    return open_stream(stream_session(source), source, schema)
+
+
+def write_stream(
+    matches: DataFrame, sink: str, *, checkpoint: str | PathLike[str], trigger: str | None = None
+) -> StreamingQuery:
+    """Starts to write a streaming DataFrame to an address; the query, which runs until it is stopped.
+
+    `sink` is as in `read_stream`, or ``postgresql://USER@HOST:PORT/DATABASE/TABLE``, or ``console``. The
+    directory `checkpoint` keeps what has been read and found: started with the same one, a query goes on
+    where it was. `trigger` is an interval ("10 seconds") or "available-now", which ends when all that is
+    there has been read; without it a batch begins when the last one has ended. Files, Delta and PostgreSQL
+    have each complex event once, whatever breaks in between; Kafka and the console may have those of the last
+    batch twice.
+
+    Raises `DataError` for an address or trigger that is none or a database that does not answer, and
+    `EnvironmentProblem` where a connector is missing.
+    """
+    from estero.pipeline.spark.connectors.sinks import start_stream
+
+    return start_stream(matches, sink, checkpoint=checkpoint, trigger=trigger)
+
+
+def follow(query: StreamingQuery, *, seconds: int = 1) -> Iterator[Totals]:
+    """What a running query has read and found, every so many seconds, until it ends.
+
+    Each `Totals` has events, answers, late, state (rows in the state store), speed (events per second) and
+    batch, and prints as a line. What makes the query fail is raised as an error of Estero's.
+    """
+    from estero.pipeline.spark.connectors import progress
+
+    return progress.follow(query, seconds=seconds)
 
 
 def collect(

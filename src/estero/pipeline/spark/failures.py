@@ -17,6 +17,7 @@ _IN_JVM = re.compile(r"\bestero: [^\n\"']+?(?= SQLSTATE|$)", re.MULTILINE)
 _CANCELLED = "cancelled as part of cancellation of all jobs"
 _PYTHON = "An exception was thrown from the Python worker"
 _CONDITION = re.compile(r"^\[[\w.]+\] ")
+_OF_STREAM = re.compile(r"(?s).*?\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 _SQL_STATE = re.compile(r" SQLSTATE: \w+.*", re.DOTALL)
 _MESSAGES = {
     NULL_TIME: "the time of an event is NULL",
@@ -63,6 +64,7 @@ def readable(error: BaseException) -> EsteroError | None:
 
 def first_sentence(text: str) -> str:
     """What Java says in the text of an error, without names of classes and calls."""
+    text = _OF_STREAM.sub("", text, count=1)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # What py4j says first is only which call failed; the second line is Java's.
     chosen = (

@@ -50,13 +50,22 @@ def read_events(
     if found.stream is not None:
         with reading(name):
             return spark.createDataFrame(_plain(found.stream().read_all()))
+    schema, options = text_layout(name, files[0], form, csv_options)
+    return spark.read.schema(schema).options(mode="FAILFAST", **options).format(form).load(_located(files))
+
+
+def text_layout(
+    path: str, file: str, form: str, csv_options: Mapping[str, object] | None = None
+) -> tuple[StructType, dict[str, Any]]:
+    """The columns of the JSON or CSV files at `path`, and options with which Spark reads them as DuckDB does.
+
+    `file` is one of them. Raises `DataError` where they cannot be read.
+    """
+    found = open_input(path, csv_options)
     connection = duckdb.connect()
     with opening(found, connection):
         schema = connection.sql(f"{found.query} LIMIT 0").to_arrow_table().schema
-    reader = spark.read.schema(_spark_schema(schema)).option("mode", "FAILFAST")
-    if form == "json":
-        return reader.json(_located(files))
-    return reader.options(**_csv_dialect(files[0], csv_options or {})).csv(_located(files))
+    return _spark_schema(schema), {} if form == "json" else _csv_dialect(file, csv_options or {})
 
 
 def check_rows(path: str | PathLike[str], csv_options: Mapping[str, object] | None = None) -> None:
