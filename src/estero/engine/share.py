@@ -34,6 +34,12 @@ class Share:
         if not 0 <= self.number < self.of:
             raise ValueError(f"shares are numbered from 0 to {self.of - 1}, there is no share {self.number}")
 
+    def range_of(self, count: int) -> tuple[int, int]:
+        """The first index of this share of `count` things, and the one after the last; shares stand in order."""
+        each, rest = divmod(count, self.of)
+        first = self.number * each + min(self.number, rest)
+        return first, first + each + (self.number < rest)
+
 
 class Part(NamedTuple):
     """Of root number place[i] the size[i] complex events from index first[i] on.

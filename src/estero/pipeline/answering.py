@@ -21,12 +21,14 @@ from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.enumerate import Matches
 from estero.engine.pcea_recognizer import PceaRecognizer
 from estero.engine.recognizer import Recognizer
-from estero.engine.roots import Roots
+from estero.engine.roots import Roots, by_end
+from estero.engine.share import Dealer, Part, Share, whole
 from estero.language.query import Consume
 from estero.pipeline.classify import POSITION
 from estero.pipeline.going_on import Holding, States
 from estero.pipeline.report import EventStore, Reporter
 from estero.pipeline.sieve import Sieve
+from estero.pipeline.sieve.batches import chosen, joined
 from estero.plan import Plan
 from estero.plan_joins import AnyPlan, KeyedPlan
 
@@ -44,6 +46,8 @@ class Ended:
     position: NDArray[np.int64]
     sifted: list[Matches] | None = None
     """The answers among them, where they had to be known before going on (CONSUME BY)."""
+    part: Part | None = None
+    """Which of the complex events are asked for, where that is a share of them."""
 
 
 class Answering(ABC, Generic[Planned, Engine]):
@@ -71,6 +75,7 @@ class Answering(ABC, Generic[Planned, Engine]):
         self.reporter = reporter
         self._events = events
         self._sieve = sieve
+        self._dealer: Dealer | None = None
         self._room = _FIRST_ROOM
         self._holding = Holding(recognizer, self.store, automaton)
         if state is not None:
@@ -101,11 +106,32 @@ class Answering(ABC, Generic[Planned, Engine]):
             ended = Ended(roots, positions[roots.event - first])
             if self._sieve is not None and self.plan.consume is not Consume.NONE:
                 ended = replace(ended, sifted=list(self._matches(ended)))
-            yield ended
+            yield ended if self._dealer is None else self._share_of(ended, self._dealer)
             if ended.sifted:
                 self.recognizer.consume()
         if self.plan.window is not None:
             self.store.trim(self.recognizer.oldest)
+
+    def give_only(self, share: Share) -> None:
+        """From now on only a share is given: all shares of a stream together are its answers, each once.
+
+        Sizes differ by one complex event at most. Where filters are left, that is so of what they are asked
+        about; where these, or LIMIT behind them, compare the complex events of an end, whole ends are dealt.
+        """
+        self._dealer = Dealer(share)
+
+    def _share_of(self, ended: Ended, dealer: Dealer) -> Ended:
+        roots, limit = ended.roots, self.plan.limit
+        if self._sieve is None or (ended.sifted is None and self._sieve.one_by_one):
+            part = dealer.deal(roots.event, self.recognizer.counts(roots, limit), limit)
+            return replace(ended, part=part)
+        ends, _ = by_end(roots)
+        own = ends[dealer.deal(ends, [1] * ends.size).place]
+        places = np.flatnonzero(np.isin(roots.event, own))
+        sifted = ended.sifted
+        if sifted is not None:
+            sifted = [chosen(each, np.flatnonzero(np.isin(each.end, own))) for each in sifted]
+        return Ended(roots.chosen(places), ended.position[places], sifted)
 
     # ------------------------------------------------------------------------- reading what was found
 
@@ -120,16 +146,20 @@ class Answering(ABC, Generic[Planned, Engine]):
         if ended.sifted is not None:
             yield from ended.sifted
         elif self._sieve is None:
-            yield from self.recognizer.matches(ended.roots, self.plan.limit, self._room)
+            yield from self.recognizer.matches(ended.roots, self.plan.limit, self._room, ended.part)
         else:
-            found = self.recognizer.matches(ended.roots, None, self._room)
+            found = self.recognizer.matches(ended.roots, None, self._room, ended.part)
             yield from self._sieve.sift_all(found, self.store)
 
     def counts(self, ended: Ended) -> list[tuple[int, int]]:
         """(end position, exact number of complex events), each end once, LIMIT respected."""
         if self._sieve is not None:
             return self._counts_of_sifted(ended)
-        ends, numbers = self.recognizer.counts_by_end(ended.roots, self.plan.limit)
+        if ended.part is not None:
+            found = dict(ended.part.by_end(ended.roots.event))
+            ends, numbers = np.array(list(found), np.int64), list(found.values())
+        else:
+            ends, numbers = self.recognizer.counts_by_end(ended.roots, self.plan.limit)
         positions = ended.position[np.searchsorted(ended.roots.event, ends)].tolist()
         return list(zip(positions, numbers, strict=True))
 
@@ -143,22 +173,14 @@ class Answering(ABC, Generic[Planned, Engine]):
         return list(zip(ended.position[places].tolist(), numbers.values(), strict=True))
 
     def pick(self, ended: Ended, indexes: list[int]) -> pa.RecordBatch:
-        """The complex events with these indexes in the enumeration of `ended`, ascending.
-
-        They are counted without LIMIT, except where there is a sieve, which does it.
-        """
+        """The complex events with these ascending indexes in the enumeration of `ended`, LIMIT respected."""
         if self._sieve is not None:
             return self._pick_of_sifted(ended, indexes)
-        picked = []
-        counts = self.recognizer.counts(ended.roots)
-        place, before = 0, 0
-        for index in indexes:
-            while index >= before + counts[place]:
-                before += counts[place]
-                place += 1
-            match = self.recognizer.match_at(ended.roots, place, index - before)
-            picked.append(self.reporter.table(match, self.store))
-        return pa.Table.from_batches(picked, schema=self.schema).combine_chunks().to_batches()[0]
+        roots, limit, part = ended.roots, self.plan.limit, ended.part
+        if part is None:
+            part = whole(roots.event, self.recognizer.counts(roots, limit), limit)
+        matches = [self.recognizer.match_at(roots, place, index) for place, index in part.at(indexes)]
+        return self.reporter.table(joined(matches), self.store)
 
     def _pick_of_sifted(self, ended: Ended, indexes: list[int]) -> pa.RecordBatch:
         picked = []

@@ -69,6 +69,12 @@ class Sieve:
         """The columns of the store that it reads, besides the positions."""
         return columns_read(self._residuals, self._schema, self._type_column)
 
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each complex event stays or not whatever the others of its end are."""
+        compared = self._strategy in {Strategy.MAX, Strategy.NEXT, Strategy.LAST}
+        return not compared and self._limit is None and not self._marks.merges
+
     def sift(self, matches: Matches, store: EventStore) -> Matches:
         """Those of `matches` that stay, in order; they are all complex events of their end positions.
 
