@@ -61,6 +61,8 @@ def _evaluated(plan: AnyPlan) -> list[object]:
                 plan.steps,
                 plan.transitions,
                 plan.orders,
+                plan.residuals,
+                plan.predicates,
             ]
         case JoinPlan():
             return ["joins", *shared, plan.columns, plan.automaton]

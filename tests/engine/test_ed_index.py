@@ -55,6 +55,7 @@ class Lists:
                 number,
                 number,
                 0,
+                0,
             )
         assert entry == number
         return number

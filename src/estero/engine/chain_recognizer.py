@@ -16,10 +16,17 @@ from estero.engine.count_chain import ChainCounter
 from estero.engine.ed_index import drop_entries, grown_entries, new_entries, sequences_of
 from estero.engine.enumerate import Matches, one_match
 from estero.engine.enumerate_chain import ChainEnumeration
+from estero.engine.forgotten import (
+    NO_PARTITION,
+    forget,
+    forgotten_rows,
+    new_forgotten,
+    partition_keys,
+    with_room_for_one,
+)
 from estero.engine.hash_index import new_index, rebuilt, rename_roots
 from estero.engine.pcea_recognizer import PceaBatch
 from estero.engine.roots import Roots, counts_by_end, new_found, roots_of
-from estero.engine.share import Part
 from estero.engine.run_chain import (
     ChainEvents,
     ChainTables,
@@ -29,8 +36,10 @@ from estero.engine.run_chain import (
     new_chain_fired,
     new_run_nodes,
 )
+from estero.engine.share import Part
 from estero.engine.snapshot import Snapshot
 from estero.engine.snapshot_chain import chain_pools, chain_snapshot
+from estero.engine.snapshot_pcea import index_of
 
 _SMALLEST = 1 << 12
 _FOUND_ROOM = 1 << 16
@@ -56,9 +65,14 @@ class ChainRecognizer:
         self.entries = new_entries(room, self.sequences)
         self.index = new_index(room)
         self._consume = consume
+        self._forgotten = new_forgotten(consume, room)
+        self._partition = NO_PARTITION
         self._room = room
         self._fired = new_chain_fired(tables)
         self._found = new_found(min(room, _FOUND_ROOM))
+        self.holding = False
+        """Whether roots stay valid until the next push begins; what is out of reach then waits so long, too."""
+        self._held: list[Roots] = []
         self._cursor = np.zeros(run_chain.CURSOR_SIZE, np.int64)
         self._seen = 0
         self._counter = ChainCounter(tables.place_width, self.sequences)
@@ -89,11 +103,18 @@ class ChainRecognizer:
 
     def snapshot(self) -> Snapshot:
         """What is needed to go on; nothing changes by that."""
-        return chain_snapshot(self.tables, self.nodes, self.entries, self.sequences, self.index, self.oldest)
+        kept = self.nodes, self.entries, self.sequences, self.index
+        snapshot = chain_snapshot(self.tables, *kept, self.oldest)
+        if self._forgotten is not None:
+            rows = forgotten_rows(self._forgotten, self.oldest, snapshot.events)
+            snapshot.arrays["forgotten"] = rows
+        return snapshot
 
     def resume(self, snapshot: Snapshot) -> None:
         """Goes on from a snapshot of the same automaton."""
         self.nodes, self.entries, self.index = chain_pools(snapshot.arrays, self.sequences, self._room)
+        if self._forgotten is not None:
+            self._forgotten = index_of(snapshot.arrays["forgotten"], self._room)
         self._cursor[:] = 0
         self._fired.probed[:] = -1
         self._seen = snapshot.events.size
@@ -111,6 +132,9 @@ class ChainRecognizer:
         cursor[run_chain.AT] = 0
         cursor[run_chain.FIRST] = self._seen
         events = self._events(batch)
+        self._partition = events.partition
+        self._held.clear()
+        self.nodes.size[1] = 0
         while True:
             with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
                 code = advance_chain(
@@ -119,6 +143,7 @@ class ChainRecognizer:
                     self.nodes,
                     self.entries,
                     self.index,
+                    self._forgotten,
                     self._fired,
                     self._found,
                     events,
@@ -126,9 +151,10 @@ class ChainRecognizer:
                     self._consume,
                 )
             if self._found.size[0]:
-                yield roots_of(self._found)
+                yield self._handed_out()
                 self._found.size[0] = 0
-                self.nodes.size[1] = 0
+                if not self.holding:
+                    self.nodes.size[1] = 0
             elif code == run_cea.FULL:
                 self._found = new_found(2 * self._found.event.size)
             if code == run_cea.DONE:
@@ -138,14 +164,21 @@ class ChainRecognizer:
         self._seen += count
 
     def consume(self) -> None:
-        """Forgets everything read so far.
+        """Forgets everything read so far, or what was read of the partition of the event at hand.
 
         To be called while `push` waits with the roots of one event; they stay valid. Raises ValueError
         unless `consume` is one of the ASKED.
         """
         if self._consume not in (run_cea.CONSUME_ANY_ASKED, run_cea.CONSUME_PARTITION_ASKED):
             raise ValueError(f"consume was not asked for (code {self._consume})")
-        self._cursor[run_chain.FORGOTTEN] = self._cursor[run_chain.FIRST] + self._cursor[run_chain.AT]
+        next_event = int(self._cursor[run_chain.FIRST] + self._cursor[run_chain.AT])
+        if self._forgotten is None:
+            self._cursor[run_chain.FORGOTTEN] = next_event
+            return
+        self._forgotten = with_room_for_one(self._forgotten, self.oldest, self._room)
+        place = int(self._cursor[run_chain.AT]) - 1
+        with np.errstate(over="ignore"):
+            forget(self._forgotten, self._partition, place, next_event, self.oldest)
 
     def matches(
         self, roots: Roots, limit: int | None = None, first_batch: int = 256, part: Part | None = None
@@ -179,6 +212,7 @@ class ChainRecognizer:
             np.ascontiguousarray(batch.words, np.uint64),
             np.ascontiguousarray(batch.keys, np.uint64),
             np.ascontiguousarray(batch.known, np.bool_),
+            partition_keys(self._forgotten, batch.partition, batch.stamps.size),
         )
 
     def _make_room(self) -> None:
@@ -187,11 +221,13 @@ class ChainRecognizer:
             int(self._cursor[need])
             for need in (run_chain.NEED_NODES, run_chain.NEED_ENTRIES, run_chain.NEED_SLOTS)
         )
+        self._forgotten = with_room_for_one(self._forgotten, self.oldest, self._room)
         if 2 * (self.index.used[0] + slots) > self.index.words.shape[0]:
             self.index = rebuilt(self.index, self.oldest, max(slots, self._room))
-        used, used_entries = int(self.nodes.size[0]), int(self.entries.size[0])
+        used, used_entries = int(self.nodes.size.sum()), int(self.entries.size[0])
         if used + nodes > self.nodes.mark.size or used_entries + entries > self.entries.node.size:
-            self._drop_forgotten()
+            if not self.holding:
+                self._drop_forgotten()
             self._grow(nodes, entries)
 
     def _drop_forgotten(self) -> None:
@@ -209,9 +245,26 @@ class ChainRecognizer:
 
     def _grow(self, nodes: int, entries: int) -> None:
         """Sees to it that no more than half of anything is in use, with the room that is needed."""
-        needed = int(self.nodes.size[0]) + nodes
+        needed = int(self.nodes.size.sum()) + nodes
         if 2 * needed > self.nodes.mark.size:
-            self.nodes = grown_run_nodes(self.nodes, 3 * needed)
+            self._grow_nodes(3 * needed)
         needed = int(self.entries.size[0]) + entries
         if 2 * needed > self.entries.node.size:
             self.entries = grown_entries(self.entries, 3 * needed, self.sequences)
+
+    def _grow_nodes(self, room: int) -> None:
+        """Makes room; nodes that only end stay last, so that those who hold them hold other numbers then."""
+        old, ended = self.nodes, int(self.nodes.size[1])
+        self.nodes = grown_run_nodes(old, room)
+        for before, after in zip(old[:-1], self.nodes[:-1], strict=True):
+            after[room - ended :] = before[old.mark.size - ended :]
+        self.nodes.size[1] = ended
+        for roots in self._held:
+            roots.root[roots.root >= old.mark.size - ended] += room - old.mark.size
+
+    def _handed_out(self) -> Roots:
+        """What was found. Unless it is held, nodes that only end are forgotten once it is read."""
+        roots = roots_of(self._found, copied=self.holding)
+        if self.holding:
+            self._held.append(roots)
+        return roots

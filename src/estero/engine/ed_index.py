@@ -186,11 +186,12 @@ def newest(index, place, subset, one, two, wanted, row, forgotten):  # type: ign
 
 
 @kernel
-def insert(entries, sequences, index, place, width, one, two, wanted, row, node, event, forgotten):  # type: ignore[no-untyped-def]
+def insert(entries, sequences, index, place, width, one, two, wanted, row, node, event, oldest, since):  # type: ignore[no-untyped-def]
     """Puts a run node on top of the list of (place, key), with the first `width` attributes of wanted[row].
 
-    Needs room for an entry and 2 ** width places in `index`. Entries of events before `forgotten` are none.
-    Returns the entry. wanted[0] is scratch, so that `row` is another one.
+    Needs room for an entry and 2 ** width places in `index`. Entries of events before `since` are none for
+    this key, entries of events before `oldest` for any. Returns the entry. wanted[0] is scratch, so that
+    `row` is another one.
     """
     entry = entries.size[0]
     entries.size[0] = entry + 1
@@ -201,8 +202,8 @@ def insert(entries, sequences, index, place, width, one, two, wanted, row, node,
         entries.values[entry, attribute, 1] = wanted[row, attribute, 1]
     for subset in range(1 << width):
         numbered, first, second = set_key(place, subset, one, two, wanted, row)
-        slot = claim(index, numbered, first, second, forgotten)
-        before = index.entries[slot, START] >= forgotten
+        slot = claim(index, numbered, first, second, oldest)
+        before = index.entries[slot, START] >= since
         entries.same[entry, subset] = heap_of(index, slot) if before else NONE
         put(index, slot, numbered, entry, event)
     for sequence in range(1, sequences.upto[width]):

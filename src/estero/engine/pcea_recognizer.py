@@ -16,6 +16,14 @@ from estero.engine import run_cea, run_pcea
 from estero.engine.count_pcea import ProductCounter
 from estero.engine.enumerate import Matches, one_match
 from estero.engine.enumerate_pcea import ProductEnumeration
+from estero.engine.forgotten import (
+    NO_PARTITION,
+    forget,
+    forgotten_rows,
+    new_forgotten,
+    partition_keys,
+    with_room_for_one,
+)
 from estero.engine.hash_index import mark_roots, new_index, rebuilt, rename_roots
 from estero.engine.hashing import window_starts
 from estero.engine.heap import (
@@ -28,10 +36,10 @@ from estero.engine.heap import (
 )
 from estero.engine.ordered_index import mark_trees, new_ordered_index, rename_trees, with_room
 from estero.engine.roots import Roots, by_end, counts_by_end, new_found, roots_of
-from estero.engine.share import Part
 from estero.engine.run_pcea import PceaEvents, PceaTables, advance_pcea, new_fired
+from estero.engine.share import Part
 from estero.engine.snapshot import Snapshot
-from estero.engine.snapshot_pcea import Waiting, waiting_arrays, waiting_of
+from estero.engine.snapshot_pcea import Waiting, index_of, waiting_arrays, waiting_of, waits
 
 _SMALLEST = 1 << 12
 _FOUND_ROOM = 1 << 16
@@ -44,7 +52,8 @@ class PceaBatch(NamedTuple):
     `stamps` int64[n]: what the window measures, not falling. `words` uint64[n, W]: predicate k is bit k % 63
     of word k // 63. `keys` uint64[n, K, 2]: key column k, NULL unless `known` bool[n, K]; a key of no
     attributes is one that is the same and known everywhere. `values` int64[n, V]: value column v, in the
-    order that the automaton asks about, NULL unless `valid` bool[n, V].
+    order that the automaton asks about, NULL unless `valid` bool[n, V]. `partition` uint64[n, 2]: where
+    partitions forget, the key of each event's.
     """
 
     stamps: NDArray[np.int64]
@@ -53,6 +62,7 @@ class PceaBatch(NamedTuple):
     known: NDArray[np.bool_]
     values: NDArray[np.int64] = _NO_VALUES[0]
     valid: NDArray[np.bool_] = _NO_VALUES[1]
+    partition: NDArray[np.uint64] = NO_PARTITION
 
 
 _READ_OFF = 1_000
@@ -82,9 +92,13 @@ class PceaRecognizer:
         self.index = new_index(room)
         self.ordered = new_ordered_index(room if tables.ordered_steps else 1)
         self._consume = consume
+        self._forgotten = new_forgotten(consume, room)
+        self._partition = NO_PARTITION
         self._room = room
         self._fired = new_fired(tables)
         self._found = new_found(min(room, _FOUND_ROOM))
+        self.holding = False
+        """Whether roots stay valid until the next push begins; what is out of reach then waits so long, too."""
         self._cursor = np.zeros(run_pcea.CURSOR_SIZE, np.int64)
         self._stamps = np.empty(0, np.int64)
         self._stamps_from = 0
@@ -110,7 +124,8 @@ class PceaRecognizer:
     @property
     def idle(self) -> bool:
         """Whether no run waits."""
-        return self.snapshot().events.size == 0
+        ordered = self.ordered if self.tables.ordered_steps else None
+        return not waits(self.index, ordered, self._first_needed)
 
     def expire(self, stamp: int) -> None:
         """No event before `stamp` comes any more: what started too long before that has left the window."""
@@ -118,14 +133,20 @@ class PceaRecognizer:
             kept = self._stamps[self._oldest - self._stamps_from :]
             self._oldest += int(np.searchsorted(kept, stamp - self.window))
 
+    @property
+    def _first_needed(self) -> int:
+        return max(self._oldest, int(self._cursor[run_pcea.FORGOTTEN]))
+
     def snapshot(self) -> Snapshot:
         """What is needed to go on, without what has left the window; nothing changes by that."""
         ordered = self.ordered if self.tables.ordered_steps else None
-        oldest = max(self._oldest, int(self._cursor[run_pcea.FORGOTTEN]))
+        oldest = self._first_needed
         waiting = Waiting(self.products, self.nodes, self.index, ordered)
         arrays, events = waiting_arrays(waiting, oldest)
         if self.window is not None:
             arrays["stamp"] = self._stamps[events - self._stamps_from]
+        if self._forgotten is not None:
+            arrays["forgotten"] = forgotten_rows(self._forgotten, oldest, events)
         return Snapshot(events, np.empty(0, np.int32), arrays)
 
     def resume(self, snapshot: Snapshot) -> None:
@@ -135,6 +156,8 @@ class PceaRecognizer:
         self.products, self.nodes, self.index, ordered = waiting_of(arrays, self._room, ordered=in_order)
         if ordered is not None:
             self.ordered = ordered
+        if self._forgotten is not None:
+            self._forgotten = index_of(arrays["forgotten"], self._room)
         self._cursor[:] = 0
         self._fired.probed[:] = -1
         self._seen = snapshot.events.size
@@ -154,6 +177,7 @@ class PceaRecognizer:
         cursor[run_pcea.AT] = 0
         cursor[run_pcea.FIRST] = self._seen
         events = self._events(batch)
+        self._partition = events.partition
         while True:
             with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
                 code = advance_pcea(
@@ -162,6 +186,7 @@ class PceaRecognizer:
                     self.nodes,
                     self.index,
                     self.ordered if self.tables.ordered_steps else None,
+                    self._forgotten,
                     self._fired,
                     self._found,
                     events,
@@ -169,7 +194,7 @@ class PceaRecognizer:
                     self._consume,
                 )
             if self._found.size[0]:
-                yield roots_of(self._found)
+                yield roots_of(self._found, copied=self.holding)
                 self._found.size[0] = 0
             elif code == run_cea.FULL:
                 self._found = new_found(2 * self._found.event.size)
@@ -181,14 +206,21 @@ class PceaRecognizer:
         self._oldest = int(events.oldest[-1])
 
     def consume(self) -> None:
-        """Forgets everything read so far.
+        """Forgets everything read so far, or what was read of the partition of the event at hand.
 
         To be called while `push` waits with the roots of one event; they stay valid. Raises ValueError
         unless `consume` is one of the ASKED.
         """
         if self._consume not in (run_cea.CONSUME_ANY_ASKED, run_cea.CONSUME_PARTITION_ASKED):
             raise ValueError(f"consume was not asked for (code {self._consume})")
-        self._cursor[run_pcea.FORGOTTEN] = self._cursor[run_pcea.FIRST] + self._cursor[run_pcea.AT]
+        next_event = int(self._cursor[run_pcea.FIRST] + self._cursor[run_pcea.AT])
+        if self._forgotten is None:
+            self._cursor[run_pcea.FORGOTTEN] = next_event
+            return
+        self._forgotten = with_room_for_one(self._forgotten, self._oldest, self._room)
+        place = int(self._cursor[run_pcea.AT]) - 1
+        with np.errstate(over="ignore"):
+            forget(self._forgotten, self._partition, place, next_event, self._oldest)
 
     def matches(
         self, roots: Roots, limit: int | None = None, first_batch: int = 256, part: Part | None = None
@@ -226,9 +258,8 @@ class PceaRecognizer:
             raise ValueError(f"{batch.words.shape[1]} words are too few for {predicates} predicates")
         if min(batch.keys.shape[1], batch.known.shape[1]) < columns:
             raise ValueError(f"the automaton reads {columns} key columns, the batch has fewer")
-        values = 1 + int(
-            max(self.tables.probe_value.max(initial=-1), self.tables.place_value.max(initial=-1))
-        )
+        asked = self.tables.probe_value, self.tables.probe_upper, self.tables.place_value
+        values = 1 + max(int(each.max(initial=-1)) for each in asked)
         if min(batch.values.shape[1], batch.valid.shape[1]) < values:
             raise ValueError(f"the automaton reads {values} value columns, the batch has fewer")
         return PceaEvents(
@@ -238,6 +269,7 @@ class PceaRecognizer:
             np.ascontiguousarray(batch.values, np.int64),
             np.ascontiguousarray(batch.valid, np.bool_),
             self._window_starts(np.ascontiguousarray(batch.stamps, np.int64)),
+            partition_keys(self._forgotten, batch.partition, batch.stamps.size),
         )
 
     def _window_starts(self, stamps: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -256,6 +288,7 @@ class PceaRecognizer:
         entries = int(self._cursor[run_pcea.NEED_ENTRIES])
         if 2 * (self.index.used[0] + entries) > self.index.words.shape[0]:
             self.index = rebuilt(self.index, oldest, max(entries, self._room))
+        self._forgotten = with_room_for_one(self._forgotten, oldest, self._room)
         self.ordered = with_room(self.ordered, oldest, int(self._cursor[run_pcea.NEED_VALUES]))
         used, used_children = self.products.size.tolist()
         nodes = int(self._cursor[run_pcea.NEED_NODES])
@@ -266,7 +299,8 @@ class PceaRecognizer:
             or used_children + children > self.products.child.size
             or self.nodes.size[0] + nodes > self.nodes.product.size
         ):
-            self._compact(oldest)
+            if not self.holding:
+                self._compact(oldest)
             self._grow(products, children, nodes)
 
     def _compact(self, oldest: int) -> None:

@@ -23,8 +23,8 @@ from estero.engine.enumerate_cea import PathEnumeration
 from estero.engine.hashing import new_table, number_rows, table_of, window_starts
 from estero.engine.registers import RegisterTables
 from estero.engine.roots import Roots, by_end, capped, new_found, roots_of
-from estero.engine.share import Part
 from estero.engine.run_split import NO_ORDER, SplitEvents
+from estero.engine.share import Part
 from estero.engine.sliding_count import SlidingCounter
 from estero.engine.snapshot import Arrays, Snapshot, arena_of, live_nodes, numbered_states
 from estero.engine.tables import Automaton, TableBuilder
@@ -115,6 +115,8 @@ class Recognizer:
         self._keys = new_table(64, 2)
         self.arena = new_arena(_SMALLEST_ARENA)
         self._found = new_found(_FOUND_ROOM)
+        self.holding = False
+        """Whether roots stay valid until the next push begins; what is out of reach then waits so long, too."""
         self._cursor = np.zeros(run_cea.CURSOR_SIZE, np.int64)
         self._runs = _active_runs(self._builder, self._cursor, settings)
         self._stamps = np.empty(0, np.int64)
@@ -159,7 +161,7 @@ class Recognizer:
                 continue
             if self._found.size[0]:
                 self._last_partition = int(events.partition[cursor[run_cea.AT] - 1])
-                yield roots_of(self._found)
+                yield roots_of(self._found, copied=self.holding)
                 self._found.size[0] = 0
             elif code == run_cea.FULL:
                 self._found = new_found(2 * self._found.event.size)
@@ -363,7 +365,10 @@ class Recognizer:
 
     def _make_room(self, events: SplitEvents, keys: NDArray[np.uint64]) -> SplitEvents:
         need_nodes = self._runs.make_room()
-        if self.arena.size[0] + need_nodes > self.arena.kind.size:
+        room = self.arena.kind.size
+        if self.arena.size[0] + need_nodes > room and self.holding:
+            self.arena = grown(self.arena, 2 * (room + need_nodes))
+        elif self.arena.size[0] + need_nodes > room:
             return self._compact(events, keys, need_nodes)
         return events
 

@@ -38,9 +38,10 @@ def new_found(room: int) -> Found:
     )
 
 
-def roots_of(found: Found) -> Roots:
-    """What was found so far, until the kernel goes on."""
-    return Roots(found.event, found.root, found.oldest).part(0, int(found.size[0]))
+def roots_of(found: Found, *, copied: bool = False) -> Roots:
+    """What was found so far, until the kernel goes on, or `copied` for longer."""
+    roots = Roots(found.event, found.root, found.oldest).part(0, int(found.size[0]))
+    return Roots(*(column.copy() for column in roots)) if copied else roots
 
 
 def by_end(roots: Roots) -> tuple[NDArray[np.int64], list[int]]:

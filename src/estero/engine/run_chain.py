@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from estero.engine.arena import NONE, copy_columns
 from estero.engine.ed_index import first_unequal, insert, newest
+from estero.engine.forgotten import first_kept, forget, has_room_for_one
 from estero.engine.jit import inlined, kernel
 from estero.engine.run_cea import (
     CONSUME_ANY,
@@ -211,11 +212,15 @@ def drop_run_nodes(nodes: RunNodes, first: int, first_entry: int) -> None:
 
 
 class ChainEvents(NamedTuple):
-    """A batch for the kernel: words uint64[n, W], keys uint64[n, K, 2], known bool[n, K]."""
+    """A batch for the kernel: words uint64[n, W], keys uint64[n, K, 2], known bool[n, K].
+
+    partition uint64[n, 2]: the keys by which partitions forget; empty where they do not.
+    """
 
     words: NDArray[np.uint64]
     keys: NDArray[np.uint64]
     known: NDArray[np.bool_]
+    partition: NDArray[np.uint64]
 
 
 class ChainFired(NamedTuple):
@@ -310,7 +315,7 @@ def new_run_node(tables, nodes, index, fired, events, place, event, transition, 
 
 
 @kernel
-def let_wait(tables, sequences, entries, index, fired, events, place, event, node, target, forgotten):  # type: ignore[no-untyped-def]
+def let_wait(tables, sequences, entries, index, fired, events, place, event, node, target, oldest, since):  # type: ignore[no-untyped-def]
     """Puts a node on top of its lists, in all waiting places of its state."""
     for waiting in range(tables.first_place[target], tables.first_place[target + 1]):
         width = tables.place_width[waiting]
@@ -320,7 +325,8 @@ def let_wait(tables, sequences, entries, index, fired, events, place, event, nod
         one = events.keys[place, key, 0]
         two = events.keys[place, key, 1]
         want(fired, events.keys, place, tables.place_unequal, waiting, width)
-        insert(entries, sequences, index, waiting, width, one, two, fired.wanted, 1, node, event, forgotten)
+        wanted = fired.wanted
+        insert(entries, sequences, index, waiting, width, one, two, wanted, 1, node, event, oldest, since)
 
 
 @inlined
@@ -336,12 +342,14 @@ def places_to_wait(tables, events, place, target):  # type: ignore[no-untyped-de
 
 
 @kernel
-def advance_chain(tables, sequences, nodes, entries, index, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
+def advance_chain(tables, sequences, nodes, entries, index, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
     """Processes events from cursor[AT] on, until DONE, GROW or FULL; resumable with more room.
 
     Loop invariant: at the top the index has, for each waiting place and key, the runs of all events
     before cursor[AT] that wait there. What fires looks at that version and is put in only then. Nothing is
-    written for an event before all room that it can need is there.
+    written for an event before all room that it can need is there. `forgotten` is None where no partition
+    forgets; what that asks for is then not compiled. Nothing before `since` counts in the event's partition,
+    nothing before `oldest` anywhere.
     """
     count = events.known.shape[0]
     predicates = tables.first_fired.size - 1
@@ -350,7 +358,10 @@ def advance_chain(tables, sequences, nodes, entries, index, fired, found, events
             return FULL
         place = cursor[AT]
         event = cursor[FIRST] + place
-        forgotten = cursor[FORGOTTEN]
+        oldest = cursor[FORGOTTEN]
+        since = oldest
+        if forgotten is not None:
+            since = first_kept(forgotten, events.partition, place, oldest)
         fires = 0
         insertions = 0
         ends = 0
@@ -367,7 +378,7 @@ def advance_chain(tables, sequences, nodes, entries, index, fired, found, events
                 if probe != NONE:
                     if fired.probed[probe] != event:
                         fired.head[probe] = look(
-                            tables, sequences, entries, index, fired, events, place, probe, forgotten
+                            tables, sequences, entries, index, fired, events, place, probe, since
                         )
                         fired.probed[probe] = event
                     if fired.head[probe] == NONE:
@@ -377,11 +388,15 @@ def advance_chain(tables, sequences, nodes, entries, index, fired, found, events
                 insertions += waits
                 ends += tables.final[target]
         if fires > 0:
+            short_of_partitions = False
+            if forgotten is not None:
+                short_of_partitions = not has_room_for_one(forgotten)
             slots = insertions << tables.place_unequal.shape[1]
             if (
                 nodes.size[0] + nodes.size[1] + fires > nodes.mark.size
                 or entries.size[0] + insertions > entries.node.size
                 or 2 * (index.used[0] + slots) > index.words.shape[0]
+                or short_of_partitions
             ):
                 cursor[NEED_NODES] = fires
                 cursor[NEED_ENTRIES] = insertions
@@ -396,10 +411,10 @@ def advance_chain(tables, sequences, nodes, entries, index, fired, found, events
                 target = tables.target[transition]
                 waits = places_to_wait(tables, events, place, target) > 0
                 node = new_run_node(
-                    tables, nodes, index, fired, events, place, event, transition, waits, forgotten
+                    tables, nodes, index, fired, events, place, event, transition, waits, since
                 )
                 if tables.final[target]:
-                    report(found, event, node, forgotten)
+                    report(found, event, node, since)
                 fired.transition[number] = target if waits else NONE
             node = first_new
             for number in range(fires):
@@ -416,10 +431,14 @@ def advance_chain(tables, sequences, nodes, entries, index, fired, found, events
                         event,
                         node,
                         target,
-                        forgotten,
+                        oldest,
+                        since,
                     )
                     node += 1
             if ends > 0 and consume in (CONSUME_ANY, CONSUME_PARTITION):
-                cursor[FORGOTTEN] = event + 1
+                if forgotten is not None:
+                    forget(forgotten, events.partition, place, event + 1, oldest)
+                else:
+                    cursor[FORGOTTEN] = event + 1
         cursor[AT] = place + 1
     return DONE

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.arena import NONE
+from estero.engine.forgotten import first_kept, forget, has_room_for_one
 from estero.engine.hash_index import FREE, START, claim, find, heap_of, put
 from estero.engine.heap import SPINE, heap_node, meld, new_product
 from estero.engine.jit import inlined, kernel
@@ -223,6 +224,7 @@ class PceaEvents(NamedTuple):
 
     words uint64[n, W], keys uint64[n, K, 2], known bool[n, K], values int64[n, V], valid bool[n, V]. oldest
     int64[n]: the sequence number of the earliest start that is inside the window when this event is the end.
+    partition uint64[n, 2]: the keys by which partitions forget; empty where they do not.
     """
 
     words: NDArray[np.uint64]
@@ -231,6 +233,7 @@ class PceaEvents(NamedTuple):
     values: NDArray[np.int64]
     valid: NDArray[np.bool_]
     oldest: NDArray[np.int64]
+    partition: NDArray[np.uint64]
 
 
 class Fired(NamedTuple):
@@ -325,7 +328,7 @@ def wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, 
 
 
 @kernel
-def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
+def advance_pcea(tables, products, nodes, index, ordered, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
     """Processes events from cursor[AT] on, until DONE, GROW or FULL; resumable with more room.
 
     Loop invariant: at the top the indexes have, for each waiting place and key, the runs of all events
@@ -334,7 +337,9 @@ def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, 
     them again when the event is tried again.
 
     `ordered` is None where the automaton never asks for an order: what follows `ordered is not None` is
-    then not compiled. Measured, with the orders compiled and never asked for: 5 to 10 % slower.
+    then not compiled. Measured, with the orders compiled and never asked for: 5 to 10 % slower. Likewise
+    `forgotten`, where no partition forgets. What is gathered starts at or after `since`, in whose partition
+    nothing before it counts; indexes of all partitions only let go of what is before `oldest`.
     """
     count = events.oldest.size
     predicates = tables.first_fired.size - 1
@@ -344,6 +349,9 @@ def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, 
         place = cursor[AT]
         event = cursor[FIRST] + place
         oldest = max(events.oldest[place], cursor[FORGOTTEN])
+        since = oldest
+        if forgotten is not None:
+            since = first_kept(forgotten, events.partition, place, oldest)
 
         # 1. What fires, and the room for it.
         fires = 0
@@ -374,9 +382,9 @@ def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, 
                     probe = tables.source_probe[source]
                     if fired.probed[probe] != event:
                         if ordered is None or tables.probe_order[probe] == NONE:
-                            look(tables, index, fired, events, place, probe, oldest)
+                            look(tables, index, fired, events, place, probe, since)
                         elif nodes.size[0] + most_nodes(ordered, nodes, 1) <= nodes.product.size:
-                            look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest)
+                            look_in_order(tables, nodes, ordered, fired, events, place, probe, since)
                         else:
                             cursor[NEED_PRODUCTS:] = 0
                             cursor[NEED_NODES] = most_nodes(ordered, nodes, tables.ordered_steps)
@@ -405,12 +413,16 @@ def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, 
             if ordered is not None and in_order > 0:
                 made += fires + most_nodes(ordered, nodes, in_order)
                 short_of_values = not has_room(ordered, in_order)
+            short_of_partitions = False
+            if forgotten is not None:
+                short_of_partitions = not has_room_for_one(forgotten)
             if (
                 products.size[0] + fires > products.mark.size
                 or products.size[1] + heaps > products.child.size
                 or nodes.size[0] + made > nodes.product.size
                 or 2 * (index.used[0] + insertions) > index.words.shape[0]
                 or short_of_values
+                or short_of_partitions
             ):
                 cursor[NEED_PRODUCTS] = fires
                 cursor[NEED_CHILDREN] = heaps
@@ -440,7 +452,7 @@ def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, 
                     fired.first[number + 1],
                 )
                 if tables.final[target]:
-                    report(found, event, product, oldest)
+                    report(found, event, product, since)
                 alone = NONE
                 for waiting in range(tables.first_place[target], tables.first_ordered[target]):
                     key = tables.place_key[waiting]
@@ -450,16 +462,16 @@ def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, 
                         index, waiting, events.keys[place, key, 0], events.keys[place, key, 1], oldest
                     )
                     newest = index.entries[entry, START]
-                    if newest >= oldest and start >= newest:
+                    if newest >= since and start >= newest:
                         heap = heap_node(nodes, product, start, heap_of(index, entry), NONE)
                         put(index, entry, waiting, heap, start)
                         continue
                     if alone == NONE:
                         alone = heap_node(nodes, product, start, NONE, NONE)
-                    if newest < oldest:
+                    if newest < since:
                         put(index, entry, waiting, alone, start)
                     else:
-                        heap = meld(nodes, heap_of(index, entry), alone, oldest, fired.path)
+                        heap = meld(nodes, heap_of(index, entry), alone, since, fired.path)
                         put(index, entry, waiting, heap, newest)
                 if ordered is not None:
                     for waiting in range(tables.first_ordered[target], tables.first_place[target + 1]):
@@ -473,6 +485,9 @@ def advance_pcea(tables, products, nodes, index, ordered, fired, found, events, 
                             tables, nodes, ordered, fired, events, place, waiting, alone, event, oldest
                         )
             if ends > 0 and consume in (CONSUME_ANY, CONSUME_PARTITION):
-                cursor[FORGOTTEN] = event + 1
+                if forgotten is not None:
+                    forget(forgotten, events.partition, place, event + 1, oldest)
+                else:
+                    cursor[FORGOTTEN] = event + 1
         cursor[AT] = place + 1
     return DONE

@@ -83,6 +83,13 @@ def mark_free_rows(index, free):  # type: ignore[no-untyped-def]
         row = index.rows[row, LEFT]
 
 
+def waits(index: HashIndex, ordered: OrderedIndex | None, oldest: int) -> bool:
+    """Whether anything waits that starts at or after `oldest`."""
+    if ((index.entries[:, TAG] != 0) & (index.entries[:, START] >= oldest)).any():
+        return True
+    return ordered is not None and bool((ordered.rows[: ordered.sizes[USED], NEWEST] >= oldest).any())
+
+
 def waiting_arrays(waiting: Waiting, oldest: int) -> tuple[Arrays, NDArray[np.int64]]:
     """What waits and starts at or after `oldest`, and the events that it names, which are numbered anew."""
     products, nodes = _copied(waiting.products, waiting.nodes)

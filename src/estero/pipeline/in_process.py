@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from estero.engine.share import Share
 from estero.language.schema import Kind
+from estero.pipeline.answering import Ended
 from estero.pipeline.joining import Joining, recognition_of
-from estero.pipeline.recognition import Ended, Recognition
+from estero.pipeline.recognition import Recognition
 from estero.pipeline.sources import Source
 from estero.plan_joins import AnyPlan, KeyedPlan
 
@@ -28,10 +30,14 @@ def time_type(source: Source) -> pa.DataType | None:
 
 @dataclass(frozen=True, slots=True)
 class InProcessRun:
-    """One query on one source of events; every question reads the events anew (answer.Run)."""
+    """One query on one source of events; every question reads the events anew (answer.Run).
+
+    With a `share` all of them are about that share of the complex events.
+    """
 
     plan: AnyPlan
     source: Source
+    share: Share | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -69,23 +75,30 @@ class InProcessRun:
         for recognition, ended in self._recognized(self.plan):
             if index is None:
                 return
-            counts = recognition.counts(ended)
-            total = sum(count for _, count in counts)
+            total = sum(count for _, count in recognition.counts(ended))
             here: list[int] = []
             while index is not None and index < before + total:
                 here.append(index - before)
                 index = next(wanted, None)
                 if len(here) == _PICKED_AT_ONCE:
-                    yield recognition.pick(ended, _without_limits(recognition, ended, counts, here))
+                    yield recognition.pick(ended, here)
                     here = []
             if here:
-                yield recognition.pick(ended, _without_limits(recognition, ended, counts, here))
+                yield recognition.pick(ended, here)
             before += total
+
+    def shared(self, share: Share) -> InProcessRun:
+        """The run of one share of what this one finds; raises ValueError for a share of a share."""
+        if self.share is not None:
+            raise ValueError("this is a share already: divide the whole answer into more shares")
+        return replace(self, share=share)
 
     def _recognized(
         self, plan: AnyPlan, *, counting: bool = False
     ) -> Iterator[tuple[Recognition | Joining, Ended]]:
         recognition = self._recognition(plan, counting=counting)
+        if self.share is not None:
+            recognition.give_only(self.share)
         for batch in self.source.read(plan.classification):
             for ended in recognition.recognize(batch):
                 yield recognition, ended
@@ -97,27 +110,3 @@ class InProcessRun:
     def _without_payload(self) -> AnyPlan:
         """The plan for counting: no attribute crosses that is only shown."""
         return self.plan.showing_nothing()
-
-
-def _without_limits(
-    recognition: Recognition | Joining, ended: Ended, counts: list[tuple[int, int]], indexes: list[int]
-) -> list[int]:
-    """Indexes among the complex events that LIMIT leaves → indexes among all of them."""
-    if recognition.plan.limit is None or recognition.plan.sieved:
-        return indexes
-    full: dict[int, int] = {}
-    for position, count in zip(
-        ended.position.tolist(), recognition.recognizer.counts(ended.roots), strict=True
-    ):
-        full[position] = full.get(position, 0) + count
-    found: list[int] = []
-    places = iter(indexes)
-    index = next(places, None)
-    limited_before, full_before = 0, 0
-    for position, count in counts:
-        while index is not None and index < limited_before + count:
-            found.append(full_before + index - limited_before)
-            index = next(places, None)
-        limited_before += count
-        full_before += full[position]
-    return found
