@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from estero.pipeline.joining import Joining
     from estero.pipeline.recognition import Recognition
 
-HELD = "header STRING, seen BIGINT, closed BIGINT, last BINARY, waiting BINARY, recognition BINARY"
-"""The state of a bucket as Spark has it."""
-
 NEVER = -1
 """Spark's word for no timer."""
+
+HELD = (
+    "header STRING, seen BIGINT, closed BIGINT, look_again BIGINT, "
+    "last BINARY, waiting BINARY, recognition BINARY"
+)
+"""The state of a bucket as Spark has it."""
 
 _ALWAYS = -(2**63)
 _AT_ONCE = 1 << 15
@@ -46,14 +49,16 @@ _AT_ONCE = 1 << 15
 class Held(NamedTuple):
     """The state of a bucket.
 
-    `header` says what it is of. `seen` events have their numbers, those before time `closed` are late, `last`
-    was recognized last. `last` and `waiting` are blobs (packing.py); `recognition` is a snapshot, None before
-    the first event.
+    `header` says what it is of. `seen` events have their numbers, those before time `closed` are late, and
+    when the watermark has passed the millisecond `look_again`, something here is over (else `NEVER`). `last`
+    was recognized last; it and those `waiting` are blobs (packing.py). `recognition` is a snapshot, None
+    before the first event.
     """
 
     header: str
     seen: int = 0
     closed: int = _ALWAYS
+    look_again: int = NEVER
     last: bytes | None = None
     waiting: bytes | None = None
     recognition: bytes | None = None
@@ -98,6 +103,7 @@ class Turn:
         ticks = duty.ticks
         spark = _ALWAYS if watermark is None else ticks.from_ms(watermark)
         self._spark = spark
+        self._passed = watermark is not None and NEVER < self._held.look_again < watermark
         self._open_from = max(self._held.closed, spark)
         self._until = _ALWAYS if watermark is None else ticks.through_ms(watermark)
         self._closed = self._open_from
@@ -118,8 +124,9 @@ class Turn:
 
     @property
     def is_due(self) -> bool:
-        """Whether the watermark has passed an event that waits."""
-        return self.waiting > 0 and _first_time(self._waiting) <= self._until
+        """Whether the watermark has passed what the bucket had asked to be looked at for."""
+        waited = self.waiting > 0 and _first_time(self._waiting) <= self._until
+        return self._passed or waited
 
     def run(self, blobs: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
         """The answers that end in what the watermark has passed; `blobs` have come, in order of arrival."""
@@ -135,11 +142,8 @@ class Turn:
             self.recognized = passed
             yield from self._answers(ready)
 
-    def close(self) -> tuple[Held | None, int]:
-        """What is to be kept, None where it cannot matter to what comes; and when to look again, in ms.
-
-        That is the millisecond that the watermark is to have passed, or `NEVER`.
-        """
+    def close(self) -> Held | None:
+        """What is to be kept; None where nothing that is held can matter to what comes."""
         snapshot, idle = self._held.recognition, True
         if self._recognition is not None or (snapshot is not None and self._spark > self._held.closed):
             recognition = self._recognizing()
@@ -149,28 +153,28 @@ class Turn:
             idle = False
         gone = self._last.num_rows == 0 or _first_time(self._last) < self._spark
         if idle and gone and not self.waiting and not self._duty.counted:
-            return None, NEVER
-        held = Held(
+            return None
+        return Held(
             self._duty.header,
             self._seen,
             self._closed,
+            self._look_again(idle=idle),
             blob_of(self._last) if self._last.num_rows else None,
             blob_of(self._waiting) if self.waiting else None,
             snapshot,
         )
-        return held, self._look_again(idle=idle)
 
     def _look_again(self, *, idle: bool) -> int:
         """The millisecond with which something here is over: a wait, or the windows of all that is open."""
         ticks, plan = self._duty.ticks, self._duty.work.plan
         if self.waiting:
-            return ticks.ms_of(_first_time(self._waiting)) - 1
+            return max(0, ticks.ms_of(_first_time(self._waiting)) - 1)
         if self._duty.counted:
             return NEVER
         last = _first_time(self._last)
         if idle:
-            return ticks.ms_of(last)
-        return NEVER if plan.window is None else ticks.ms_of(last + plan.window)
+            return max(0, ticks.ms_of(last))
+        return NEVER if plan.window is None else max(0, ticks.ms_of(last + plan.window))
 
     def _recognizing(self) -> Recognition | Joining:
         from estero.pipeline.joining import recognition_of  # Numba is for workers only

@@ -167,8 +167,8 @@ def streamed(
     """The classified rows of a streaming DataFrame: relevant ones, or with `every` all of them, flagged.
 
     Columns: ``__time``, the key halves, the words of bits, the values, the payload, then ``__order1``, …
-    where ties are broken, ``__event0``, … for the columns `whole`, and with `every` ``__relevant``. `clock` is
-    the column that has a watermark: *all* events move it, so Spark must not filter before it looks at the
+    where ties are broken, ``__event0``, … for the columns `whole`, and with `every` ``__relevant``. `clock`
+    is the column that has a watermark: *all* events move it, so Spark must not filter before it looks at the
     times.
     """
     from pyspark.sql import functions as F  # noqa: N812
@@ -284,17 +284,21 @@ def _key_is_known(classification: Classification, columns: Mapping[str, ColumnTy
     return relevance(replace(classification, keep_all=True), "spark", columns=columns)
 
 
-def _computed(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, Column]:
-    from pyspark.sql import functions as F  # noqa: N812
-
+def computed_texts(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
+    """What is computed of each event but its payload: name → Spark SQL."""
     texts: dict[str, str] = {}
     time, ticks = classification.schema.time, time_column(classification, "spark", columns=columns)
     if time is not None and ticks is not None:
         texts[TIME] = f"IF({quoted(time)} IS NULL, CAST(raise_error('{NULL_TIME}') AS BIGINT), {ticks})"
     texts |= key_columns(classification, "spark", columns=columns)
     texts |= predicate_columns(classification, "spark", columns=columns)
-    texts |= value_columns(classification, "spark", columns=columns)
-    return {name: F.expr(text) for name, text in texts.items()}
+    return texts | value_columns(classification, "spark", columns=columns)
+
+
+def _computed(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, Column]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return {name: F.expr(text) for name, text in computed_texts(classification, columns).items()}
 
 
 def _ordering(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, Column]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from estero.pipeline.spark.batch import Batches
-from estero.pipeline.spark.bucket import Duty, Held, Turn
+from estero.pipeline.spark.bucket import NEVER, Duty, Held, Turn
 from estero.pipeline.spark.frames import EVENT
 from estero.pipeline.spark.headers import refuse_other
 from estero.pipeline.spark.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, joined
@@ -99,17 +99,17 @@ class Stages:
 
     def _turn(self, held: Held | None, frames: Iterable[pd.DataFrame], state: GroupState) -> Frames:
         blobs, newest = ([], None) if state.hasTimedOut else _arrived(frames)
-        watermark, look_again = state.getCurrentWatermarkMs(), state.oldTimeoutTimestamp
+        watermark = state.getCurrentWatermarkMs()
         turn = Turn(self.duty, held, watermark if watermark > 0 else None, newest)
-        if blobs or turn.is_due or 0 <= look_again < watermark:
+        if blobs or turn.is_due:
             yield from self._found(turn.run(blobs))
-            held, look_again = turn.close()
+            held = turn.close()
             if held is not None:
                 state.update(held)
             elif state.exists:
                 state.remove()
-        if held is not None and look_again >= 0:
-            state.setTimeoutTimestamp(max(look_again, watermark, 1))
+        if held is not None and held.look_again != NEVER:
+            state.setTimeoutTimestamp(max(held.look_again, watermark, 1))
         if held is not None or turn.late or turn.recognized:
             late = sum(each.num_rows for each in turn.late)
             counts = (late, turn.waiting, turn.recognized, 0 if held is None else held.size)
