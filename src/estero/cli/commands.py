@@ -1,4 +1,4 @@
-"""The command line: run, check, explain, demo (`estero --help`).
+"""The command line: run, check, explain, stream, demo (`estero --help`).
 
 It speaks to the public interface only. Everything heavy is imported inside the commands, so that
 ``--help`` is there at once and ``--engine duckdb`` never loads Spark.
@@ -42,6 +42,22 @@ from estero.cli.options import (
     Type,
     format_of,
     stream_of,
+)
+from estero.cli.stream import (
+    Checkpoint,
+    Conf,
+    Jars,
+    Lateness,
+    Packages,
+    Placed,
+    Schema,
+    Sink,
+    Source,
+    SparkMaster,
+    Trigger,
+    follow_stream,
+    jar_files,
+    spark_settings,
 )
 
 if TYPE_CHECKING:
@@ -218,6 +234,47 @@ def explain(
     if svg is not None:
         svg.write_text(explanation.svg(), encoding="utf-8")
     print(explanation)
+
+
+@app.command()
+@reported
+def stream(
+    query: QueryFile,
+    source: Source = None,
+    sink: Sink = "console",
+    checkpoint: Checkpoint = None,
+    schema: Schema = None,
+    trigger: Trigger = None,
+    type: Type = None,
+    time: Time = None,
+    time_unit: TimeUnit = None,
+    order: Order = None,
+    lateness: Lateness = None,
+    positions: Placed = False,
+    master: SparkMaster = "local[*]",
+    packages: Packages = None,
+    jars: Jars = None,
+    conf: Conf = None,
+    debug: Debug = False,
+) -> None:
+    """Find the complex events of a query in events that keep coming, until it is stopped (Ctrl-C)."""
+    follow_stream(
+        _query(query),
+        source,
+        sink,
+        checkpoint,
+        schema=schema,
+        layout={"type": type, "time": time, "time_unit": time_unit, "order": order or []},
+        lateness=lateness,
+        trigger=trigger,
+        positions=positions,
+        session={
+            "master": master,
+            "packages": packages or (),
+            "jars": jar_files(jars),
+            "config": spark_settings(conf),
+        },
+    )
 
 
 @app.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -75,6 +75,25 @@ def working(what: str) -> Iterator[None]:
     with Progress(*columns, console=console, transient=True) as progress:
         progress.add_task(what, total=None)
         yield
+
+
+@contextmanager
+def following(*, shown: bool) -> Iterator[Callable[[str], None]]:
+    """A function that shows a line in place of the one before, the last of which stays; nothing in a pipe."""
+    console = messages()
+    if not (shown and console.is_terminal):
+        yield lambda _line: None
+        return
+    with console.status("waiting for events") as status:
+        said = ""
+
+        def say(line: str) -> None:
+            nonlocal said
+            said = line
+            status.update(line)
+
+        yield say
+    console.print(said, markup=False)
 
 
 def table_of(found: Found, *, rows: int | None, positions: bool) -> tuple[Table, bool]:

@@ -1,0 +1,252 @@
+"""The command `stream`: a query over events that keep coming, until it is stopped."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from estero import Query
+
+T = TypeVar("T")
+
+PLACES = "Where events come from, and complex events go"
+SPARK = "Options for Spark"
+
+Source = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="ADDRESS",
+        show_default=False,
+        help="parquet:DIR, json:DIR or csv:DIR (a directory where files arrive), kafka://HOST:PORT/TOPIC, "
+        "delta:DIR; after a ?, options of Spark's reader.",
+        rich_help_panel=PLACES,
+    ),
+]
+Sink = Annotated[
+    str,
+    typer.Option(
+        "--to",
+        metavar="ADDRESS",
+        help="The same, or postgresql://USER@HOST:PORT/DATABASE/TABLE, or console.",
+        rich_help_panel=PLACES,
+    ),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        show_default=False,
+        help="Keeps what was read and found: with the same one, a stream goes on where it stopped. "
+        "Only the console does without.",
+        rich_help_panel=PLACES,
+    ),
+]
+Schema = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS|FILE",
+        show_default=False,
+        help="The columns of the events, such as 'kind STRING, time TIMESTAMP', or a file that has them; "
+        "files that are there already say it themselves.",
+        rich_help_panel=PLACES,
+    ),
+]
+Trigger = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHEN",
+        show_default=False,
+        help="When to look for events: an interval such as '10 seconds', or available-now, which ends when "
+        "all that is there has been read. Default: always.",
+        rich_help_panel=PLACES,
+    ),
+]
+Lateness = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        show_default=False,
+        help="How late events may come, such as '5 seconds' (ticks, for integers without a unit); later ones "
+        "are dropped and counted. Default: not at all.",
+        rich_help_panel="Options for the events",
+    ),
+]
+SparkMaster = Annotated[str, typer.Option(metavar="URL", help="The Spark master.", rich_help_panel=SPARK)]
+Placed = Annotated[
+    bool,
+    typer.Option(
+        "--positions",
+        help="Also say the positions of events in the stream; one task then sees all of them.",
+        rich_help_panel="Options for the events",
+    ),
+]
+Packages = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COORDINATES",
+        show_default=False,
+        help="Connectors by group:name:version, in place of those that are fetched by themselves.",
+        rich_help_panel=SPARK,
+    ),
+]
+Jars = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE",
+        show_default=False,
+        help="Connectors as files or directories of .jar files; nothing is fetched then.",
+        rich_help_panel=SPARK,
+    ),
+]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        show_default=False,
+        help="A setting of Spark; can be repeated.",
+        rich_help_panel=SPARK,
+    ),
+]
+
+
+def follow_stream(
+    query: Query,
+    source: str | None,
+    sink: str,
+    checkpoint: Path | None,
+    *,
+    schema: str | None,
+    layout: dict[str, Any],
+    lateness: str | None,
+    trigger: str | None,
+    positions: bool,
+    session: dict[str, Any],
+) -> None:
+    """Runs a query over a stream until it ends or is stopped. Usage errors come before Spark starts."""
+    from estero.cli.terminal import working
+    from estero.spark import read_stream, stream_session, write_stream
+
+    source = _checked_usage(source, sink, checkpoint, trigger, layout["time"])
+    with ExitStack() as things:
+        place = checkpoint or Path(things.enter_context(tempfile.TemporaryDirectory(prefix="estero-")))
+        with working("starting Spark"):
+            stream_session(source, sink, **session)
+            events = read_stream(source, schema=schema)
+            matches = _recognized(events, query, lateness, {**layout, "positions": positions})
+            running = write_stream(matches, sink, checkpoint=place, trigger=trigger)
+        things.callback(running.stop)
+        _watch(running, shown=not (sink == "console" and sys.stdout.isatty()))
+
+
+def _recognized(events: DataFrame, query: Query, lateness: str | None, layout: dict[str, Any]) -> DataFrame:
+    from estero.spark import recognize
+
+    late = int(lateness) if lateness is not None and lateness.isdigit() else lateness
+    try:
+        return recognize(events, query, **layout, lateness=late)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--lateness") from None
+
+
+def spark_settings(conf: Sequence[str] | None) -> dict[str, str]:
+    """KEY=VALUE texts as a mapping."""
+    settings = {}
+    for each in conf or ():
+        name, found, value = each.partition("=")
+        if not found or not name:
+            raise typer.BadParameter(f"{each!r} is not KEY=VALUE", param_hint="--conf")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def jar_files(places: Sequence[str] | None) -> list[str]:
+    """The .jar files that are named, or in directories that are; a usage error where there are none."""
+    files: list[str] = []
+    for place in places or ():
+        found = sorted(Path(place).glob("*.jar")) if Path(place).is_dir() else [Path(place)]
+        if "://" in place:
+            files.append(place)
+            continue
+        if not found or not all(each.is_file() for each in found):
+            raise typer.BadParameter(f"{place}: there is no such .jar file", param_hint="--jars")
+        files += [each.absolute().as_uri() for each in found]
+    return files
+
+
+def _checked_usage(
+    source: str | None, sink: str, checkpoint: Path | None, trigger: str | None, time: str | None
+) -> str:
+    """The source, where all of them can be meant."""
+    from estero.spark import sink_address, source_address, trigger_of
+
+    if source is None:
+        raise typer.BadParameter("stream needs to know where events come from", param_hint="--from")
+    _meant("--from", source_address, source)
+    _meant("--to", sink_address, sink)
+    _meant("--trigger", trigger_of, trigger)
+    if checkpoint is None and sink != "console":
+        raise typer.BadParameter(
+            "what was read and found has to be kept somewhere, so that each complex event is written once: "
+            "name a directory, a new one for a new query",
+            param_hint="--checkpoint",
+        )
+    if time is None:
+        raise typer.BadParameter(
+            "events of a stream are sorted by their time: name its column", param_hint="--time"
+        )
+    return source
+
+
+def _meant(option: str, read: Callable[[T], object], text: T) -> None:
+    """Reads an option's text; what is wrong with it is a usage error."""
+    from estero import DataError
+
+    try:
+        read(text)
+    except DataError as error:
+        text_of_error = f"{error.message}: {error.hint}" if error.hint else error.message
+        raise typer.BadParameter(text_of_error, param_hint=option) from None
+
+
+def _watch(running: Any, *, shown: bool) -> None:
+    """Waits for the end, saying on a terminal how it goes. A signal to stop is heeded between two looks."""
+    from estero.cli.terminal import following
+    from estero.spark import follow
+
+    with _asked_to_stop() as asked, following(shown=shown) as say:
+        for totals in follow(running):
+            say(str(totals))
+            if asked:
+                break
+    if asked:
+        raise typer.Exit(128 + asked[0])
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[list[int]]:
+    """A list of signals that asked to stop; none interrupts what waits for Java, but for the second one."""
+    asked: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
