@@ -42,16 +42,27 @@ JOINED = (
     """SELECT a[price], b WHERE SELL AS a ALL BUY AS b ALL BUY AS c
        FILTER a.name = b.name AND c.name = b.name AND a.volume = b.volume AND b[price > 2]
        WITHIN 10 SECONDS""",
-)
-WITH_EVENTS = (
     """SELECT a[price], b WHERE SELL AS a ; BUY AS b
        FILTER b[price > 2 OR name LIKE 'R%'] AND a.name = b.name AND a.price < b.price
+       PARTITION BY [name] WITHIN 10 SECONDS""",
+    """SELECT * WHERE SELL AS a ; BUY AS b FILTER b.price > a.price AND b.volume < a.volume
+       WITHIN 100 SECONDS""",
+    """SELECT a[name] WHERE SELL AS a ; BUY AS b ; BUY AS c
+       FILTER a.volume BETWEEN b.volume AND b.volume AND a.price < b.price + c.price AND b.name != c.name
+       PARTITION BY [volume] CONSUME BY PARTITION""",
+    "SELECT a WHERE SELL AS a ; BUY AS b FILTER a.name != b.name WITHIN 10 EVENTS CONSUME BY ANY LIMIT 5",
+)
+WITH_EVENTS = (
+    """SELECT a[price], b WHERE SELL AS a ; BUY AS b ; BUY AS c
+       FILTER b[price > 2 OR name LIKE 'R%'] AND a.name = b.name AND a.price < b.price AND a.price < c.price
        PARTITION BY [name] WITHIN 10 SECONDS""",
     """SELECT MAX NONE WHERE SELL AS a ; BUY AS c ; BUY+ AS b
        FILTER increasing(b.volume) AND sum(b.volume) > 5 AND a.volume != c.volume AND c.name = b.name""",
     """SELECT NONE WHERE SELL AS a ALL BUY AS b ALL BUY AS c
        FILTER a.name = b.name AND b.volume = c.volume WITHIN 10 EVENTS""",
     "SELECT NEXT NONE WHERE SELL AS a ; BUY+ AS b WITHIN 10 MINUTES",
+    """SELECT NONE WHERE SELL AS a ; BUY AS b ; BUY AS c
+       FILTER b.price > a.price AND b.volume < a.volume AND a.name != b.name WITHIN 10 EVENTS""",
 )
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from estero.automata.compile_pattern import compile_pattern
 from estero.explanation import predicate_lines
+from estero.language.query import Consume
 from estero.language.render import render_window
-from estero.plan_chains import ChainPlan
+from estero.plan_chains import ChainPlan, checked_by_registers
+from estero.plan_in_words import residual_text
 from estero.plan_joins import JoinPlan, KeyedPlan
 
 
@@ -31,6 +34,8 @@ class JoinExplanation:
         yield "Plan", "\n".join(self._plan_lines())
         if isinstance(plan, JoinPlan):
             yield "q-tree (an atom is joined by the variables above it)", "\n".join(plan.q_tree_lines())
+        if plan.residuals:
+            yield "What is filtered where", "\n".join(_filter_lines(plan))
         bits = predicate_lines(plan.classification.predicates)
         yield "Predicates (one bit of an event each)", "\n".join(bits)
         if isinstance(plan, JoinPlan):
@@ -76,6 +81,9 @@ class JoinExplanation:
             yield "window: none, so every event that may still be joined is kept"
         else:
             yield f"window: at most {render_window(window)} from first to last event; memory follows it"
+        if plan.consume is not Consume.NONE:
+            what = "everything read so far" if plan.consume is Consume.ANY else "its partition"
+            yield f"consume: after a position with an answer {what} is forgotten"
         if plan.limit is not None:
             yield f"limit: at most {plan.limit} complex events at each end; enumeration stops there"
         yield "events kept: those of which some predicate is true; the others never leave the classification"
@@ -84,31 +92,81 @@ class JoinExplanation:
         exact = not plan.shown_keys and all(column.exact for column in plan.columns)
         keys = "as they are" if exact else "as two independent 64-bit hashes"
         yield f"join keys: values that the classification computes, {keys}"
-        if plan.shown_keys:
-            yield "on Spark: tasks share the partition keys"
-        elif plan.partition:
-            names = " or ".join(dict.fromkeys(plan.partition.values()))
-            yield f"on Spark: tasks share the values of {names}, which every event of an answer has"
-        else:
-            yield "on Spark: one task, because not all events of an answer share a value"
+        if _tells_strings_apart(plan):
+            yield (
+                "strings that must differ: by one 64-bit hash, which two of n different strings share with a "
+                "probability of n² / 2^65"
+            )
+        yield f"on Spark: {_on_spark(plan)}"
+
+
+def _on_spark(plan: KeyedPlan) -> str:
+    """How tasks share the work."""
+    if plan.consume is Consume.ANY:
+        how = "one task, because what is forgotten depends on all events before"
+    elif plan.shown_keys:
+        how = "tasks share the partition keys"
+    elif plan.partition:
+        names = " or ".join(dict.fromkeys(plan.partition.values()))
+        how = f"tasks share the values of {names}, which every event of an answer has"
+    elif plan.window is not None and plan.classification.schema.time is not None:
+        how = "tasks share ranges of time, each with the window before it"
+    else:
+        how = "one task, because not all events of an answer share a value"
+    return f"{how}; places in the whole stream count" if plan.needs_positions else how
 
 
 def _chosen(plan: KeyedPlan) -> Iterator[str]:
     """The plan, why it was chosen, and what it guarantees."""
     read = "w events in the window" if plan.tree.window is not None else "n events read"
     size = "w" if plan.tree.window is not None else "n"
+    name, compared, update = "PCEA + heap", "by equality", f"O(log {size}) per event with {read}"
     if not isinstance(plan, ChainPlan):
-        yield "PCEA + heap: the query is hierarchical, so one automaton joins all its atoms, each answer once"
-        yield f"guarantee: O(log {size}) per event with {read}, output-linear delay between answers"
-    elif plan.steps:
-        yield "chain + ED-index: each event is compared with the one before it, by = and !=, without a window"
-        yield "guarantee: constant time per event, output-linear delay between answers"
+        yield f"{name}: the query is hierarchical, so one automaton joins all its atoms, each answer once"
+        yield f"guarantee: {update}, output-linear delay between answers"
+        return
+    if plan.steps:
+        name, compared, update = (
+            "chain + ED-index",
+            "by = and !=, without a window",
+            "constant time per event",
+        )
     elif any(plan.orders):
-        yield "PCEA + ordered index: each event is compared with the one before it, by order as well"
-        yield f"guarantee: O(log² {size}) per event with {read}, output-linear delay between answers"
-    else:
-        yield "PCEA + heap: each event is compared with the one before it, by equality"
-        yield f"guarantee: O(log {size}) per event with {read}, output-linear delay between answers"
+        name, compared = "PCEA + ordered index", "by order as well"
+        update = f"O(log² {size}) per event with {read}"
+    if not plan.residuals:
+        yield f"{name}: each event is compared with the one before it, {compared}"
+        yield f"guarantee: {update}, output-linear delay between answers"
+        return
+    yield f"residual filter over {name}: each event is compared with the one before it, {compared}"
+    yield f"not registers: {_why_no_registers(plan)}"
+    yield f"guarantee: {update}; filtered while enumerating, so there is no bound on the delay"
+
+
+def _why_no_registers(plan: ChainPlan) -> str:
+    """Why what is filtered is not checked while runs go on."""
+    if checked_by_registers(plan):
+        return "a complex event has two events at most, and registers would keep a run for each first one"
+    return "they cannot check what is filtered either"
+
+
+def _filter_lines(plan: KeyedPlan) -> Iterator[str]:
+    """Each comparison of several events, with the place where it is checked."""
+    everything = compile_pattern(plan.tree.pattern, plan.tree.streams).residuals
+    yield "by the index, as each event comes:"
+    yield from (f"  {residual_text(each)}" for each in everything if each not in plan.residuals)
+    yield "after enumeration, on each complex event that the automaton finds:"
+    for residual, reason in zip(plan.residuals, plan.reasons, strict=True):
+        yield f"  {residual_text(residual)}"
+        yield f"    because {reason}"
+
+
+def _tells_strings_apart(plan: KeyedPlan) -> bool:
+    """Whether strings are compared by order, which is that of their hashes."""
+    if not isinstance(plan, ChainPlan):
+        return False
+    values = plan.classification.values
+    return any(order is not None and values[order.left].hashed is not None for order in plan.orders)
 
 
 def _indented(text: str) -> str:

@@ -22,7 +22,8 @@ from estero.automata.push_down import Decision
 from estero.automata.residual import Residual
 from estero.automata.residual_reads import columns_read, predicates_called
 from estero.language.expressions import ComparisonOperator
-from estero.language.query import EventWindow, QueryTree, Strategy
+from estero.language.pattern import Pattern
+from estero.language.query import Consume, EventWindow, QueryTree, Strategy
 from estero.language.schema import Schema
 from estero.language.selection import shown_labels
 from estero.language.set_predicates import registered_among
@@ -63,13 +64,21 @@ def plan_chain(tree: QueryTree, layout: Layout) -> ChainPlan | str:
     """The plan of a checked query on a chain automaton, or a phrase on why there is none."""
     if tree.strategy is not Strategy.ALL:
         return f"the strategy {tree.strategy.value} compares whole complex events"
-    compiled = compile_pattern(tree.pattern, tree.streams)
+    compiled = compile_pattern(_within_partitions(tree, layout.schema), tree.streams)
     chain = chain_of(compiled.automaton, compiled.residuals, layout.schema, windowed=tree.window is not None)
     if isinstance(chain, str):
         return chain
     if not chain.compares:
         return "nothing is compared"
     return _planned(tree, layout, chain, compiled.automaton)
+
+
+def _within_partitions(tree: QueryTree, schema: Schema) -> Pattern:
+    """The pattern, without the equalities that PARTITION BY of the query says already."""
+    found = partitioned(tree, schema) if tree.partition_by else ""
+    if isinstance(found, QueryTree) and found.partition_by == tree.partition_by:
+        return found.pattern
+    return tree.pattern
 
 
 def why_registers(plan: ChainPlan) -> str:
@@ -132,7 +141,7 @@ def _planned(tree: QueryTree, layout: Layout, chain: Chain, drawn: CEA) -> Chain
         shown=shown,
         window=window_in_ticks(tree, layout),
         window_in_positions=isinstance(tree.window, EventWindow),
-        partition={} if keys else _partition(tree, chain, layout.schema),
+        partition=_partition(tree, chain, layout.schema),
         residuals=chain.residuals,
         reasons=chain.reasons,
         predicates=registered_among(predicates_called(chain.residuals)),
@@ -160,7 +169,12 @@ def _order(transition: ChainTransition, chain: Chain, values: Values) -> Order |
 
 
 def _partition(tree: QueryTree, chain: Chain, schema: Schema) -> dict[str, str]:
-    """For each type an attribute whose value all events of an answer share; empty where there is none."""
+    """For each type an attribute whose value all events of an answer share; empty where there is none.
+
+    Nor is there one where the query has keys of its own, and where what is forgotten is not told by it.
+    """
+    if tree.partition_by or tree.consume is not Consume.NONE:
+        return {}
     found = partitioned(tree, schema)
     if isinstance(found, str):
         return {}
