@@ -149,6 +149,24 @@ def match_count(
     return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys)
 
 
+def register(spark: SparkSession, *, name: str = "recognize") -> None:
+    """Gives Spark SQL in this session the table function ``recognize``, or one with another name.
+
+    ``SELECT * FROM recognize(TABLE(trades) PARTITION BY name ORDER BY (ts), 'SELECT … WHERE …')``
+
+    Named arguments after the query say what the keyword arguments of `recognize` say: ``type => 'kind'``,
+    ``time => 'ts'``, ``order => array('id')``, ``time_unit => 'ms'``, ``positions => true``. Without ``time``
+    it is the column of the window, or the only column of timestamps; ``time => ''`` says that there is none.
+    Columns are those of `recognize`, without a key that only SQL partitions by.
+
+    A query that has PARTITION BY itself shares and orders the rows as it needs them: ``TABLE(trades)`` is
+    enough then, and many keys are fast.
+    """
+    from estero.pipeline.spark.sql import register_function
+
+    register_function(spark, name)
+
+
 def read_events(
     path: str | PathLike[str],
     *,

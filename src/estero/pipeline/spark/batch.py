@@ -58,13 +58,28 @@ def layout_of_frame(
     time_unit: TimeUnit | str | None = None,
     only_type: str = "Event",
 ) -> Layout:
-    """Where the parts of an event stand in `df`; the arguments mean what `open_source` says.
+    """Where the parts of an event stand in `df` (`layout_of_schema`)."""
+    return layout_of_schema(
+        df.schema, type=type, time=time, order=order, time_unit=time_unit, only_type=only_type
+    )
+
+
+def layout_of_schema(
+    events: StructType,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: TimeUnit | str | None = None,
+    only_type: str = "Event",
+) -> Layout:
+    """Where the parts of an event stand in such a table; the arguments mean what `open_source` says.
 
     Raises `DataError` for a column that is missing, of a wrong kind, or there twice. Nothing is read: the
     types that occur are not known.
     """
-    columns_of_frame(df.schema)
-    likeness = pa.schema([(field.name, _likeness(field.name, df.schema)) for field in df.schema.fields])
+    columns_of_frame(events)
+    likeness = pa.schema([(field.name, _likeness(field.name, events)) for field in events.fields])
     # A stream that passes once is asked for nothing but its schema.
     nothing = pa.RecordBatchReader.from_batches(likeness, [])
     source = open_source(nothing, type=type, time=time, order=order, time_unit=time_unit, only_type=only_type)
@@ -115,9 +130,12 @@ class Work:
     answer: pa.Schema
 
     @classmethod
-    def of(cls, events: StructType, plan: AnyPlan, *, positions: bool) -> Work:
-        """The work for events with this schema; `positions` says whether the answer shows them."""
-        contiguous = plan.classification.keep_all and plan.keyed
+    def of(cls, events: StructType, plan: AnyPlan, *, positions: bool, every: bool = False) -> Work:
+        """The work for events with this schema; `positions` says whether the answer shows them.
+
+        With `every`, irrelevant events cross as well, where the plan asks for them.
+        """
+        contiguous = plan.classification.keep_all and plan.keyed and not every
         if contiguous:
             plan = replace(plan, classification=replace(plan.classification, keep_all=False))
         tasks = Tasks(
