@@ -15,6 +15,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+import estero
+from estero.engine.share import Share
 from estero.language.selection import Shown
 from estero.pipeline.answer import Answer
 from estero.pipeline.report import answer_schema
@@ -45,8 +47,9 @@ class FakeRun:
 
     def counts(self) -> Iterator[tuple[int, int]]:
         self.asked.append("counts")
-        for end in dict.fromkeys(ENDS):
-            yield end, ENDS.count(end)
+        ends = self.batch.column("end").to_pylist()
+        for end in dict.fromkeys(ends):
+            yield end, ends.count(end)
         if self.huge:
             yield 10, self.huge
 
@@ -57,6 +60,11 @@ class FakeRun:
                 yield self.batch.slice(i % 6, 1)
             elif i < self.batch.num_rows:
                 yield self.batch.slice(i, 1)
+
+    def shared(self, share: Share) -> FakeRun:
+        self.asked.append(f"share {share.number} of {share.of}")
+        first, after = share.range_of(self.batch.num_rows)
+        return FakeRun(self.batch.slice(first, after - first))
 
 
 def rows() -> list[dict[str, Any]]:
@@ -210,6 +218,32 @@ def test_a_slice_far_inside_goes_there_by_the_counts() -> None:
     source = run(huge=10**30)
     assert starts(Answer(source)[10**20 : 10**20 + 3]) == [(10**20 + i) % 6 for i in range(3)]
     assert "tables" not in " ".join(source.asked)
+
+
+@pytest.mark.parametrize("of", [1, 2, 4, 7])
+def test_shares_are_the_whole_and_each_complex_event_is_in_one(answer: Answer, of: int) -> None:
+    for part in (answer, answer[1:5], answer.sample(5, seed=1)):
+        shares = [part.share(number, of) for number in range(of)]
+        assert sorted(each for share in shares for each in starts(share)) == starts(part)
+        assert sum(share.count() for share in shares) == part.count()
+    for number in (-1, of):
+        with pytest.raises(ValueError, match=f"from 0 to {of - 1}, there is no share {number}"):
+            answer.share(number, of)
+
+
+def test_the_whole_is_shared_by_its_run() -> None:
+    source = run()
+    Answer(source).share(1, 3).to_arrow()
+    assert source.asked == ["share 1 of 3"]
+
+
+def test_a_share_is_not_shared_again() -> None:
+    events = pa.table({"type": ["A", "B"]})
+    share = estero.query("SELECT * WHERE A ; B").run(events, type="type").share(0, 2)
+    with pytest.raises(
+        ValueError, match=r"^this is a share already: divide the whole answer into more shares$"
+    ):
+        share.share(0, 2)
 
 
 def test_a_sample_is_seeded_uniform_and_without_replacement(answer: Answer) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, overload
 
 import pyarrow as pa
 
+from estero.engine.share import Share
 from estero.errors import EnvironmentProblem
 from estero.pipeline.complex_event import ComplexEvent, Layout, complex_events
 from estero.pipeline.notebook import preview
@@ -51,6 +52,9 @@ class Run(Protocol):
 
         An index past the last one ends the iteration.
         """
+
+    def shared(self, share: Share) -> Run:
+        """The run of a share: all shares together have the complex events of this one, each once."""
 
 
 @dataclass(slots=True)
@@ -145,6 +149,20 @@ class Answer:
             raise ValueError(f"a sample has at least 0 complex events, not {k}")
         drawn = _drawn(self.count(), k, random.Random(seed))  # noqa: S311 - a sample, not a secret
         return self._pick(drawn)
+
+    def share(self, number: int, of: int) -> Answer:
+        """Share `number` (0 … of - 1) of `of`: together they are the answer, each complex event once.
+
+        Shares are for processes that read the same events: each recognises all of them, goes to its part by
+        counting, and enumerates only that; so no messages are needed. Sizes differ by one complex event at
+        most, except where filters are checked while enumerating (`Query.explain` names them). A share of a
+        slice or a sample is a slice of it. ValueError where there is no such share.
+        """
+        share = Share(number, of)
+        if self._picked is None and self._start == 0 and self._stop is None:
+            return Answer(self._run.shared(share))
+        first, after = share.range_of(self.count())
+        return self[first:after]
 
     @overload
     def __getitem__(self, index: int) -> ComplexEvent: ...
