@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from estero.pipeline.answer import Answer
     from estero.pipeline.complex_event import ComplexEvent
     from estero.predicates import predicate
-    from estero.queries import Query, query
+    from estero.queries import Query, query, restore
     from estero.texts import check, query_of_text
 
 __version__ = "0.1.0"
@@ -67,6 +67,7 @@ __all__ = [
     "predicate",
     "query",
     "query_of_text",
+    "restore",
     "select",
     "var",
 ]
@@ -91,6 +92,7 @@ _HOMES = {
     "predicate": "estero.predicates",
     "query": "estero.queries",
     "query_of_text": "estero.texts",
+    "restore": "estero.queries",
     "select": "estero.language.builder",
     "var": "estero.language.builder",
 }

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from estero.explanation import Explanation
     from estero.join_explanation import JoinExplanation
     from estero.pipeline.answer import Answer
+    from estero.pipeline.continuous import ContinuousRecognizer
     from estero.pipeline.sources import Source
+    from estero.pipeline.state_bytes import State
+    from estero.pipeline.stream_layout import Lateness, StreamLayout
 
 
 def query(text: str | Built) -> Query:
@@ -101,6 +104,46 @@ class Query:
 
         source = self._open(events, type, time, order, time_unit, csv_options)
         return Answer(InProcessRun(self._checked_plan(source, types), source))
+
+    def recognizer(
+        self,
+        schema: object,
+        *,
+        type: str | None = None,
+        time: str | None = None,
+        order: Sequence[str] = (),
+        time_unit: str | None = None,
+        types: Sequence[str] = (),
+        lateness: Lateness | None = None,
+    ) -> ContinuousRecognizer:
+        """What recognizes this query over events that are pushed, batch after batch without an end.
+
+        `schema` has the columns of events: a `pyarrow.Schema`, or anything that `run` takes, whose events do
+        not matter, or a mapping of type name to these where each type has its own table. `lateness` is how
+        long to wait for events that come out of order ("5 seconds", or a number of ticks); none by default.
+
+        Raises `QueryError` where the query does not fit the columns, and ValueError for what is no lateness.
+        """
+        from estero.pipeline.stream_layout import layout_of
+
+        layout = layout_of(
+            schema,
+            type=type,
+            time=time,
+            order=order,
+            time_unit=time_unit,
+            only_type=self.only_type,
+            types=types,
+            lateness=lateness,
+        )
+        return self.recognizer_of(layout)
+
+    def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> ContinuousRecognizer:
+        """The recognizer of events that are laid out so; with a `state`, it goes on from there."""
+        from estero.pipeline.continuous import ContinuousRecognizer
+
+        source = layout.source()
+        return ContinuousRecognizer(self._checked_plan(source, layout.types), layout, source, state=state)
 
     def check(
         self,
@@ -203,6 +246,20 @@ class Query:
         if not known:
             return schema
         return replace(schema, types=dict.fromkeys(sorted(known | declared), schema.shared), closed=True)
+
+
+def restore(query: Query | str, state: bytes) -> ContinuousRecognizer:
+    """The recognizer of `query` that goes on from a snapshot: it finds what the one before would have found.
+
+    How events are laid out and how late they may be is in the snapshot. Raises `DataError` for bytes that are
+    no snapshot, are damaged, or are of another query or version.
+    """
+    from estero.pipeline.continuous import layout_in
+    from estero.pipeline.state_bytes import read
+
+    asked = Query(query) if isinstance(query, str) else query
+    found = read(state)
+    return asked.recognizer_of(layout_in(found, str(asked)), found)
 
 
 def event_type_names(tree: QueryTree) -> list[tuple[str, ...]]:

@@ -1,9 +1,8 @@
-"""A recognition that is written down and read again at every cut of the stream finds what one that goes on does."""
+"""A recognition that is written down and read again at every cut finds what it would have found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -11,21 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from automata.test_chain import CHAINS
-from conjunctive_strategies import SCHEMA as CONJUNCTIVE_SCHEMA
-from conjunctive_strategies import hierarchical_queries
-from conjunctive_strategies import streams as conjunctive_streams
 from estero.language.query import QueryTree
 from estero.pipeline.in_process import InProcessRun, time_type
 from estero.pipeline.joining import Joining, recognition_of
 from estero.pipeline.recognition import Recognition
 from estero.queries import query
-from estero.semantics import Event, evaluate_query
+from estero.semantics import Event
 from full_strategies import full_queries
 from joined_strategies import joined_queries
-from laws.evaluators import ByEnd, by_end, planned
+from laws.evaluators import by_end, planned
 from laws.test_plans_agree import check, served
 from laws.test_stream_laws import cut
-from strategies import TICK, queries, streams, to_table
+from strategies import queries, streams, to_table
 
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 

@@ -71,7 +71,7 @@ class ChainRecognizer:
         self._fired = new_chain_fired(tables)
         self._found = new_found(min(room, _FOUND_ROOM))
         self.holding = False
-        """Whether roots stay valid until the next push begins; what is out of reach then waits so long, too."""
+        """Whether roots stay valid until the next push begins; what is out of reach waits so long, too."""
         self._held: list[Roots] = []
         self._cursor = np.zeros(run_chain.CURSOR_SIZE, np.int64)
         self._seen = 0
@@ -256,8 +256,8 @@ class ChainRecognizer:
         """Makes room; nodes that only end stay last, so that those who hold them hold other numbers then."""
         old, ended = self.nodes, int(self.nodes.size[1])
         self.nodes = grown_run_nodes(old, room)
-        for before, after in zip(old[:-1], self.nodes[:-1], strict=True):
-            after[room - ended :] = before[old.mark.size - ended :]
+        for name in ("mark", "event", "place", "head", "newest", "values"):
+            getattr(self.nodes, name)[room - ended :] = getattr(old, name)[old.mark.size - ended :]
         self.nodes.size[1] = ended
         for roots in self._held:
             roots.root[roots.root >= old.mark.size - ended] += room - old.mark.size

@@ -98,7 +98,7 @@ class PceaRecognizer:
         self._fired = new_fired(tables)
         self._found = new_found(min(room, _FOUND_ROOM))
         self.holding = False
-        """Whether roots stay valid until the next push begins; what is out of reach then waits so long, too."""
+        """Whether roots stay valid until the next push begins; what is out of reach waits so long, too."""
         self._cursor = np.zeros(run_pcea.CURSOR_SIZE, np.int64)
         self._stamps = np.empty(0, np.int64)
         self._stamps_from = 0

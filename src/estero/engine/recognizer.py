@@ -116,7 +116,7 @@ class Recognizer:
         self.arena = new_arena(_SMALLEST_ARENA)
         self._found = new_found(_FOUND_ROOM)
         self.holding = False
-        """Whether roots stay valid until the next push begins; what is out of reach then waits so long, too."""
+        """Whether roots stay valid until the next push begins; what is out of reach waits so long, too."""
         self._cursor = np.zeros(run_cea.CURSOR_SIZE, np.int64)
         self._runs = _active_runs(self._builder, self._cursor, settings)
         self._stamps = np.empty(0, np.int64)

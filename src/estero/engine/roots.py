@@ -41,7 +41,7 @@ def new_found(room: int) -> Found:
 def roots_of(found: Found, *, copied: bool = False) -> Roots:
     """What was found so far, until the kernel goes on, or `copied` for longer."""
     roots = Roots(found.event, found.root, found.oldest).part(0, int(found.size[0]))
-    return Roots(*(column.copy() for column in roots)) if copied else roots
+    return Roots(roots.event.copy(), roots.root.copy(), roots.oldest.copy()) if copied else roots
 
 
 def by_end(roots: Roots) -> tuple[NDArray[np.int64], list[int]]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.arena import NONE, UNION, Arena, mark_live, move_live, new_arena
+from estero.engine.arena import NONE, UNION, Arena, grown, mark_live, move_live, new_arena
 from estero.engine.jit import kernel
 from estero.engine.tecs import Cells, new_cells
 
@@ -67,8 +67,8 @@ def list_plain_runs(arena, cells, entries, partitions, used, generation, oldest,
 
 @kernel
 def list_split_runs(  # type: ignore[no-untyped-def]
-    arena, cells, elements, keys, groups, partitions, used, generation, oldest, opened, sizes, state, group_keys,
-    key, key_elements, element, length, node,
+    arena, cells, elements, keys, groups, partitions, used, generation, oldest, opened, sizes, state,
+    group_keys, key, key_elements, element, length, node,
 ):  # fmt: skip
     """As `list_plain_runs`; fills sizes int64[4] with the numbers of groups, keys, elements and cells.
 
@@ -120,7 +120,7 @@ def live_nodes(
     `arena` stays as it is; events are numbered anew.
     """
     size = int(arena.size[0])
-    copy = Arena(*(column[:size].copy() for column in arena[:-1]), size=arena.size.copy())  # type: ignore[misc]
+    copy = grown(arena, size)
     live, moved = np.zeros(size, np.int8), np.empty(size, np.int32)
     mark_live(copy, roots, oldest, live)
     move_live(copy, live, moved)
@@ -140,9 +140,9 @@ def live_nodes(
 
 def distinct(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
     """Each value of an array that does not fall, once."""
-    if ascending.size == 0:
-        return ascending.astype(np.int64)
-    return ascending[np.append(True, ascending[1:] != ascending[:-1])]
+    new = np.ones(ascending.size, np.bool_)
+    new[1:] = ascending[1:] != ascending[:-1]
+    return np.array(ascending[new], np.int64)
 
 
 def arena_of(arrays: Arrays, room: int) -> Arena:

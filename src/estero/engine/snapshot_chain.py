@@ -59,9 +59,7 @@ def _blank(column: NDArray[Any], widths: NDArray[Any], value: int) -> None:
     column[np.arange(column.shape[1]) >= widths[:, None]] = value
 
 
-def chain_pools(
-    arrays: Arrays, sequences: Sequences, room: int
-) -> tuple[RunNodes, EdEntries, HashIndex]:
+def chain_pools(arrays: Arrays, sequences: Sequences, room: int) -> tuple[RunNodes, EdEntries, HashIndex]:
     """The nodes, the entries and the look-up table, with room for more."""
     count, size = arrays["event"].size, arrays["entry_node"].size
     nodes = new_run_nodes(max(room, 2 * count), sequences.child.shape[1])

@@ -54,7 +54,7 @@ class Waiting(NamedTuple):
 
     products: Products
     nodes: HeapNodes
-    index: HashIndex
+    entries: HashIndex
     ordered: OrderedIndex | None
 
 
@@ -99,7 +99,7 @@ def waiting_arrays(waiting: Waiting, oldest: int) -> tuple[Arrays, NDArray[np.in
     live_products = np.zeros(int(products.size[0]), np.int8)
     live_nodes = np.zeros(int(nodes.size[0]), np.int8)
     moved_products, moved = np.empty(live_products.size, np.int32), np.empty(live_nodes.size, np.int32)
-    mark_roots(waiting.index, oldest, live_nodes)
+    mark_roots(waiting.entries, oldest, live_nodes)
     if ordered is not None:
         mark_trees(ordered, oldest, live_nodes)
     mark_live(products, nodes, oldest, live_products, live_nodes)
@@ -107,7 +107,7 @@ def waiting_arrays(waiting: Waiting, oldest: int) -> tuple[Arrays, NDArray[np.in
     count, children = products.size.tolist()
     events = distinct(products.event[:count])
     size = int(nodes.size[0])
-    arrays = {
+    arrays: Arrays = {
         "mark": products.mark[:count],
         "event": np.searchsorted(events, products.event[:count]),
         "start": np.searchsorted(events, products.start[:count]),
@@ -119,7 +119,7 @@ def waiting_arrays(waiting: Waiting, oldest: int) -> tuple[Arrays, NDArray[np.in
         "heap_right": nodes.right[:size],
         "heap_weight": nodes.weight[:size],
         "heap_start": np.searchsorted(events, nodes.start[:size]),
-        "entries": entry_rows(waiting.index, oldest, moved, events),
+        "entries": entry_rows(waiting.entries, oldest, moved, events),
     }
     if ordered is not None:
         arrays |= _ordered_arrays(ordered, oldest, moved, events)
@@ -152,7 +152,7 @@ def entry_rows(
     What they refer to is renamed by `moved`, their START by its place in `events`.
     """
     kept = (index.entries[:, TAG] != 0) & (index.entries[:, START] >= oldest)
-    words = index.words[kept]
+    words: NDArray[np.uint64] = index.words[kept]
     words = words[np.lexsort((words[:, 1], words[:, 0], words[:, TAG] >> np.uint64(_HALF)))]
     rows = words.view(np.int64)
     rows[:, TAG] = (rows[:, TAG] & ~_LOWER) | moved[rows[:, TAG] & _LOWER]
@@ -170,9 +170,7 @@ def _copied(products: Products, nodes: HeapNodes) -> tuple[Products, HeapNodes]:
     return grown_products(products, used, children), grown_heap_nodes(nodes, int(nodes.size[0]))
 
 
-def _without_expired(
-    index: OrderedIndex, nodes: HeapNodes, oldest: int
-) -> tuple[OrderedIndex, HeapNodes]:
+def _without_expired(index: OrderedIndex, nodes: HeapNodes, oldest: int) -> tuple[OrderedIndex, HeapNodes]:
     """A copy of the trees without the leaves that have expired, and the nodes with those it has made."""
     used = int(index.sizes[USED])
     copy = OrderedIndex(index.trees, index.rows[:used].copy(), index.root.copy(), index.sizes.copy())

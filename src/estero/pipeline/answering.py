@@ -106,9 +106,13 @@ class Answering(ABC, Generic[Planned, Engine]):
             ended = Ended(roots, positions[roots.event - first])
             if self._sieve is not None and self.plan.consume is not Consume.NONE:
                 ended = replace(ended, sifted=list(self._matches(ended)))
-            yield ended if self._dealer is None else self._share_of(ended, self._dealer)
+            yield ended if self._dealer is None else self.share_of(ended, self._dealer)
             if ended.sifted:
                 self.recognizer.consume()
+        if not self.recognizer.holding:
+            self._trim()
+
+    def _trim(self) -> None:
         if self.plan.window is not None:
             self.store.trim(self.recognizer.oldest)
 
@@ -120,7 +124,8 @@ class Answering(ABC, Generic[Planned, Engine]):
         """
         self._dealer = Dealer(share)
 
-    def _share_of(self, ended: Ended, dealer: Dealer) -> Ended:
+    def share_of(self, ended: Ended, dealer: Dealer) -> Ended:
+        """The share of what has ended that a dealer deals; they are dealt in order of their ends."""
         roots, limit = ended.roots, self.plan.limit
         if self._sieve is None or (ended.sifted is None and self._sieve.one_by_one):
             part = dealer.deal(roots.event, self.recognizer.counts(roots, limit), limit)
@@ -207,7 +212,11 @@ class Answering(ABC, Generic[Planned, Engine]):
         """
         if not self.plan.window_in_positions:
             self.recognizer.expire(time)
-            self.store.trim(self.recognizer.oldest)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Frees what is out of reach, if it is much; what was recognized before must have been read."""
+        self._trim()
         self._holding.compact()
 
     @property

@@ -11,12 +11,10 @@ from estero.engine.share import Share
 from estero.language.schema import Kind
 from estero.pipeline.answering import Ended
 from estero.pipeline.joining import Joining, recognition_of
+from estero.pipeline.reading_off import counts_of, picked_from, tables_of
 from estero.pipeline.recognition import Recognition
 from estero.pipeline.sources import Source
 from estero.plan_joins import AnyPlan, KeyedPlan
-
-_PICKED_AT_ONCE = 256
-"""Complex events that are gone to by their indexes before they are handed on."""
 
 
 def time_type(source: Source) -> pa.DataType | None:
@@ -51,41 +49,15 @@ class InProcessRun:
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """All complex events in order of their end, or the first `limit` of them."""
-        if limit is not None and limit <= 0:
-            return
-        left = limit
-        for recognition, ended in self._recognized(self.plan):
-            for table in recognition.tables(ended):
-                if left is not None and table.num_rows >= left:
-                    yield table.slice(0, left)
-                    return
-                yield table
-                left = None if left is None else left - table.num_rows
+        return tables_of(self._recognized(self.plan), limit)
 
     def counts(self) -> Iterator[tuple[int, int]]:
         """(end position, number of complex events that end there), ascending, without enumerating."""
-        for recognition, ended in self._recognized(self._without_payload(), counting=True):
-            yield from recognition.counts(ended)
+        return counts_of(self._recognized(self._without_payload(), counting=True))
 
     def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
         """The complex events with these ascending indexes, without enumerating those between."""
-        wanted = iter(indexes)
-        index = next(wanted, None)
-        before = 0
-        for recognition, ended in self._recognized(self.plan):
-            if index is None:
-                return
-            total = sum(count for _, count in recognition.counts(ended))
-            here: list[int] = []
-            while index is not None and index < before + total:
-                here.append(index - before)
-                index = next(wanted, None)
-                if len(here) == _PICKED_AT_ONCE:
-                    yield recognition.pick(ended, here)
-                    here = []
-            if here:
-                yield recognition.pick(ended, here)
-            before += total
+        return picked_from(self._recognized(self.plan), indexes)
 
     def shared(self, share: Share) -> InProcessRun:
         """The run of one share of what this one finds; raises ValueError for a share of a share."""

@@ -131,7 +131,7 @@ class Source:
         statement = classify_sql(
             replace(classification, predicates=silent), EVENTS, columns=self.column_types
         )
-        with Attached(self._connection, empty, view=self._view()) as (connection, _), reading(self.file):
+        with Attached(self._connection, empty, view=self.view()) as (connection, _), reading(self.file):
             schema = connection.sql(f"{statement} LIMIT 0").to_arrow_table().schema
         return _with_unsigned_keys(pa.RecordBatch.from_pylist([], schema=schema)).schema
 
@@ -290,7 +290,7 @@ class Source:
         screen = Screen(classification, schema)
         return screen if screen.useful else None
 
-    def _view(self) -> str | None:
+    def view(self) -> str | None:
         """The union of the inputs, as a query, where each type has its own."""
         if not self._mapped:
             return None
@@ -351,7 +351,7 @@ class Source:
         attached = Attached(
             self._connection,
             self._inputs.values(),
-            view=self._view(),
+            view=self.view(),
             follower=self._follower(),
             screen=screen,
         )

@@ -57,9 +57,7 @@ def written(state: State) -> bytes:
         pa.array([each.dtype.str for each in state.arrays.values()], pa.string()),
         pa.array([each.dtype.str for each in narrowed.values()], pa.string()),
         pa.array([each.shape for each in narrowed.values()], pa.list_(pa.int64())),
-        pa.Array.from_buffers(
-            pa.large_binary(), len(narrowed), [None, pa.py_buffer(offsets), content]
-        ),
+        pa.Array.from_buffers(pa.large_binary(), len(narrowed), [None, pa.py_buffer(offsets), content]),
     ]
     schema = _SCHEMA.with_metadata(state.about)
     options = pa.ipc.IpcWriteOptions(compression="lz4" if content.size >= _SMALL else None)
