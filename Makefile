@@ -5,9 +5,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+JARS   := tests/connectors/jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types imports interpreted docs examples pictures pages lock clean
+.PHONY: help setup connectors run test check lint types imports interpreted docs examples pictures pages lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 22
@@ -27,7 +28,13 @@ $(READY): requirements.lock requirements-java.lock pyproject.toml
 run: setup       ## the main job: a stream, a query, its complex events on Spark, and their picture
 	$(BIN)/estero demo --engine spark
 
-test: setup      ## all tests
+connectors:      ## connectors and a Kafka broker for the tests of streams, with Maven; without it these are skipped
+	@if [ $(JARS)/.ready -nt tests/connectors/pom.xml ]; then :; \
+	elif ! command -v mvn >/dev/null; then echo "No Maven (mvn) here: tests with Kafka and PostgreSQL will be skipped."; \
+	elif mvn --quiet --batch-mode --file tests/connectors/pom.xml package; then touch $(JARS)/.ready; \
+	else echo "Maven fetched no connectors: tests with Kafka and PostgreSQL will be skipped."; fi
+
+test: setup connectors ## all tests
 	$(BIN)/python -m pytest
 
 check: test lint types imports interpreted examples ## everything that CI does
@@ -62,4 +69,4 @@ lock:            ## the lock files anew, from pyproject.toml (needs uv)
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
 clean:           ## everything that make made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(JARS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

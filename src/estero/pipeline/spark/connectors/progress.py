@@ -39,7 +39,7 @@ class Totals:
     def _with(self, progress: Mapping[str, Any]) -> Totals:
         batch = int(progress["batchId"])
         if batch <= self.batch:
-            return replace(self, speed=0.0)
+            return self
         seen = progress.get("observedMetrics") or {}
         return Totals(
             events=self.events + int(progress["numInputRows"]),
@@ -65,6 +65,8 @@ def _number(seen: Mapping[str, Any], metric: str, name: str) -> int:
 def follow(query: StreamingQuery, *, seconds: int = 1) -> Iterator[Totals]:
     """The totals of a running query every so many seconds, the last ones when it has ended.
 
+    While it waits for events, its speed is 0.
+
     Where the query failed, raises what made it fail, as an error of Estero's.
     """
     totals = Totals()
@@ -73,4 +75,6 @@ def follow(query: StreamingQuery, *, seconds: int = 1) -> Iterator[Totals]:
         with jobs():
             ended = bool(query.awaitTermination(seconds))
         totals = totals.with_batches(json.loads(each.json) for each in query.recentProgress)
-        yield totals
+        state = query.status
+        idle = not (state["isTriggerActive"] or state["isDataAvailable"])
+        yield replace(totals, speed=0.0) if idle else totals

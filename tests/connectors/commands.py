@@ -1,0 +1,62 @@
+"""Runs commands of `estero` one after the other in one process, so that Spark starts once: JSON in, JSON out.
+
+Standard input has a list of steps, each a list: ["estero", argument, …] runs a command; ["send", server,
+topic, directory] puts the events in Parquet files of a directory into a topic of Kafka; ["receive", server,
+topic] reads all of its messages; ["forget", checkpoint] makes it look as if the process had been killed just
+before it noted that the last batch was done. Standard output gets a list with what each step had to say.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from estero.cli import app
+from estero.pipeline.spark.session import local_session
+
+
+def main() -> None:
+    """Standard input → standard output."""
+    said = [_STEPS[name](*arguments) for name, *arguments in json.load(sys.stdin)]
+    json.dump(said, sys.stdout)
+
+
+def _estero(*arguments: str) -> dict[str, Any]:
+    result = CliRunner().invoke(app, arguments)
+    return {"exit": result.exit_code, "out": result.stdout, "err": result.stderr}
+
+
+def _send(server: str, topic: str, directory: str) -> None:
+    events = local_session().read.parquet(directory).selectExpr("to_json(struct(*)) AS value")
+    writer = events.write.format("kafka").option("kafka.bootstrap.servers", server)
+    writer.option("topic", topic).save()
+
+
+def _receive(server: str, topic: str) -> list[tuple[str | None, str]]:
+    reader = local_session().read.format("kafka").option("kafka.bootstrap.servers", server)
+    messages = reader.option("subscribe", topic).load()
+    rows = messages.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)").collect()
+    return [(row["key"], row["value"]) for row in rows]
+
+
+def _forget(checkpoint: str) -> str:
+    last = max(Path(checkpoint, "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+    last.unlink()
+    last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+    return last.name
+
+
+_STEPS: dict[str, Callable[..., Any]] = {
+    "forget": _forget,
+    "estero": _estero,
+    "send": _send,
+    "receive": _receive,
+}
+
+if __name__ == "__main__":
+    main()
