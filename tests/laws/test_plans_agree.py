@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from hypothesis import event, given
@@ -15,7 +16,8 @@ from estero.language.query import QueryTree
 from estero.pipeline.answer import Answer
 from estero.pipeline.in_process import InProcessRun
 from estero.pipeline.sources import Source, open_source
-from estero.plan import Layout
+from estero.plan import Layout, Plan
+from estero.plan_joins import AnyPlan
 from estero.planner import PLANS, NotServedError, PlanName, plan_of
 from estero.queries import query
 from estero.semantics import Event, evaluate_query, is_answer
@@ -30,6 +32,7 @@ def source_of(events: list[Event]) -> Source:
     return open_source(to_table(events), type="type", time="time", time_unit="s", only_type="A")
 
 
+@cache
 def layout_of() -> Layout:
     """How it is laid out."""
     source = source_of([])
@@ -37,15 +40,23 @@ def layout_of() -> Layout:
 
 
 def served(tree: QueryTree, events: list[Event]) -> Iterator[tuple[PlanName | None, InProcessRun]]:
-    """The runs of a query by each plan that can serve it, and by the one that is picked; all labels shown."""
+    """The runs of a query by each plan that can serve it, and by the one that is picked; all labels shown.
+
+    The one that is picked is mostly one of the others, which is not run again.
+    """
     source = source_of(events)
     layout = layout_of()
+    plans: list[AnyPlan] = []
     for name in (*PLANS, None):
         try:
             plan = plan_of(tree, layout, only=name)
         except NotServedError:
             continue
-        yield name, InProcessRun(plan, source)
+        if isinstance(plan, Plan):
+            plan = replace(plan, not_joined="", not_chained="")
+        if plan not in plans:
+            plans.append(plan)
+            yield name, InProcessRun(plan, source)
 
 
 def check(tree: QueryTree, events: list[Event], found: ByEnd) -> None:
