@@ -215,7 +215,7 @@ def _compiled(tree: QueryTree, schema: Schema, *, partitions: bool) -> tuple[Que
     interval = tree.strategy is Strategy.STRICT
     compiled = compile_pattern(tree.pattern, tree.streams, interval=interval)
     if compiled.residuals and partitions:
-        found = partitioned(tree, schema)
+        found = partitioned(tree, schema, compiled)
         if isinstance(found, QueryTree):
             alone = compile_pattern(found.pattern, found.streams)
             if len(alone.residuals) < len(compiled.residuals):

@@ -15,7 +15,7 @@ from typing import Final
 
 from estero.automata.carried import event_name
 from estero.automata.cea import CEA, Transition
-from estero.automata.compile_pattern import compile_pattern
+from estero.automata.compile_pattern import Compiled, compile_pattern
 from estero.automata.push_down import Decision
 from estero.automata.registers import Action, carries
 from estero.automata.residual import Hidden, Key, Residual
@@ -46,8 +46,10 @@ class Partitioned:
     pattern: Pattern
 
 
-def partitioned(tree: QueryTree, schema: Schema) -> QueryTree | str:
+def partitioned(tree: QueryTree, schema: Schema, compiled: Compiled | None = None) -> QueryTree | str:
     """The query with PARTITION BY for equalities of its pattern, or a phrase on why it is not the same.
+
+    `compiled` is its pattern's automaton, where that is there already.
 
     Complex events with one end are in one partition, so that strategies, LIMIT and CONSUME BY ANY choose
     among the same ones. Neighbours in a partition are others (STRICT), and so is what CONSUME BY PARTITION
@@ -57,19 +59,21 @@ def partitioned(tree: QueryTree, schema: Schema) -> QueryTree | str:
         return "the strategy STRICT looks at the events in between"
     if tree.consume is Consume.PARTITION:
         return "what is consumed depends on the partitions that are written"
-    found = as_partition(tree.pattern, schema, tree.streams)
+    found = as_partition(tree.pattern, schema, tree.streams, compiled)
     if isinstance(found, str):
         return found
     new = tuple(key for key in found.keys if key not in tree.partition_by)
     return replace(tree, pattern=found.pattern, partition_by=(*tree.partition_by, *new))
 
 
-def as_partition(pattern: Pattern, schema: Schema, streams: tuple[str, ...] = ()) -> Partitioned | str:
+def as_partition(
+    pattern: Pattern, schema: Schema, streams: tuple[str, ...] = (), compiled: Compiled | None = None
+) -> Partitioned | str:
     """The keys that all events of a complex event of `pattern` share, and what is left of the pattern.
 
-    Or a phrase on why they share none, or why that is not all that counts.
+    Or a phrase on why they share none, or why that is not all that counts. `compiled` as in `partitioned`.
     """
-    compiled = compile_pattern(pattern, streams)
+    compiled = compiled or compile_pattern(pattern, streams)
     why = why_others_matter(compiled.automaton)
     if why:
         return why
