@@ -16,8 +16,10 @@ from estero.language.query import Consume, Strategy
 from estero.language.render import render_condition, render_window
 from estero.language.words import quoted
 from estero.plan import Plan
+from estero.plan_shares import is_shared
 
 HEAP = "PCEA + heap"
+SHARED = "tasks recognise all relevant events each, and share the enumeration"
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
@@ -136,6 +138,8 @@ def _on_spark(plan: Plan) -> str:
         counted = ", after all events have been counted by ranges" if plan.needs_positions else ""
         return f"tasks share ranges of time, each with the window before it{counted}"
     tasks = "tasks share the partition keys" if shared else "one task recognises"
+    if is_shared(plan):
+        tasks = SHARED
     if plan.needs_positions:
         return f"{tasks}, after one task has sorted all events: places in the whole stream count"
     return tasks

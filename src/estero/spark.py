@@ -50,6 +50,7 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     positions: bool = False,
     partitions: int | None = None,
     split_keys: bool = True,
+    share: int | None = None,
     lateness: str | int | None = None,
     late_events: bool = False,
 ) -> DataFrame:
@@ -67,8 +68,11 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     A query with PARTITION BY runs in parallel, `partitions` tasks sharing its keys (default: as many as
     Spark's shuffles have). One with a window and a time, but without keys, is cut into `partitions` ranges
     of time, each with the window before it, so that every answer is found by the task where it ends (default:
-    as many as run at once, fewer where events are few). Others, and those with CONSUME BY ANY, run in one
-    task. Spark itself classifies the events, and relevant ones only reach Python.
+    as many as run at once, fewer where events are few). Without keys and window, `partitions` tasks recognize
+    all relevant events and share the enumeration, evenly to one complex event (default: as many as run at
+    once, up to 8). Others, and those with CONSUME BY ANY, run in one task. `share` says how many tasks share
+    the enumeration of any query: it pays where there are far more complex events than events. Spark itself
+    classifies the events, and relevant ones only reach Python.
 
     With a window in time, a key that has more than 1.5 even shares of the events is cut into ranges, too.
     ``split_keys=False`` leaves all keys whole, and saves the job that looks for such keys.
@@ -100,6 +104,8 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     )
     plan = asked.plan(layout)
     if df.isStreaming:
+        if share is not None:
+            raise ValueError("share is for batch DataFrames: the state of a stream is in one task")
         return recognize_stream(
             df,
             plan,
@@ -111,7 +117,9 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
         )
     if lateness is not None or late_events:
         raise ValueError("lateness and late_events are for streaming DataFrames: a batch has all events")
-    return recognize_frame(df, plan, positions=positions, partitions=partitions, split_keys=split_keys)
+    return recognize_frame(
+        df, plan, positions=positions, partitions=partitions, split_keys=split_keys, share=share
+    )
 
 
 def match_count(

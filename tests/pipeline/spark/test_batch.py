@@ -170,7 +170,9 @@ def test_events_without_a_key_are_in_no_partition(spark: SparkSession) -> None:
 def test_partitions_is_the_number_of_tasks(spark: SparkSession) -> None:
     df = events(spark, [("A", 1, 1)])
     assert recognize(df, PER_KEY, type="type", time="t", partitions=5).rdd.getNumPartitions() == 5
-    assert recognize(df, SEQUENCE, type="type", time="t", partitions=5).rdd.getNumPartitions() == 1
+    assert recognize(df, SEQUENCE, type="type", time="t", partitions=5).rdd.getNumPartitions() == 5
+    one = recognize(df, f"{SEQUENCE} LIMIT 1", type="type", time="t", partitions=5)
+    assert one.rdd.getNumPartitions() == 1
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])

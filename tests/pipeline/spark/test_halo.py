@@ -207,7 +207,7 @@ def test_no_task_sees_all_events(spark: SparkSession, capsys: pytest.CaptureFixt
             assert "MapInArrow" in plan
 
 
-@pytest.mark.parametrize("rest", ["", " WITHIN 5 [t] CONSUME BY ANY"])
+@pytest.mark.parametrize("rest", [" LIMIT 2", " WITHIN 5 [t] CONSUME BY ANY"])
 def test_what_needs_one_order_is_one_task(
     spark: SparkSession, rest: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,11 +220,11 @@ def test_what_needs_one_order_is_one_task(
     assert in_any_order(found.toArrow().to_pylist()) == in_any_order(expected)
 
 
-def test_without_a_time_there_is_one_task(spark: SparkSession) -> None:
+def test_without_a_time_nothing_is_cut(spark: SparkSession) -> None:
     df = frame(spark, ("A", 1), ("B", 2), ("B", 3))
     found = recognize(df, f"{AFTER} WITHIN 1 EVENTS", type="type", positions=True, partitions=3)
     assert [(row.start, row.end) for row in found.collect()] == [(0, 1)]
-    assert found.rdd.getNumPartitions() == 1
+    assert found.rdd.getNumPartitions() == 3  # each has all events: they share the enumeration
 
 
 def test_no_events_have_no_ranges(spark: SparkSession) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from estero.engine.share import Share
 from estero.errors import NOWHERE, DataError, QueryError
 from estero.language.query import Consume, TimeUnit
 from estero.language.schema import Kind
@@ -29,6 +30,7 @@ from estero.pipeline.spark.frames import (
     payload_name,
 )
 from estero.pipeline.spark.halo import Piece, pieces, whole
+from estero.pipeline.spark.shares import number_of_shares
 from estero.pipeline.spark.spreading import spread
 from estero.plan import Layout
 from estero.plan_joins import AnyPlan, KeyedPlan
@@ -93,6 +95,7 @@ def recognize_frame(
     positions: bool = False,
     partitions: int | None = None,
     split_keys: bool = True,
+    share: int | None = None,
 ) -> DataFrame:
     """The complex events of `plan` in `df`, one row each: lazily, but for cutting ranges (distribute.py).
 
@@ -100,6 +103,7 @@ def recognize_frame(
     and the ``position`` of events are left out, because positions in the whole stream cost a move and
     a sort of all events. `partitions` is the number of tasks that share the partition keys, or of the ranges
     of time that a windowed query without keys is cut into; with `split_keys` hot keys are cut as well.
+    `share` tasks share the enumeration (shares.py; None: as the planner says).
 
     Raises `QueryError` where no column is left to show, `DataError` for a column that cannot cross or that
     Spark does not find, and ValueError for less than one task.
@@ -108,8 +112,9 @@ def recognize_frame(
         df, plan = spread(df, plan)
     work = Work.of(df.schema, plan, positions=positions)
     work.check_shown()
-    distributed = distribute(df, work.plan, work.tasks, partitions, split_keys=split_keys)
-    answers = work.on_ranges() if distributed.ranges else work.on_batches()
+    shares = number_of_shares(work.plan, df.sparkSession, share=share, partitions=partitions)
+    distributed = distribute(df, work.plan, work.tasks, partitions, split_keys=split_keys, shares=shares)
+    answers = work.on_ranges(distributed.shares) if distributed.ranges else work.on_batches()
     found = distributed.rows.mapInArrow(answers, spark_schema(work.answer))
     distributed.release_with(found)
     return found
@@ -166,21 +171,26 @@ class Work:
         """The function for ``mapInArrow``."""
         return self._answers(whole)
 
-    def on_ranges(self) -> Callable[[Batches], Batches]:
-        """The function for ``mapInArrow`` over rows in ranges with a halo (halo.py)."""
-        return self._answers(pieces)
+    def on_ranges(self, shares: int | None = None) -> Callable[[Batches], Batches]:
+        """The function for ``mapInArrow`` over rows in ranges, with a halo or all in each of `shares`."""
+        return self._answers(pieces, shares)
 
-    def _answers(self, cut: Callable[[Batches], Iterator[Piece]]) -> Callable[[Batches], Batches]:
+    def _answers(
+        self, cut: Callable[[Batches], Iterator[Piece]], shares: int | None = None
+    ) -> Callable[[Batches], Batches]:
         def recognize(batches: Batches) -> Batches:
-            for recognition, ended in self.ended(cut(batches)):
+            for recognition, ended in self.ended(cut(batches), shares=shares):
                 yield from map(self.shown, recognition.tables(ended))
 
         return recognize
 
     def ended(
-        self, cut: Iterator[Piece], *, counting: bool = False
+        self, cut: Iterator[Piece], *, counting: bool = False, shares: int | None = None
     ) -> Iterator[tuple[Recognition | Joining, Ended]]:
-        """The compact sets that end in the events of a task, each with what recognized it."""
+        """The compact sets that end in the events of a task, each with what recognized it.
+
+        With `shares` the number of a piece is that of the share that is wanted of what is found in it.
+        """
         from estero.pipeline.joining import recognition_of  # Numba is for workers only
         from estero.pipeline.spark.warming import warm_up
 
@@ -190,6 +200,8 @@ class Work:
             if piece.number != number:
                 number, seen = piece.number, 0
                 recognition = recognition_of(self.plan, self.events, time=self.time, counting=counting)
+                if shares is not None:
+                    recognition.give_only(Share(number, shares))
             classified = classified_batch(piece.rows, self.events, seen)
             seen += classified.num_rows
             for ended in recognition.recognize(classified):

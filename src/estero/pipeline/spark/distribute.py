@@ -11,6 +11,7 @@ from estero.pipeline.spark.failures import jobs
 from estero.pipeline.spark.frames import Laid, Tasks, laid_out, moved
 from estero.pipeline.spark.halo import Window, halo_of, in_ranges
 from estero.pipeline.spark.hot_keys import hot_keys_in_ranges
+from estero.pipeline.spark.shares import in_shares
 from estero.plan_joins import AnyPlan
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ _COPY = "__copy"
 class Distributed:
     """Classified rows as tasks receive them: in stream order, or with `ranges` as halo.py cuts them.
 
-    `kept` are rows that Spark keeps for the job to come, because cutting has read them already.
+    With `shares`, each of so many ranges has all rows (shares.py). `kept` are rows that Spark keeps for the
+    job to come, because cutting has read them already.
     """
 
     rows: DataFrame
     ranges: bool = False
+    shares: int | None = None
     kept: DataFrame | None = None
 
     def release(self) -> None:
@@ -42,7 +45,13 @@ class Distributed:
 
 
 def distribute(
-    df: DataFrame, plan: AnyPlan, tasks: Tasks, count: int | None, *, split_keys: bool = True
+    df: DataFrame,
+    plan: AnyPlan,
+    tasks: Tasks,
+    count: int | None,
+    *,
+    split_keys: bool = True,
+    shares: int = 1,
 ) -> Distributed:
     """The classified rows of `df` in `count` tasks, as far as `plan` lets several work at once.
 
@@ -50,7 +59,8 @@ def distribute(
     found out, relevant rows are computed once and kept for the job to come: a scan costs more.
 
     Keys stay whole where positions in the whole stream are asked for: a task that gives them sees all events
-    anyway, and is what takes the time. Raises ValueError for less than one task, and what is wrong with a
+    anyway, and is what takes the time. With more than one of `shares`, so many tasks have all events and
+    share the enumeration instead. Raises ValueError for less than one task, and what is wrong with a
     time or a key where cutting reads it.
     """
     if count is not None and count < 1:
@@ -58,6 +68,8 @@ def distribute(
     tasks = replace(tasks, count=count)
     with jobs():
         laid = laid_out(df, plan.classification, every=tasks.counted)
+        if shares > 1:
+            return Distributed(in_shares(laid, tasks, shares), ranges=True, shares=shares)
         window = halo_of(plan)
         if window is None or count == 1 or (tasks.by_key and (tasks.positions or not split_keys)):
             return Distributed(moved(laid, tasks))

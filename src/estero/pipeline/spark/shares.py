@@ -1,0 +1,63 @@
+"""One order of events in several tasks, which share the enumeration of its complex events (distributed-cea).
+
+Every task has all relevant events and recognizes them: that costs little beside an enumeration. Of each
+compact set it enumerates its share, to which it goes by counting, so tasks have nothing to tell each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from estero.errors import NOWHERE, QueryError
+from estero.pipeline.classify import POSITION
+from estero.pipeline.spark.frames import Laid, Tasks, moved
+from estero.pipeline.spark.halo import OWN, RANGE, parallelism
+from estero.plan_joins import AnyPlan
+from estero.plan_shares import is_shared, why_not_shared
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST_SHARES = 8
+"""Nobody is given more tasks than that without asking: each has a copy of all relevant events."""
+
+
+def number_of_shares(plan: AnyPlan, spark: SparkSession, *, share: int | None, partitions: int | None) -> int:
+    """How many tasks share the enumeration: `share`, or as `partitions` and the planner say; 1 is none.
+
+    Raises ValueError for less than one task, and `QueryError` where sharing is asked for and saves nothing.
+    """
+    if share is None:
+        if not is_shared(plan):
+            return 1
+        return min(parallelism(spark), MOST_SHARES) if partitions is None else partitions
+    if share < 1:
+        raise ValueError(f"at least 1 task shares the enumeration, not {share}")
+    reason = why_not_shared(plan)
+    if share > 1 and reason:
+        raise QueryError(
+            f"the enumeration of this query is not shared: {reason}",
+            text=plan.tree.text,
+            span=plan.tree.places.get("CONSUME BY", NOWHERE),
+            hint="leave out share, or CONSUME BY",
+        )
+    return share
+
+
+def in_shares(laid: Laid, tasks: Tasks, count: int) -> DataFrame:
+    """Classified rows, all of them in each of `count` tasks, in the same stream order.
+
+    Columns as `halo.in_ranges` has them: the number of the share is that of a range that is all its own.
+    Where events are counted, one task does it for all.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
+
+    rows, kept, order = laid.rows, laid.computed, laid.sort_keys
+    if tasks.counted:
+        rows = moved(laid, replace(tasks, positions=True))
+        kept, order = tuple(rows.columns), (F.col(POSITION).asc(),)
+    shares = F.sequence(F.lit(0), F.lit(count - 1))
+    rows = rows.withColumn(RANGE, F.explode(shares)).withColumn(OWN, F.lit(True))
+    rows = rows.repartitionById(count, RANGE).sortWithinPartitions(RANGE, *order)
+    return rows.select(RANGE, OWN, *kept)

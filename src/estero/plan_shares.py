@@ -1,0 +1,44 @@
+"""Which queries have their enumeration shared among tasks, and why not the others (distributed-cea)."""
+
+from __future__ import annotations
+
+from estero.automata.cea import CEA
+from estero.language.query import Consume, Strategy
+from estero.plan_joins import AnyPlan, KeyedPlan
+
+
+def is_shared(plan: AnyPlan) -> bool:
+    """Whether tasks share the enumeration, if nobody asks for anything else.
+
+    Where the work can be divided by keys or by time it is: recognition is divided then, too. What is left is
+    one order of events that one task has to see; another task that sees them as well costs a copy of the
+    relevant events, and saves half of an enumeration, which has as many complex events as some power of the
+    events. It has not where each end has one, or so few that LIMIT or the strategy leaves.
+    """
+    if plan.keyed or plan.consume is not Consume.NONE or _is_cut(plan):
+        return False
+    if plan.limit is not None or plan.tree.strategy not in {Strategy.ALL, Strategy.STRICT}:
+        return False
+    return isinstance(plan, KeyedPlan) or (not plan.has_hidden and _marks_several(plan.automaton))
+
+
+def why_not_shared(plan: AnyPlan) -> str:
+    """Why sharing would save nothing even if it was asked for; empty where it would."""
+    if plan.sieved and plan.consume is not Consume.NONE:
+        return "what CONSUME BY forgets depends on filters after enumeration, so each task would do all of it"
+    return ""
+
+
+def _is_cut(plan: AnyPlan) -> bool:
+    """Whether it is cut by time."""
+    return plan.window is not None and plan.classification.schema.time is not None
+
+
+def _marks_several(automaton: CEA) -> bool:
+    """Whether some run marks more than one event."""
+    marked = {each.target for each in automaton.transitions if each.labels}
+    before = None
+    while marked != before:
+        before = set(marked)
+        marked |= {each.target for each in automaton.transitions if each.source in marked}
+    return any(each.labels and each.source in marked for each in automaton.transitions)
