@@ -79,13 +79,14 @@ class Stages:
         """The same, for answers and late events, whose columns have these names."""
         answer, packed = self.duty.work.answer, self._late_schema()
         late = pa.schema([field.with_name(name) for field, name in zip(packed, names, strict=True)])
+        kinds = pa.struct([field.with_nullable(True) for field in answer]), pa.struct(list(late))
 
         def unpack(batches: Batches) -> Batches:
             for answers, events in _blobs_of(batches):
                 if answers is not None:
-                    yield _one_of(batch_of(answers, answer), answer, late)
+                    yield _one_of(batch_of(answers, answer), 0, kinds)
                 if events is not None:
-                    yield _one_of(batch_of(events, late), answer, late)
+                    yield _one_of(batch_of(events, late), 1, kinds)
 
         return unpack
 
@@ -164,12 +165,10 @@ def _arrived(frames: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None]:
     return [blob for _, _, blob in sorted(found, key=itemgetter(0, 1))], max(newest, default=None)
 
 
-def _one_of(rows: pa.RecordBatch, *kinds: pa.Schema) -> pa.RecordBatch:
-    """Rows of one kind as a column of structs, beside a column of NULLs for each other kind."""
-    columns = [
-        rows.to_struct_array() if rows.schema.equals(kind) else pa.nulls(rows.num_rows, pa.struct(list(kind)))
-        for kind in kinds
-    ]
+def _one_of(rows: pa.RecordBatch, place: int, kinds: Sequence[pa.StructType]) -> pa.RecordBatch:
+    """Rows of the kind at `place` as a column of structs, the columns of other kinds NULL."""
+    columns: list[pa.Array] = [pa.nulls(rows.num_rows, kind) for kind in kinds]
+    columns[place] = pa.StructArray.from_arrays(rows.columns, fields=list(kinds[place]))
     return pa.RecordBatch.from_arrays(columns, names=[MATCH, LATE])
 
 

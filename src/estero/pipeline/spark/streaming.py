@@ -62,9 +62,8 @@ def recognize_stream(
     makes a watermark, unless the time column of `df` has one. With `late_events` there are two columns, of
     which one is NULL in each row: ``match``, a complex event, and ``late``, an event that came late.
 
-    Raises `DataError` without a time column, and for a watermark of another column or a second one;
-    `QueryError` where no column is left to show; ValueError for less than one bucket and for a lateness
-    that is no duration.
+    Raises `DataError` without a time column, and for a watermark of another column or a second one, and
+    ValueError for less than one bucket and for a lateness that is no duration.
     """
     if partitions is not None and partitions < 1:
         raise ValueError(f"at least 1 bucket shares the partition keys, not {partitions}")
@@ -72,7 +71,6 @@ def recognize_stream(
     if isinstance(plan, KeyedPlan):
         df, plan = spread(df, plan)
     work = _work_of(df.schema, plan, positions=positions)
-    work.check_shown()
     clock = clock_of(df, plan.classification, tick_ns, lateness)
     counted = work.tasks.positions
     with jobs():
@@ -145,5 +143,10 @@ def _both(answer: StructType, events: StructType) -> StructType:
     """A complex event, or an event that was late."""
     from pyspark.sql.types import StructField, StructType
 
-    late = StructType([StructField(field.name, field.dataType) for field in events.fields])
-    return StructType([StructField(MATCH, answer), StructField(LATE, late)])
+    def nullable(fields: StructType) -> StructType:
+        return StructType(
+            [StructField(each.name, each.dataType, metadata=each.metadata) for each in fields.fields]
+        )
+
+    late = StructType([StructField(each.name, each.dataType) for each in events.fields])
+    return StructType([StructField(MATCH, nullable(answer)), StructField(LATE, late)])
