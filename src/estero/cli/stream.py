@@ -135,18 +135,22 @@ def follow_stream(
     session: dict[str, Any],
 ) -> None:
     """Runs a query over a stream until it ends or is stopped. Usage errors come before Spark starts."""
+    from estero.cli.checkpoint import check_note, note_of, write_note
     from estero.cli.terminal import working
     from estero.spark import read_stream, stream_session, write_stream
 
     source = _checked_usage(source, sink, checkpoint, trigger, layout["time"])
     with ExitStack() as things:
         place = checkpoint or Path(things.enter_context(tempfile.TemporaryDirectory(prefix="estero-")))
+        note = note_of(query, source, sink)
+        check_note(place, note)
         with working("starting Spark"):
             stream_session(source, sink, **session)
             events = read_stream(source, schema=schema)
             matches = _recognized(events, query, lateness, {**layout, "positions": positions})
             running = write_stream(matches, sink, checkpoint=place, trigger=trigger)
         things.callback(running.stop)
+        write_note(place, note)
         _watch(running, shown=not (sink == "console" and sys.stdout.isatty()))
 
 

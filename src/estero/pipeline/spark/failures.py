@@ -17,6 +17,9 @@ _IN_JVM = re.compile(r"\bestero: [^\n\"']+?(?= SQLSTATE|$)", re.MULTILINE)
 _CANCELLED = "cancelled as part of cancellation of all jobs"
 _PYTHON = "An exception was thrown from the Python worker"
 _CONDITION = re.compile(r"^\[[\w.]+\] ")
+_PLAN_OF_STREAM = "=== Streaming Query ==="
+"""Behind this stands the whole query, which quotes the messages that it might have raised."""
+_UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.NO_HINT\] .* file (\S+)\.(?=\s)")
 _OF_STREAM = re.compile(r"(?s).*?\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 _SQL_STATE = re.compile(r" SQLSTATE: \w+.*", re.DOTALL)
 _MESSAGES = {
@@ -48,10 +51,13 @@ def readable(error: BaseException) -> EsteroError | None:
     What Estero raised in a worker comes out as it was raised there; what classification raises in the JVM
     is a `DataError`, and so is everything else that Spark says, in Spark's own first sentence.
     """
-    text = str(error)
+    text = str(error).partition(_PLAN_OF_STREAM)[0]
     if found := _IN_WORKER.search(text):
         kind = getattr(errors, found[1], DataError)
         return kind(found[2].strip()) if issubclass(kind, EsteroError) else DataError(found[2].strip())
+    if found := _UNREADABLE.search(text):
+        hint = "the option mode=PERMISSIVE of Spark's reader makes it NULL"
+        return DataError("a row does not fit the columns", file=found[1], hint=hint)
     if found := _IN_JVM.search(text):
         return DataError(_MESSAGES.get(found[0], found[0].removeprefix("estero: ")))
     if "No module named 'estero'" in text:

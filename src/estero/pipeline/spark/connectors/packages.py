@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from estero.errors import EnvironmentProblem
 from estero.pipeline.spark.connectors.address import Address
+from estero.pipeline.spark.failures import jobs
 
 _POSTGRESQL = "org.postgresql:postgresql:42.7.8"
 _DELTA = "4.4.0"
@@ -20,6 +21,8 @@ _CLASSES = {
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
     "postgresql": "org.postgresql.Driver",
 }
+_IN_PLANS = {"delta": "Delta", "kafka": "Kafka"}
+"""What a failed query's plan shows of them."""
 _OF_ANOTHER_SPARK = re.compile(
     r"NoSuchMethodError|NoClassDefFoundError|AbstractMethodError|'[\w.$]+ org\.apache\.spark"
 )
@@ -73,18 +76,19 @@ def session_settings(
 
 @contextmanager
 def connecting(address: Address) -> Iterator[None]:
-    """Says in place of what Spark raises in the block that a connector is missing or of another Spark."""
+    """What Spark raises in the block, as an error of Estero's: a connector is missing, or what else is wrong."""
     from py4j.protocol import Py4JError
     from pyspark import __version__
     from pyspark.errors import PySparkException
 
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        said = connector_problem(address, str(error), __version__)
-        if said is None:
-            raise
-        raise said from error
+    with jobs():
+        try:
+            yield
+        except (PySparkException, Py4JError) as error:
+            said = connector_problem(address, str(error), __version__)
+            if said is None:
+                raise
+            raise said from error
 
 
 def connector_problem(address: Address, text: str, spark: str) -> EnvironmentProblem | None:
@@ -103,4 +107,12 @@ def connector_problem(address: Address, text: str, spark: str) -> EnvironmentPro
             f"The connector for {name} is made for another version of Spark than {spark}, which runs here: "
             f"take one made for it, or Spark {_NEWEST[0]}.{_NEWEST[1]} and {wanted}."
         )
+    return None
+
+
+def problem_of_stream(text: str, spark: str) -> EnvironmentProblem | None:
+    """What a failed query's text says of a connector that is made for another Spark, if it is about that."""
+    for scheme, sign in _IN_PLANS.items():
+        if sign in text and _OF_ANOTHER_SPARK.search(text):
+            return connector_problem(Address(scheme), text, spark)
     return None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from estero.pipeline.spark.connectors.packages import problem_of_stream
 from estero.pipeline.spark.connectors.sinks import ANSWERS
 from estero.pipeline.spark.failures import jobs
 
@@ -65,16 +67,29 @@ def _number(seen: Mapping[str, Any], metric: str, name: str) -> int:
 def follow(query: StreamingQuery, *, seconds: int = 1) -> Iterator[Totals]:
     """The totals of a running query every so many seconds, the last ones when it has ended.
 
-    While it waits for events, its speed is 0.
-
-    Where the query failed, raises what made it fail, as an error of Estero's.
+    While it waits for events, its speed is 0. What made the query fail is raised as an error of Estero's.
     """
     totals = Totals()
     ended = False
     while not ended:
-        with jobs():
+        with jobs(), _connectors():
             ended = bool(query.awaitTermination(seconds))
         totals = totals.with_batches(json.loads(each.json) for each in query.recentProgress)
         state = query.status
         idle = not (state["isTriggerActive"] or state["isDataAvailable"])
         yield replace(totals, speed=0.0) if idle else totals
+
+
+@contextmanager
+def _connectors() -> Iterator[None]:
+    """Says what a failure of the block means where a connector is the reason."""
+    from pyspark import __version__
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        said = problem_of_stream(str(error), __version__)
+        if said is None:
+            raise
+        raise said from error
