@@ -27,7 +27,7 @@ from estero.language.query import Consume
 from estero.pipeline.classify import POSITION
 from estero.pipeline.going_on import Holding, States
 from estero.pipeline.report import EventStore, Reporter
-from estero.pipeline.sieve import Sieve
+from estero.pipeline.sieve import Sieve, sifted_to_limit
 from estero.pipeline.sieve.batches import chosen, joined
 from estero.plan import Plan
 from estero.plan_joins import AnyPlan, KeyedPlan
@@ -152,6 +152,9 @@ class Answering(ABC, Generic[Planned, Engine]):
             yield from ended.sifted
         elif self._sieve is None:
             yield from self.recognizer.matches(ended.roots, self.plan.limit, self._room, ended.part)
+        elif ended.part is None and self._sieve.stops_at is not None:
+            enough = self._sieve.stops_at
+            yield from sifted_to_limit(self._sieve, self.recognizer.matches, ended.roots, enough, self.store)
         else:
             found = self.recognizer.matches(ended.roots, None, self._room, ended.part)
             yield from self._sieve.sift_all(found, self.store)

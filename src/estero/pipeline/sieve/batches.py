@@ -14,6 +14,11 @@ def chosen(matches: Matches, rows: Integers) -> Matches:
     """The matches in these ascending rows."""
     if len(rows) == len(matches.start):
         return matches
+    return taken(matches, rows)
+
+
+def taken(matches: Matches, rows: Integers) -> Matches:
+    """The matches in these rows, in the order of the rows."""
     items = items_of(matches, rows)
     return Matches(
         matches.start[rows],

@@ -75,6 +75,12 @@ class Sieve:
         compared = self._strategy in {Strategy.MAX, Strategy.NEXT, Strategy.LAST}
         return not compared and self._limit is None and not self._marks.merges
 
+    @property
+    def stops_at(self) -> int | None:
+        """How many complex events of an end are enough, if that one stays does not depend on later ones."""
+        compared = self._strategy in {Strategy.MAX, Strategy.NEXT, Strategy.LAST}
+        return None if compared else self._limit
+
     def sift(self, matches: Matches, store: EventStore) -> Matches:
         """Those of `matches` that stay, in order; they are all complex events of their end positions.
 
