@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 from pyspark.sql.udtf import AnalyzeResult, OrderingColumn, PartitioningColumn, SelectedColumn
 
@@ -51,15 +50,25 @@ _OPTIONS = ("events", "query", "type", "time", "order", "time_unit", "positions"
 
 def register_function(spark: SparkSession, name: str = "recognize") -> None:
     """Gives a session the table function."""
-    from pyspark.sql.udtf import UserDefinedTableFunction
     from pyspark.util import PythonEvalType
 
     # `arrow_udtf` refuses functions with an `analyze` of their own, for want of tests on Spark's side
     # (SPARK-53286); both parts are there, and only a function made directly can have both.
-    function = UserDefinedTableFunction(
+    function = _class_of_functions(spark)(
         Recognize, None, name=name, evalType=PythonEvalType.SQL_ARROW_UDTF, deterministic=True
     )
     spark.udtf.register(name, function)
+
+
+def _class_of_functions(spark: SparkSession) -> Any:
+    """What a table function is for this session: Spark Connect has a class of its own."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        from pyspark.sql.connect.udtf import UserDefinedTableFunction as OfConnect
+
+        return OfConnect
+    from pyspark.sql.udtf import UserDefinedTableFunction
+
+    return UserDefinedTableFunction
 
 
 @dataclass
@@ -108,7 +117,7 @@ class Recognize:
         self._check_order(batch)
         numbered = batch.append_column(POSITION, pa.array(np.arange(self._seen, self._seen + batch.num_rows)))
         self._seen += batch.num_rows
-        relevant = numbered.filter(pc.field(RELEVANT))
+        relevant = numbered.filter(batch.column(RELEVANT))
         for table in recognition.push(classified_batch(relevant, self._work.events, 0)):
             yield self._work.shown(table)
 
