@@ -12,9 +12,12 @@ from hypothesis import HealthCheck, given, settings
 import estero
 from conjunctive_strategies import hierarchical_queries, streams
 from estero.language.conjunctive import ConjunctiveTree
-from estero.pipeline.spark.batch import Work, layout_of_frame
+from estero.pipeline.spark.batch import Work, layout_of_frame, recognize_frame
+from estero.pipeline.spark.halo import halo_of
 from estero.pipeline.spark.spreading import spread
+from estero.plan_chains import ChainPlan
 from estero.plan_joins import JoinPlan
+from estero.planner import plan_of
 from estero.semantics import Event
 from estero.spark import recognize
 from pipeline.spark.frames import in_any_order, without_positions
@@ -112,3 +115,34 @@ def test_parts_of_all_that_equalities_join(
         assert len(found) == len(expected)
     else:
         assert in_any_order(found) == in_any_order(without_positions(expected))
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("T AS a ; S AS b FILTER a.x < b.x PARTITION BY [name] WITHIN 20 [ts]", "keys"),
+        ("T AS a ; S AS b FILTER a.k = b.k AND a.x < b.x WITHIN 30 EVENTS", "keys"),
+        (
+            "T AS a ; S AS b FILTER a.word != b.word AND a.x <= b.x PARTITION BY [k] CONSUME BY PARTITION",
+            "keys",
+        ),
+        ("T AS a ; S AS b FILTER a.x < b.x AND a.word != b.word WITHIN 20 [ts]", "ranges"),
+        ("T AS a ; S AS b FILTER a.x BETWEEN b.x - 1 AND b.x AND a.k + b.k > 4 WITHIN 20 [ts]", "ranges"),
+        ("T AS a ; S AS b FILTER a.name != b.name AND a.x < b.x WITHIN 20 [ts] CONSUME BY ANY", "one task"),
+        ("T AS a ; S AS b FILTER a.x < b.x PARTITION BY [name] CONSUME BY ANY", "one task"),
+        ("T AS a ; S AS b FILTER a.k = b.k AND a.x < b.x CONSUME BY ANY", "one task"),
+    ],
+)
+def test_neighbours_are_compared_by_keys_or_in_ranges(spark: SparkSession, text: str, how: str) -> None:
+    query = estero.query(f"SELECT * WHERE {text}")
+    frame = spark.createDataFrame(TABLE)
+    plan = plan_of(query.tree, layout_of_frame(frame, type="type", time="ts"), only="chain")
+    assert isinstance(plan, ChainPlan)
+    spread_frame, spread_plan = spread(frame, plan)
+    work = Work.of(spread_frame.schema, spread_plan, positions=False)
+    assert work.tasks.by_key == (how == "keys")
+    assert (halo_of(work.plan) is not None) == ("WITHIN" in text and "CONSUME" not in text)
+    expected = query.run(TABLE, type="type", time="ts").to_arrow().to_pylist()
+    assert expected
+    found = recognize_frame(frame, plan, partitions=3).toArrow().to_pylist()
+    assert in_any_order(found) == in_any_order(without_positions(expected))
