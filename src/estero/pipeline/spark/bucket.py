@@ -7,7 +7,8 @@ has passed in stream order, recognizes it, and says what is to be kept and when 
 Events before the watermark are not waited for. An event is late if its time is before the watermark, or if
 its place is before one that was recognized already; it is counted and left out. Spark's watermark is in whole
 milliseconds and that of the micro-batches before. Where Estero has made it, the next one is known to be at
-least the greatest time seen here less the lateness, to the tick, so that events up to there need not wait.
+least the greatest time seen here less the lateness, to the tick, so that events up to there need not wait. The
+user's own has passed all of its millisecond, or the last events of a stream would wait for ever.
 """
 
 from __future__ import annotations
@@ -100,16 +101,17 @@ class Turn:
             refuse_other(held.header, duty.header)
         self._duty = duty
         self._held = held or Held(duty.header)
-        ticks = duty.ticks
-        spark = _ALWAYS if watermark is None else ticks.from_ms(watermark)
-        self._spark = spark
+        self._spark = self._until = _ALWAYS
+        if watermark is not None:
+            self._spark = duty.ticks.from_ms(watermark)
+            self._until = duty.ticks.through_ms(watermark)
         self._passed = watermark is not None and NEVER < self._held.look_again < watermark
-        self._open_from = max(self._held.closed, spark)
-        self._until = _ALWAYS if watermark is None else ticks.through_ms(watermark)
-        self._closed = self._open_from
-        if duty.lateness is not None and newest is not None:
-            self._closed = max(self._closed, newest - duty.lateness)
-            self._until = max(self._until, self._closed)
+        self._open_from = self._closed = max(self._held.closed, self._spark)
+        if duty.lateness is not None:
+            self._until = min(self._until, self._spark)
+            if newest is not None:
+                self._closed = max(self._closed, newest - duty.lateness)
+                self._until = max(self._until, self._closed)
         self._seen = self._held.seen
         self._last = self._rows_of(self._held.last)
         self._waiting = self._rows_of(self._held.waiting)
@@ -235,7 +237,7 @@ class Turn:
         """The numbers of the events in stream order."""
         keys = [(name, "ascending") for name in self._duty.order]
         table = pa.Table.from_batches([events])
-        indices = pc.sort_indices(table, sort_keys=keys, null_placement="at_end")
+        indices = pc.sort_indices(table, sort_keys=keys)
         return np.array(indices.to_numpy(), np.int64)
 
     def _rows_of(self, blob: bytes | None) -> pa.RecordBatch:
