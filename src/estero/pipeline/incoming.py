@@ -109,7 +109,7 @@ class Classifier:
             )
         for name in batch:
             if name not in self._slots:
-                raise DataError(f"there are no events of type {name!r}: {_listed(self._slots)}")
+                raise DataError(f"there are no events of type {name!r}, only of {_listed(self._slots)}")
         for name, slot in self._slots.items():
             schema = self._layout.schemas[name]
             given = batch.get(name)

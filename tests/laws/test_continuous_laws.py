@@ -1,0 +1,85 @@
+"""Events pushed out of order, in batches of any size, give the answer of the stream that they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estero.language.query import QueryTree
+from estero.pipeline.continuous import ContinuousRecognizer
+from estero.pipeline.state_bytes import read
+from estero.pipeline.stream_layout import StreamLayout
+from estero.planner import plan_of
+from estero.semantics import Event
+from full_strategies import full_queries
+from joined_strategies import joined_queries
+from laws.evaluators import by_end
+from laws.test_plans_agree import check, layout_of
+from strategies import TABLE, queries, streams, to_table
+
+SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=4)
+
+
+class Naive:
+    """The rule of lateness, word by word: what is late, and in which order the others are let go."""
+
+    def __init__(self, lateness: int) -> None:
+        self.lateness = lateness
+        self.times: list[int] = []
+        self.held: list[tuple[int, int, Event]] = []
+        self.gone: list[tuple[int, int, Event]] = []
+        self.late = 0
+
+    def push(self, events: list[Event], first: int) -> None:
+        before = max(self.times) - self.lateness if self.times else None
+        last = self.gone[-1][0] if self.gone else None
+        for number, event in enumerate(events, first):
+            assert event.time is not None
+            if before is not None and last is not None and event.time < before and event.time < last:
+                self.late += 1
+                continue
+            self.times.append(event.time)
+            self.held.append((event.time, number, event))
+        self.let_go(max(self.times) - self.lateness if self.times else None)
+
+    def let_go(self, until: int | None) -> None:
+        ready = [each for each in self.held if until is not None and each[0] <= until]
+        self.held = [each for each in self.held if each not in ready]
+        self.gone += sorted(ready, key=lambda each: each[:2])
+
+
+@settings(max_examples=30)
+@given(
+    tree=st.one_of(queries(), full_queries(max_operators=3), joined_queries()),
+    events=streams(max_size=12),
+    data=st.data(),
+    sizes=SIZES,
+    lateness=st.integers(0, 6),
+)
+def test_pushed_events_have_the_answer_of_their_stream(
+    tree: QueryTree, events: list[Event], data: st.DataObject, sizes: list[int], lateness: int
+) -> None:
+    tree = replace(tree, select=None)
+    arriving = data.draw(st.permutations(events))
+    layout = StreamLayout({"": TABLE}, "type", "time", time_unit="s", only_type="A", lateness=lateness)
+    plan = plan_of(tree, layout_of())
+    recognizer = ContinuousRecognizer(plan, layout, layout.source())
+    naive = Naive(lateness)
+    answers = []
+    first, turn = 0, 0
+    while first < len(arriving):
+        batch = arriving[first : first + sizes[turn % len(sizes)]]
+        answers += list(recognizer.push(to_table(batch)).batches())
+        naive.push(batch, first)
+        assert (recognizer.late, recognizer.held_back) == (naive.late, len(naive.held))
+        if data.draw(st.booleans()):
+            state = recognizer.snapshot()
+            recognizer = ContinuousRecognizer(plan, layout, layout.source(), state=read(state))
+            assert recognizer.snapshot() == state
+        first += len(batch)
+        turn += 1
+    answers += list(recognizer.flush().batches())
+    naive.let_go(max(naive.times, default=None))
+    check(tree, [event for _, _, event in naive.gone], by_end(answers))
