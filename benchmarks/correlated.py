@@ -87,6 +87,10 @@ def cases() -> list[Case]:
     chain = "SELECT * WHERE A AS a ; B AS b ; C AS c FILTER a.k = b.k AND b.k = c.k WITHIN 10000 EVENTS"
     parts = "SELECT * WHERE A AS a ALL B AS b ALL C AS c FILTER a.k = b.k AND b.k = c.k{} WITHIN 10000 EVENTS"
     rising = "SELECT * WHERE A AS a ; B AS b FILTER b.price > a.price{} WITHIN 10000 EVENTS"
+    within = (
+        "SELECT * WHERE A AS a ; B AS b FILTER a.price BETWEEN b.price - 1 AND b.price WITHIN 10000 EVENTS"
+    )
+    forgetful = rising.format(" PARTITION BY [k]") + " CONSUME BY PARTITION"
     stars = {
         atoms: f"Q(x) <- {', '.join(f'{name}(k: x)' for name in 'ABCDE'[:atoms])} WITHIN 10000 EVENTS"
         for atoms in (3, 5)
@@ -108,6 +112,16 @@ def cases() -> list[Case]:
         Case("ALL of 3 parts, two keys", parts.format(" AND a.m = b.m"), 3, 1_000),
         Case("A ; B, b.price > a.price, LIMIT 1", rising.format("") + ONE, 2, 1_000, 0.2e6),
         Case("A ; B, b.price > a.price, equal keys", rising.format(" AND a.k = b.k"), 2, 1_000, 0.2e6),
+        Case("A ; B, b.price > a.price, forgotten by keys", forgetful, 2, 1_000),
+        Case("A ; B, a.price in a range of b, LIMIT 1", within + ONE, 2, 1_000),
+        Case("A ; B, two inequalities, LIMIT 1", rising.format(" AND b.m <= a.m") + ONE, 2, 1_000),
+        Case(
+            "A ; B, two inequalities, LIMIT 1, forced",
+            rising.format(" AND b.m <= a.m") + ONE,
+            2,
+            1_000,
+            only="CEA",
+        ),
     ]
 
 
@@ -205,7 +219,8 @@ def plan_name(plan: AnyPlan) -> str:
     """The plan in a few words."""
     if isinstance(plan, ChainPlan):
         by_order = "chain + ordered index" if any(plan.orders) else "chain + heap"
-        return "chain + ED-index" if plan.steps else by_order
+        name = "chain + ED-index" if plan.steps else by_order
+        return f"{name}, residual filter" if plan.residuals else name
     if not isinstance(plan, Plan):
         return "PCEA + heap"
     if plan.residuals:
