@@ -76,7 +76,7 @@ def session_settings(
 
 @contextmanager
 def connecting(address: Address) -> Iterator[None]:
-    """What Spark raises in the block, as an error of Estero's: a connector is missing, or what else is wrong."""
+    """What Spark raises in the block, as an error of Estero's: a connector is missing, or what is wrong."""
     from py4j.protocol import Py4JError
     from pyspark import __version__
     from pyspark.errors import PySparkException

@@ -110,9 +110,8 @@ def _files(spark: SparkSession, address: Address, schema: StructType | None) -> 
     if schema is None:
         schema, found = _found(spark, address)
         options |= found
-    return (
-        _reader(spark, address.scheme, options | address.options).schema(schema).load(located(address.place))
-    )
+    reader = _reader(spark, address.scheme, options | address.options)
+    return reader.schema(schema).load(_watched(address.place))
 
 
 def _found(spark: SparkSession, address: Address) -> tuple[StructType, dict[str, Any]]:
@@ -131,6 +130,14 @@ def _found(spark: SparkSession, address: Address) -> tuple[StructType, dict[str,
     if address.scheme == "parquet":
         return spark.read.parquet(*map(located, present)).schema, {}
     return files.text_layout(address.place, present[0], address.scheme)
+
+
+def _watched(path: str) -> str:
+    """The path of a directory or glob; of a file, a glob for it alone, since Spark watches no file."""
+    place = Path(path)
+    if "://" not in path and place.is_file():
+        place = place.with_name(f"[{place.name[0]}]{place.name[1:]}")
+    return located(path if "://" in path else str(place))
 
 
 def located(path: str) -> str:

@@ -1,0 +1,153 @@
+"""`estero stream`: wrong usage, and a stream that is watched and stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner, Result
+
+from estero import demo
+from estero.cli import app
+
+LAYOUT = ["--type", "kind", "--time", "time", "--order", "id"]
+SMALL = ["--conf", "spark.sql.shuffle.partitions=2", "--master", "local[2]"]
+
+
+@pytest.fixture
+def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current directory: the stream and the query of the demo."""
+    (tmp_path / "events").mkdir()
+    pyarrow.parquet.write_table(demo.events(), tmp_path / "events" / "night.parquet")
+    (tmp_path / "frost.ceql").write_text(demo.QUERY)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def stream(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["stream", "frost.ceql", *arguments])
+
+
+def plain(text: str) -> str:
+    """What a box says, on one line."""
+    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
+
+
+def test_the_help_says_what_addresses_there_are() -> None:
+    result = CliRunner().invoke(app, ["stream", "--help"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    for text in (
+        "parquet:DIR",
+        "kafka://HOST:PORT/TOPIC",
+        "postgresql://USER@HOST:PORT/DATABASE/TABLE",
+        "--schema",
+    ):
+        assert text in plain(result.output)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Invalid value for --from: stream needs to know where events come from"),
+        (
+            ["--from", "mqtt:x"],
+            "Invalid value for --from: there is no source mqtt:: the sources are parquet:DIR",
+        ),
+        (
+            ["--from", "csv:x", "--to", "y"],
+            "Invalid value for --to: 'y' does not say what kind of sink it is",
+        ),
+        (
+            ["--from", "csv:x", "--trigger", "soon"],
+            "'soon' is no trigger: write available-now, or an interval",
+        ),
+        (
+            ["--from", "csv:x", "--to", "csv:y"],
+            "Invalid value for --checkpoint: what was read and found has to be kept somewhere",
+        ),
+        (
+            ["--from", "csv:x"],
+            "Invalid value for --time: events of a stream are sorted by their time: name its column",
+        ),
+        (["--from", "csv:x", "--conf", "a"], "Invalid value for --conf: 'a' is not KEY=VALUE"),
+        (
+            ["--from", "csv:x", "--jars", "connectors"],
+            "Invalid value for --jars: connectors: there is no such .jar file",
+        ),
+    ],
+)
+def test_wrong_usage_is_refused_with_exit_code_2(night: Path, arguments: list[str], message: str) -> None:
+    result = stream(*arguments)
+    assert result.exit_code == 2
+    assert message in plain(result.stderr)
+
+
+def test_a_wrong_query_is_refused_before_anything_starts(night: Path) -> None:
+    (night / "frost.ceql").write_text("SELECT * WHERE Wind ; ; Humidity")
+    result = stream("--from", "parquet:events", *LAYOUT)
+    assert result.exit_code == 2
+    assert "error: ';' is not expected here" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"query": "SELECT * WHERE Wind"}, "this checkpoint has another query: SELECT * WHERE Wind"),
+        ({"source": "json:lines"}, "this checkpoint has another source: json:lines"),
+        ({"sink": "csv:found"}, "this checkpoint has another sink: csv:found"),
+    ],
+)
+def test_a_checkpoint_goes_on_as_what_it_was(night: Path, changed: dict[str, str], message: str) -> None:
+    import estero
+
+    note = {"query": str(estero.query(demo.QUERY)), "source": "parquet:events", "sink": "json:found"}
+    (night / "state").mkdir()
+    (night / "state" / "estero.json").write_text(json.dumps(note | changed))
+    result = stream("--from", "parquet:events", "--to", "json:found", "--checkpoint", "state", *LAYOUT)
+    assert result.exit_code == 1
+    hint = "a new query starts with a new checkpoint, and reads everything from the beginning"
+    assert result.stderr == f"error: state: {message}\n  hint: {hint}\n"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_ctrl_c_ends_a_stream_whose_line_a_terminal_shows(night: Path) -> None:
+    terminal, side = pty.openpty()
+    places = ["--from", "parquet:events", "--to", "json:found", "--checkpoint", "state"]
+    arguments = ["stream", "frost.ceql", *places, *LAYOUT, *SMALL]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from estero.cli import main; main()", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=side,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "200"},
+    )
+    os.close(side)
+    said = b""
+    while b"45 complex events" not in said:
+        said += os.read(terminal, 65_536)
+    process.send_signal(signal.SIGINT)
+    while chunk := _rest(terminal):
+        said += chunk
+    output, _ = process.communicate(timeout=60)
+    os.close(terminal)
+    assert (process.returncode, output) == (128 + signal.SIGINT, b"")
+    last = said.decode().strip().splitlines()[-1]
+    assert re.search(r"\d events/s · 2,010 events · 45 complex events · 0 late · \d+ state rows", last)
+    lines = [line for file in (night / "found").glob("part-*") for line in file.read_text().splitlines()]
+    assert len(lines) == 45
+
+
+def _rest(terminal: int) -> bytes:
+    """What a terminal still has to show; nothing when its last writer has gone."""
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:
+        return b""
