@@ -141,8 +141,8 @@ HUGE = {
 
 
 @pytest.mark.parametrize("kind", HUGE)
-@pytest.mark.parametrize("of", [2, 7])
-def test_shares_of_more_than_2_to_the_100(kind: str, of: int) -> None:
+def test_shares_of_more_than_2_to_the_100(kind: str) -> None:
+    of = 3
     roots_of, number, count = HUGE[kind]
     recognizer, found = roots_of(number)
     *_, roots = found
@@ -175,7 +175,7 @@ def test_the_first_of_a_huge_end_are_shared_where_that_is_the_limit() -> None:
     for roots_of, number, _ in HUGE.values():
         recognizer, found = roots_of(number)
         *_, roots = found
-        assert is_shared(recognizer, roots.part(roots.root.size - 1, roots.root.size), 3, limit=3_001)
+        assert is_shared(recognizer, roots.part(roots.root.size - 1, roots.root.size), 3, limit=1_001)
 
 
 # ------------------------------------------------------------------------------------------------ dealing
