@@ -19,6 +19,7 @@ from laws.evaluators import by_end
 from laws.test_plans_agree import check, layout_of
 from strategies import TABLE, queries, streams, to_table
 
+MOST = settings.default.max_examples if settings.default else 10
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 
 
@@ -50,7 +51,7 @@ class Naive:
         self.gone += sorted(ready, key=lambda each: each[:2])
 
 
-@settings(max_examples=30)
+@settings(max_examples=min(30, MOST))
 @given(
     tree=st.one_of(queries(), full_queries(max_operators=3), joined_queries()),
     events=streams(max_size=12),

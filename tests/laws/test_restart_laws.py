@@ -23,6 +23,7 @@ from laws.test_plans_agree import check, layout_of, source_of
 from laws.test_stream_laws import cut
 from strategies import queries, streams, to_table
 
+MOST = settings.default.max_examples if settings.default else 10
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 
 
@@ -46,7 +47,7 @@ def picked(tree: QueryTree, events: list[Event]) -> InProcessRun:
     return InProcessRun(plan_of(tree, layout_of()), source_of(events))
 
 
-@settings(max_examples=40)
+@settings(max_examples=min(40, MOST))
 @given(st.one_of(queries(), full_queries(), full_queries()), streams(max_size=14), SIZES)
 def test_a_restart_at_every_cut_changes_no_answer(
     tree: QueryTree, events: list[Event], sizes: list[int]
@@ -54,13 +55,13 @@ def test_a_restart_at_every_cut_changes_no_answer(
     check(tree, events, by_end(restarted(planned(tree, to_table(events)), sizes)))
 
 
-@settings(max_examples=30)
+@settings(max_examples=min(30, MOST))
 @given(joined_queries(), streams(max_size=12), SIZES)
 def test_nor_does_it_where_parts_are_joined(tree: QueryTree, events: list[Event], sizes: list[int]) -> None:
     check(tree, events, by_end(restarted(picked(tree, events), sizes)))
 
 
-@settings(max_examples=40)
+@settings(max_examples=min(40, MOST))
 @given(
     pattern=st.sampled_from(CHAINS),
     window=st.sampled_from(["", "", " WITHIN 5 EVENTS", " WITHIN 3 [time]"]),

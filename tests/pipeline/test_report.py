@@ -228,3 +228,16 @@ def test_no_matches_make_an_empty_table_of_the_same_schema() -> None:
     batch = reporter.table(matches_of(), store_of(classified()))
     assert batch.num_rows == 0
     assert batch.schema.equals(reporter.schema)
+
+
+def test_events_appended_one_by_one_are_joined_so_that_there_are_few_batches() -> None:
+    store = EventStore(pa.schema([("__position", pa.int64()), ("n", pa.int64())]))
+    for number in range(5_000):
+        store.append(pa.record_batch({"__position": [number], "n": [number % 7]}))
+    assert len(store._chunks) < 64
+    wanted = np.array([0, 31, 32, 33, 1000, 4998, 4999])
+    assert store.positions(wanted).tolist() == wanted.tolist()
+    assert store.take(wanted, ["n"]).column(0).to_pylist() == (wanted % 7).tolist()
+    store.trim(4_999)
+    assert store.first > 0
+    assert store.positions(np.array([4_999])).tolist() == [4_999]

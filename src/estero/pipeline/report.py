@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 POSITION = "__position"
 TIME = "__time"
 LABEL_KEY = b"estero:label"
+_MANY, _FEW = 32, 2048
+"""Where there are many batches, those of few events are joined: events may be appended one by one."""
 _WORKING_PREFIXES = ("__key", "__bits", "__value")
 
 
@@ -34,7 +36,7 @@ class EventStore:
     """The relevant events of the window, addressed by sequence number: 0, 1, 2, … over the run.
 
     `schema` is that of the classified batches; key hashes, bits and values are not kept. Batches are kept as
-    they come, and nothing is copied until events are taken.
+    they come, and nothing is copied until events are taken, except where many small ones are joined.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -55,6 +57,14 @@ class EventStore:
         self._chunks.append(_without_views(batch.select(self._names)))
         self._starts.append(self.next)
         self.next += batch.num_rows
+        while len(self._chunks) > _MANY and self._are_small(*self._chunks[-2:]):
+            self._chunks[-2:] = [_joined(self._chunks[-2:])]
+            self._starts.pop()
+
+    @staticmethod
+    def _are_small(last_but_one: pa.RecordBatch, last: pa.RecordBatch) -> bool:
+        """Whether to join two batches: they grow as the digits of a number do that is counted up."""
+        return last_but_one.num_rows <= last.num_rows <= _FEW
 
     def trim(self, first_needed: int) -> None:
         """Forget whole batches whose events are all before the sequence number `first_needed`."""
