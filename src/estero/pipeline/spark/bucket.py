@@ -5,10 +5,10 @@ watermark has passed them. A turn takes the events that have come and the waterm
 has passed in stream order, recognizes it, and says what is to be kept and when to look again.
 
 Events before the watermark are not waited for. An event is late if its time is before the watermark, or if
-its place is before one that was recognized already; it is counted and left out. Spark's watermark is in whole
-milliseconds and that of the micro-batches before. Where Estero has made it, the next one is known to be at
-least the greatest time seen here less the lateness, to the tick, so that events up to there need not wait. The
-user's own has passed all of its millisecond, or the last events of a stream would wait for ever.
+its place is before one that was recognized already; it is counted and left out. Spark's watermark is in
+whole milliseconds and that of the micro-batches before. Where Estero has made it, the next one is known to
+be at least the greatest time seen here less the lateness, to the tick, so that events up to there need not
+wait. The user's own has passed all of its millisecond, or the last events of a stream would wait for ever.
 """
 
 from __future__ import annotations
