@@ -6,14 +6,11 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from estero.language.set_predicates import RegisteredPredicate
 from estero.plan_chains import ChainPlan
 from estero.plan_joins import AnyPlan, JoinPlan, KeyedPlan
-
-if TYPE_CHECKING:
-    from estero.plan import Plan
 
 STATE_VERSION = 1
 """To be raised whenever a state of the same plan means something else than before."""
@@ -49,7 +46,14 @@ def query_of(plan: AnyPlan) -> str:
 
 def _evaluated(plan: AnyPlan) -> list[object]:
     """What evaluation depends on."""
-    shared: list[object] = [query_of(plan), plan.classification, plan.window, plan.window_in_positions]
+    shared: list[object] = [
+        query_of(plan),
+        plan.classification,
+        plan.window,
+        plan.window_in_positions,
+        plan.residuals,
+        plan.predicates,
+    ]
     match plan:
         case ChainPlan():
             return [
@@ -69,11 +73,7 @@ def _evaluated(plan: AnyPlan) -> list[object]:
         case KeyedPlan():
             raise TypeError(f"no states of a {type(plan).__name__}")
         case _:
-            return ["automaton", *shared, *_of_automaton(plan)]
-
-
-def _of_automaton(plan: Plan) -> list[object]:
-    return [plan.automaton, plan.gaps, plan.registers, plan.residuals, plan.predicates]
+            return ["automaton", *shared, plan.automaton, plan.gaps, plan.registers]
 
 
 def _canonical(value: object) -> Iterator[str]:

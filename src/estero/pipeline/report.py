@@ -64,7 +64,7 @@ class EventStore:
     @staticmethod
     def _are_small(last_but_one: pa.RecordBatch, last: pa.RecordBatch) -> bool:
         """Whether to join two batches: they grow as the digits of a number do that is counted up."""
-        return last_but_one.num_rows <= last.num_rows <= _FEW
+        return int(last_but_one.num_rows) <= int(last.num_rows) <= _FEW
 
     def trim(self, first_needed: int) -> None:
         """Forget whole batches whose events are all before the sequence number `first_needed`."""
