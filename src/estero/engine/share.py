@@ -35,7 +35,7 @@ class Share:
             raise ValueError(f"shares are numbered from 0 to {self.of - 1}, there is no share {self.number}")
 
     def range_of(self, count: int) -> tuple[int, int]:
-        """The first index of this share of `count` things, and the one after its last; shares are in order."""
+        """The first index of this share of `count` things, and the one after its last: they are in order."""
         each, rest = divmod(count, self.of)
         first = self.number * each + min(self.number, rest)
         return first, first + each + (self.number < rest)
