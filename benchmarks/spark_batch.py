@@ -1,0 +1,323 @@
+"""``python -m benchmarks.spark_batch``: recognition of a Parquet file on Spark, beside its own scan of it.
+
+The scan filters the same rows by the same conditions, takes the columns that the query reads, and throws
+them away, as it is done with the answers. One process has one core and one has two. Before anything is timed,
+the number of answers and sums over their times are compared with those of this process over the same file.
+Prints what it measures; ``--out`` writes it as JSON, ``--write`` makes SPARK.md and results/spark.json of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow.compute as pc
+
+import estero
+from estero.pipeline.spark.batch import Work, layout_of_frame
+from estero.pipeline.spark.distribute import distribute
+from estero.pipeline.spark.session import local_session
+from estero.spark import match_count, recognize, register
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+HERE = Path(__file__).resolve().parent
+PAGE, RESULTS = HERE / "SPARK.md", HERE / "results" / "spark.json"
+ABOVE = 95
+"""Prices are drawn from 0 to 100, and every query asks for higher ones of three of eight types."""
+SCAN = f"type IN ('A', 'B', 'C') AND price > {ABOVE}"
+MOST_OVER_SCAN, LEAST_SPEED_UP = 2.0, 1.7
+Sums = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A query over the file; `key` is the column of its partitions.
+
+    `target` says whether the targets have to be met. With `part` it sees one in so many of the rows.
+    """
+
+    name: str
+    key: str | None
+    window: str
+    target: bool = False
+    how: str = "recognize"
+    part: int = 1
+
+    @property
+    def text(self) -> str:
+        """Three events in order, each one with a condition."""
+        filters = " AND ".join(f"{label}[price > {ABOVE}]" for label in "abc")
+        by = "" if self.key is None else f" PARTITION BY [{self.key}]"
+        return (
+            "SELECT a[price], b[price], c[price] WHERE A AS a ; B AS b ; C AS c "
+            f"FILTER {filters}{by} WITHIN {self.window}"
+        )
+
+
+CASES = [
+    Case("1,000 keys", "k", "60 SECONDS", target=True),
+    Case("one order", None, "300 MILLISECONDS", target=True),
+    Case("a key with 80 % of the events", "hot", "300 MILLISECONDS"),
+    Case("1,000 keys, counted", "k", "60 SECONDS", how="match_count"),
+    Case("one order, counted", None, "300 MILLISECONDS", how="match_count"),
+    Case("1,000 keys, table function of SQL", "k", "60 SECONDS", how="sql", part=10),
+]
+
+
+def file_of(case: Case, directory: Path) -> Path:
+    """Where its events are."""
+    return directory / f"events-{case.part}.parquet"
+
+
+def _same(case: Case) -> tuple[str, int]:
+    """What cases with the same answers have in common."""
+    return case.text, case.part
+
+
+def write_events(rows: int, path: Path) -> None:
+    """An event for each millisecond, in row groups of a million: types and keys by a hash of its number."""
+    if path.exists():
+        return
+    types = "('ABCDEFGH')[1 + (hash(i) % 8)::INT] AS type"
+    hot = "CASE WHEN hash(i * 17 + 5) % 10 < 8 THEN 7 ELSE 8 + hash(i * 7 + 1) % 1000 END"
+    duckdb.connect().execute(
+        f"COPY (SELECT {types}, make_timestamp(1700000000000000 + i * 1000) AS ts, "
+        f"(hash(i * 7 + 1) % 1000)::BIGINT AS k, ({hot})::BIGINT AS hot, "
+        "(hash(i * 13 + 5) % 10000) / 100.0 AS price, (hash(i * 31 + 3) % 1000)::INT AS volume "
+        f"FROM range({rows}) t(i)) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 1000000)"
+    )
+
+
+# -------------------------------------------------------------------------------------------- checks
+
+
+def sums_in_process(case: Case, path: Path) -> Sums:
+    """The number of answers, and sums of what their times are modulo a prime and of how long they take."""
+    count, starts, lengths = 0, 0, 0
+    for batch in estero.query(case.text).run(path, type="type", time="ts").batches():
+        start, end = (pc.cast(batch.column(name), "int64") for name in ("start_time", "end_time"))
+        count += batch.num_rows
+        starts += sum(each % 1_000_003 for each in start.to_pylist())
+        lengths += pc.sum(pc.subtract(end, start)).as_py() or 0
+    return count, starts, lengths
+
+
+def sums_of_spark(case: Case, df: DataFrame) -> Sums:
+    """The same of what Spark finds."""
+    if case.how == "match_count":
+        return match_count(df, case.text, type="type", time="ts"), 0, 0
+    (row,) = (
+        found_by(case, df)
+        .selectExpr(
+            "count(1) AS count",
+            "coalesce(sum(unix_micros(start_time) % 1000003), 0) AS starts",
+            "coalesce(sum(unix_micros(end_time) - unix_micros(start_time)), 0) AS lengths",
+        )
+        .collect()
+    )
+    return row["count"], row.starts, row.lengths
+
+
+def check(case: Case, df: DataFrame, expected: Sums) -> None:
+    """Raises where Spark finds something else."""
+    wanted = (expected[0], 0, 0) if case.how == "match_count" else expected
+    found = sums_of_spark(case, df)
+    if found != wanted or not wanted[0]:
+        raise ValueError(f"{case.name}: Spark finds {found}, this process {wanted}")
+
+
+# -------------------------------------------------------------------------------------------- timing
+
+
+def found_by(case: Case, df: DataFrame) -> DataFrame:
+    """The answers, in the way that the case asks for."""
+    if case.how == "sql":
+        call = f"recognize(TABLE(events), '{case.text}', type => 'type', time => 'ts')"
+        return df.sparkSession.sql(f"SELECT * FROM {call}")
+    return recognize(df, case.text, type="type", time="ts")
+
+
+def scanned(case: Case, df: DataFrame) -> DataFrame:
+    """The rows that the query wants, with what it reads of them."""
+    columns = ["type", "ts", "price", *([] if case.key is None else [case.key])]
+    return df.where(SCAN).select(*columns)
+
+
+def thrown_away(rows: DataFrame) -> None:
+    """Computes all rows."""
+    rows.write.format("noop").mode("overwrite").save()
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """How long it takes."""
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+def crossing(case: Case, df: DataFrame) -> int:
+    """The rows that reach Python; a table function sees them all."""
+    if case.how == "sql":
+        return df.count()
+    plan = estero.query(case.text).plan(layout_of_frame(df, type="type", time="ts"))
+    work = Work.of(df.schema, plan, positions=False)
+    distributed = distribute(df, work.plan, work.tasks, None)
+    number = distributed.rows.count()
+    distributed.release()
+    return number
+
+
+def measured(case: Case, df: DataFrame, repeats: int) -> dict[str, Any]:
+    """The best of a few runs of the scan and of recognition, in turns."""
+
+    def recognition() -> None:
+        if case.how == "match_count":
+            match_count(df, case.text, type="type", time="ts")
+        else:
+            thrown_away(found_by(case, df))
+
+    thrown_away(scanned(case, df))
+    recognition()
+    times = [(seconds(lambda: thrown_away(scanned(case, df))), seconds(recognition)) for _ in range(repeats)]
+    scan, estero_s = (min(each) for each in zip(*times, strict=True))
+    line = {"scan s": round(scan, 3), "estero s": round(estero_s, 3), "crossing": crossing(case, df)}
+    print(f"{df.sparkSession.sparkContext.master} {case.name}: {line}", flush=True)
+    return line
+
+
+def on_spark(directory: Path, cores: int, cases: list[Case], expected: list[Sums], repeats: int) -> list[Any]:
+    """The lines of one process with so many cores."""
+    spark: SparkSession = local_session(f"local[{cores}]", config={"spark.driver.memory": "4g"})
+    register(spark)
+    lines = []
+    for case, sums in zip(cases, expected, strict=True):
+        df = spark.read.parquet(file_of(case, directory).as_uri())
+        df.createOrReplaceTempView("events")
+        check(case, df, sums)
+        lines.append(measured(case, df, repeats))
+    return lines
+
+
+def in_another_process(
+    directory: Path, cores: int, names: list[str], expected: list[Sums], repeats: int
+) -> list[Any]:
+    """`on_spark` in a process of its own, because a process has one Java."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        told = json.dumps([str(directory), cores, names, expected, repeats, out.name])
+        subprocess.run([sys.executable, "-m", "benchmarks.spark_batch", "--told", told], check=True)
+        lines: list[Any] = json.loads(Path(out.name).read_text())
+    return lines
+
+
+# -------------------------------------------------------------------------------------------- page
+
+
+def page(figures: dict[str, Any]) -> str:
+    """The figures as Markdown."""
+    return "\n".join(_page_lines(figures)) + "\n"
+
+
+def _page_lines(figures: dict[str, Any]) -> Iterator[str]:
+    yield "# Batches on Spark"
+    yield ""
+    yield "Written by `python -m benchmarks.spark_batch --write`. From a Parquet file, planning included, to"
+    yield "answers that are thrown away; beside it Spark's own scan and filter of the same rows. A table"
+    yield "function sees all rows, because Spark gives it no filter; it has a tenth of them here."
+    yield "How: [README.md](README.md)."
+    yield ""
+    yield from (f"- {name}: {value}" for name, value in figures["setting"].items())
+    yield ""
+    yield "| query | answers | rows to Python | scan, 2 cores | Estero, 2 cores | over the scan (at most 2) "
+    yield "| Estero, 1 core | speed-up (at least 1.7) |"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|"
+    for line in figures["lines"]:
+        over, faster = line["over scan"], line["speed-up"]
+        met = (_met(over <= MOST_OVER_SCAN), _met(faster >= LEAST_SPEED_UP)) if line["target"] else ("", "")
+        yield (
+            f"| {line['query']} | {line['answers']:,} | {line['crossing']:,} | {line['scan s']:.2f} s "
+            f"| {line['estero s']:.2f} s | {over:.2f}{met[0]} | {line['estero s, 1 core']:.2f} s "
+            f"| {faster:.2f}{met[1]} |"
+        )
+
+
+def _met(met: bool) -> str:
+    return " ✓" if met else " **no**"
+
+
+def figures_of(rows: int, repeats: int, cases: list[Case]) -> dict[str, Any]:
+    """Everything that is measured."""
+    names = [case.name for case in cases]
+    with tempfile.TemporaryDirectory(prefix="estero-") as name:
+        directory = Path(name)
+        for case in cases:
+            write_events(rows // case.part, file_of(case, directory))
+        known = {_same(case): sums_in_process(case, file_of(case, directory)) for case in cases}
+        expected = [known[_same(case)] for case in cases]
+        one, two = (in_another_process(directory, cores, names, expected, repeats) for cores in (1, 2))
+    lines = [
+        {
+            "query": case.name,
+            "text": case.text,
+            "answers": sums[0],
+            "target": case.target,
+            "part": case.part,
+            **with_two,
+            "estero s, 1 core": with_one["estero s"],
+            "over scan": round(with_two["estero s"] / with_two["scan s"], 2),
+            "speed-up": round(with_one["estero s"] / with_two["estero s"], 2),
+        }
+        for case, sums, with_one, with_two in zip(cases, expected, one, two, strict=True)
+    ]
+    return {
+        "setting": {
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+            "versions": ", ".join(f"{name} {version(name)}" for name in ("pyspark", "pyarrow", "numba")),
+            "rows": f"{rows:,}",
+            "best of": repeats,
+        },
+        "lines": lines,
+    }
+
+
+def main() -> None:
+    """Checks each query, then times it with one core and with two."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark_batch", description=__doc__)
+    parser.add_argument("--rows", type=int, default=50_000_000)
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each; the best one counts")
+    parser.add_argument("--only", help="a word in the name of the queries to run")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    parser.add_argument("--write", action="store_true", help="write SPARK.md and results/spark.json")
+    parser.add_argument("--told", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.told:
+        directory, cores, names, expected, repeats, out = json.loads(asked.told)
+        chosen = [case for name in names for case in CASES if case.name == name]
+        lines = on_spark(Path(directory), cores, chosen, [tuple(each) for each in expected], repeats)
+        Path(out).write_text(json.dumps(lines))
+        return
+    chosen = [case for case in CASES if asked.only is None or asked.only in case.name]
+    figures = figures_of(asked.rows, asked.repeats, chosen)
+    text = json.dumps(figures, indent=1) + "\n"
+    print(text)
+    for file in ([RESULTS] if asked.write else []) + ([asked.out] if asked.out else []):
+        file.write_text(text, encoding="utf-8")
+    if asked.write:
+        PAGE.write_text(page(figures), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
