@@ -115,3 +115,13 @@ def test_pairs_and_what_registers_cannot_check_are_chains_with_a_filter(pattern:
         assert picked.not_chained.startswith(why)
     else:
         assert isinstance(picked, ChainPlan)
+
+
+@pytest.mark.parametrize("pattern", ["{} PARTITION BY [n]", "{} AND x.s = y.s"])
+def test_inside_partitions_registers_check_pairs(pattern: str) -> None:
+    tree = query(f"SELECT * WHERE {pattern.format(FILTERED[0])} WITHIN 5 EVENTS").tree
+    picked = plan_of(tree, layout_of())
+    assert isinstance(picked, Plan)
+    assert picked.not_chained == (
+        "it would leave x.x > y.x to a filter; inside partitions registers have few runs to check"
+    )
