@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from estero.pipeline.answer import Answer
     from estero.pipeline.complex_event import ComplexEvent
+    from estero.pipeline.continuous import ContinuousRecognizer
     from estero.predicates import predicate
     from estero.queries import Query, query, restore
     from estero.texts import check, query_of_text
@@ -45,6 +46,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Answer",
     "ComplexEvent",
+    "ContinuousRecognizer",
     "DataError",
     "EnvironmentProblem",
     "EsteroError",
@@ -75,6 +77,7 @@ __all__ = [
 _HOMES = {
     "Answer": "estero.pipeline.answer",
     "ComplexEvent": "estero.pipeline.complex_event",
+    "ContinuousRecognizer": "estero.pipeline.continuous",
     "Query": "estero.queries",
     "aggregate": "estero.language.builder",
     "attribute": "estero.language.builder",

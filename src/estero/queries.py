@@ -259,7 +259,7 @@ def restore(query: Query | str, state: bytes) -> ContinuousRecognizer:
 
     asked = Query(query) if isinstance(query, str) else query
     found = read(state)
-    return asked.recognizer_of(layout_in(found, str(asked)), found)
+    return asked.recognizer_of(layout_in(found, str(asked), str(asked.tree)), found)
 
 
 def event_type_names(tree: QueryTree) -> list[tuple[str, ...]]:

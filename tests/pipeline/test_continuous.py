@@ -109,6 +109,15 @@ def test_conjunctive_queries_and_chains_go_on_too() -> None:
     assert spans(answer.limit(2)) == [(0, 3), (2, 3)]
 
 
+def test_automata_go_on_too() -> None:
+    transitions = [("q0", "A", {"a"}, "q1"), ("q1", "*", (), "q1"), ("q1", "B", {"b"}, "q2")]
+    query = estero.automaton(transitions, initial="q0", final="q2", within="3 EVENTS")
+    recognizer = query.recognizer(SCHEMA, type="kind")
+    assert spans(recognizer.push([row("A", 0), row("C", 0)])) == []
+    again = estero.restore(query, recognizer.snapshot())
+    assert spans(again.push([row("B", 0), row("B", 0), row("B", 0)])) == [(0, 2), (0, 3)]
+
+
 # ------------------------------------------------------------------------------------- when it answers
 
 

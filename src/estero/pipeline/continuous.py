@@ -203,10 +203,14 @@ class ContinuousRecognizer:
         return relevant
 
 
-def layout_in(state: State, query: str) -> StreamLayout:
-    """How events are laid out in a state; raises `DataError` unless it is of a recognizer of this query."""
+def layout_in(state: State, query: str, *others: str) -> StreamLayout:
+    """How events are laid out in a state.
+
+    Raises `DataError` unless it is of a recognizer of this query, or of one that is written in another way.
+    """
     about = state.about
-    refuse_other(about, {"kind": KIND, "query": query, "plan": about.get("plan", "")})
+    wanted = about["query"] if about.get("query") in others else query
+    refuse_other(about, {"kind": KIND, "query": wanted, "plan": about.get("plan", "")})
     return StreamLayout.of_state(about[LAYOUT], state.arrays)
 
 
