@@ -171,8 +171,9 @@ def register(spark: SparkSession, *, name: str = "recognize") -> None:
     enough then, and many keys are fast.
     """
     from estero.pipeline.spark.sql import register_function
+    from estero.queries import Query
 
-    register_function(spark, name)
+    register_function(spark, name, Query)
 
 
 def read_events(

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -32,8 +32,8 @@ from estero.pipeline.spark.frames import (
     payload_name,
     quoted,
 )
-from estero.plan import Classification
-from estero.queries import Query
+from estero.plan import Classification, Layout
+from estero.plan_joins import AnyPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,14 +48,38 @@ BUCKETS = 256
 _OPTIONS = ("events", "query", "type", "time", "order", "time_unit", "positions")
 
 
-def register_function(spark: SparkSession, name: str = "recognize") -> None:
-    """Gives a session the table function."""
+class Asked(Protocol):
+    """What is asked of a query here; `queries.Query` has it."""
+
+    @property
+    def tree(self) -> QueryTree:
+        """The query as it is written."""
+
+    @property
+    def only_type(self) -> str:
+        """The type of all events where no column says it."""
+
+    def plan(self, layout: Layout) -> AnyPlan:
+        """The plan for events that are laid out so."""
+
+
+def register_function(spark: SparkSession, name: str, query_of: Callable[[str], Asked]) -> None:
+    """Gives a session the table function; `query_of` makes a query of its text, in a process of Spark's."""
     from pyspark.util import PythonEvalType
 
-    # `arrow_udtf` refuses functions with an `analyze` of their own, for want of tests on Spark's side
-    # (SPARK-53286); both parts are there, and only a function made directly can have both.
+    class Registered(Recognize):
+        @staticmethod
+        def analyze(*arguments: AnalyzeArgument, **options: AnalyzeArgument) -> Analyzed:
+            try:
+                schema, text, said = _named(arguments, options)
+                return analyze(schema, query_of(text), said)
+            except EsteroError as error:  # Spark shows the way that it came: as short a one as can be
+                raise error.with_traceback(None) from None
+
+    # `arrow_udtf` refuses functions with an `analyze` of their own (SPARK-53286 is to change that). The JVM has
+    # both parts, and takes a function that is made directly.
     function = _class_of_functions(spark)(
-        Recognize, None, name=name, evalType=PythonEvalType.SQL_ARROW_UDTF, deterministic=True
+        Registered, None, name=name, evalType=PythonEvalType.SQL_ARROW_UDTF, deterministic=True
     )
     spark.udtf.register(name, function)
 
@@ -76,8 +100,6 @@ class Analyzed(AnalyzeResult):
     """What `analyze` found, as each instance of the function receives it."""
 
     work: Work | None = None
-    every: bool = False
-    """Whether recognition has to see irrelevant events."""
     time: str | None = None
     by_query: bool = False
     """Whether the query says how the rows are shared among tasks, and not the statement."""
@@ -87,7 +109,10 @@ class Analyzed(AnalyzeResult):
 
 
 class Recognize:
-    """The table function: an instance for each value that rows are partitioned by, `eval` for each batch."""
+    """The table function: an instance for each value that rows are partitioned by, `eval` for each batch.
+
+    What is registered adds `analyze`, which Spark asks first.
+    """
 
     def __init__(self, analyzed: Analyzed) -> None:
         if analyzed.work is None:
@@ -97,18 +122,6 @@ class Recognize:
         self._recognition: Recognition | Joining | None = None
         self._seen = 0
         self._last: int | None = None
-
-    @staticmethod
-    def analyze(*arguments: AnalyzeArgument, **options: AnalyzeArgument) -> Analyzed:
-        """The columns of the result, and what is to cross of the table in which order.
-
-        Raises `QueryError` where the query is wrong or does not fit the table, and `DataError` for a column
-        or an option that is missing or of a wrong kind: Spark shows their texts.
-        """
-        try:
-            return analyze(*_named(arguments, options))
-        except EsteroError as error:  # Spark shows the way that it came: as short a one as can be
-            raise error.with_traceback(None) from None
 
     def eval(self, *arguments: object, **options: object) -> Iterator[pa.RecordBatch]:
         """The complex events that end in a batch of rows."""
@@ -145,9 +158,12 @@ class Recognize:
         self._last = int(times[-1])
 
 
-def analyze(schema: StructType, text: str, options: Mapping[str, Any]) -> Analyzed:
-    """What Spark has to know of a call on a table with this schema."""
-    query = Query(text)
+def analyze(schema: StructType, query: Asked, options: Mapping[str, Any]) -> Analyzed:
+    """What Spark has to know of a call on a table with this schema: columns, what crosses, in which order.
+
+    Raises `QueryError` where the query does not fit the table, and `DataError` for a column that is missing
+    or of a wrong kind: Spark shows their texts.
+    """
     time = _time(schema, query.tree, options.get("time"))
     order = options.get("order") or ()
     layout = layout_of_schema(
