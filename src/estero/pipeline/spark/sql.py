@@ -76,8 +76,8 @@ def register_function(spark: SparkSession, name: str, query_of: Callable[[str], 
             except EsteroError as error:  # Spark shows the way that it came: as short a one as can be
                 raise error.with_traceback(None) from None
 
-    # `arrow_udtf` refuses functions with an `analyze` of their own (SPARK-53286 is to change that). The JVM has
-    # both parts, and takes a function that is made directly.
+    # `arrow_udtf` refuses functions with an `analyze` of their own (SPARK-53286 is to change that). The JVM
+    # has both parts, and takes a function that is made directly.
     function = _class_of_functions(spark)(
         Registered, None, name=name, evalType=PythonEvalType.SQL_ARROW_UDTF, deterministic=True
     )
