@@ -2,8 +2,9 @@
 
 Standard input has a list of steps, each a list: ["estero", argument, …] runs a command; ["send", server,
 topic, directory] puts the events in Parquet files of a directory into a topic of Kafka; ["receive", server,
-topic] reads all of its messages; ["forget", checkpoint] makes it look as if the process had been killed just
-before it noted that the last batch was done. Standard output gets a list with what each step had to say.
+topic] reads all of its messages; ["table", directory, place] makes a Delta table of the events in Parquet
+files; ["forget", checkpoint] makes it look as if the process had been killed just before it noted that the
+last batch was done. Standard output gets a list with what each step had to say.
 """
 
 from __future__ import annotations
@@ -51,11 +52,16 @@ def _forget(checkpoint: str) -> str:
     return last.name
 
 
+def _table(directory: str, place: str) -> None:
+    local_session().read.parquet(directory).write.format("delta").save(place)
+
+
 _STEPS: dict[str, Callable[..., Any]] = {
-    "forget": _forget,
     "estero": _estero,
     "send": _send,
     "receive": _receive,
+    "table": _table,
+    "forget": _forget,
 }
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset
+import pyspark
 import pytest
 
 import estero
@@ -24,6 +26,8 @@ GUIDE = REPOSITORY / "docs" / "sources.md"
 COMMAND = re.compile(r"^```sh\n(estero stream .*)\n```$", re.MULTILINE)
 SETTING_UP = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SMALL = ["--conf", "spark.sql.shuffle.partitions=2", "--master", "local[2]"]
+DELTA = pyspark.__version__.startswith("4.2.")
+"""Whether there is a Delta connector for the Spark that runs."""
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -35,6 +39,15 @@ class Streamed:
         self.directory = directory
         self.database = database
         self.said = said
+
+    def parquet(self, place: str) -> list[dict[str, Any]]:
+        """The rows of the files of a directory; every file there was written by a batch that was done."""
+        files = sorted(map(str, (self.directory / place).glob("part-*.parquet")))
+        return list(pyarrow.dataset.dataset(files, format="parquet").to_table().to_pylist())
+
+    def texts(self, place: str) -> list[str]:
+        """The texts of the files of a directory."""
+        return [each.read_text(encoding="utf-8") for each in sorted((self.directory / place).glob("part-*"))]
 
 
 @pytest.fixture(scope="module")
@@ -54,15 +67,16 @@ def steps(jars: Path, broker: str, database: str) -> dict[str, list[str]]:
     text = GUIDE.read_text(encoding="utf-8").replace("localhost:9092", broker)
     commands = [shlex.split(each) for each in COMMAND.findall(text.replace("localhost:5432", database))]
     named = {name_of(each): [*each, "--jars", str(jars), *SMALL] for each in commands}
-    first, *others = named  # starts the session, which has all connectors
-    return {
-        first: named[first],
-        "sent": ["send", broker, "readings", "events"],
-        **{name: named[name] for name in others},
-        "received": ["receive", broker, "frosts"],
-        "killed": ["forget", "state/postgresql"],
-        "again": named["postgresql"],
-    }
+    sent = ["send", broker, "readings", "events"]
+    # The first one starts the session; only one that knows of Delta can be used for it.
+    wanted = {"delta": named.pop("delta"), "sent": sent, **named, "received": ["receive", broker, "frosts"]}
+    if DELTA:
+        whole = [each.replace("parquet:events", "delta:readings") for each in wanted["delta"]]
+        read = [
+            each.replace("found-table", "found-again").replace("state/delta", "state/d") for each in whole
+        ]
+        wanted |= {"table": ["table", "events", "readings"], "delta to delta": read}
+    return wanted | {"killed": ["forget", "state/postgresql"], "again": named["postgresql"]}
 
 
 def name_of(command: list[str]) -> str:
@@ -110,18 +124,32 @@ def test_the_console_has_a_line_of_json_for_each_complex_event(streamed: Streame
 
 
 def test_files_have_each_complex_event_once(streamed: Streamed) -> None:
-    for place, form in (("found", "parquet"), ("found-lines", "json"), ("found-tables", "csv")):
-        files = sorted((streamed.directory / place).glob("part-*"))
-        full = [str(file) for file in files if file.stat().st_size]
-        rows = pyarrow.dataset.dataset(full, format=form).to_table().to_pylist()
-        assert told(rows) == expected(), place
+    assert told(streamed.parquet("found")) == expected()
+    lines = [json.loads(line) for text in streamed.texts("found-lines") for line in text.splitlines()]
+    assert told(lines) == expected()
 
 
 def test_labels_in_csv_are_json(streamed: Streamed) -> None:
-    files = sorted((streamed.directory / "found-tables").glob("part-*"))
-    table = pyarrow.dataset.dataset([str(each) for each in files], format="csv").to_table()
-    frosts = [json.loads(each) for each in table["frost"].to_pylist()]
-    assert all(event["value"] < 0 for events in frosts for event in events)
+    rows = [row for text in streamed.texts("found-tables") for row in csv.DictReader(text.splitlines())]
+    assert told(rows) == expected()
+    assert all(event["value"] < 0 for row in rows for event in json.loads(row["frost"]))
+
+
+@pytest.mark.skipif(not DELTA, reason=f"no Delta connector is published for Spark {pyspark.__version__}")
+def test_a_delta_table_has_each_complex_event_once(streamed: Streamed) -> None:
+    for name, place in (("delta", "found-table"), ("delta to delta", "found-again")):
+        assert streamed.said[name] == {"exit": 0, "out": "", "err": ""}
+        assert told(streamed.parquet(place)) == expected()
+
+
+@pytest.mark.skipif(DELTA, reason=f"there is a Delta connector for Spark {pyspark.__version__}")
+def test_a_delta_connector_of_another_spark_is_said_to_be_one(streamed: Streamed) -> None:
+    said = streamed.said["delta"]
+    assert said["exit"] == 1
+    assert said["err"] == (
+        f"error: The connector for Delta is made for another version of Spark than {pyspark.__version__}, "
+        "which runs here: take one made for it, or Spark 4.2 and io.delta:delta-spark_4.2_2.13:4.4.0.\n"
+    )
 
 
 def test_messages_have_a_key_and_microseconds(streamed: Streamed) -> None:
