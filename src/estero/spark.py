@@ -56,9 +56,10 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
-    `query` is a query or its text. `type` is the column with the event type (without it there is one
-    type, named after FROM, or ``Event``), `time` the time column, `order` columns that break ties of time,
-    `time_unit` the length of a tick of an integer time column ("ns", "us", "ms", "s", "min", "h", "d").
+    `query` is a query or its text, in CEQL or conjunctive. `type` is the column with the event type (without
+    it there is one type, named after FROM, or ``Event``), `time` the time column, `order` columns that break
+    ties of time, `time_unit` the length of a tick of an integer time column ("ns", "us", "ms", "s", "min",
+    "h", "d").
 
     The columns: ``start_time`` and ``end_time`` where there is a time, the partition columns, then for
     each selected label an array of structs of its events' attributes. With ``positions=True`` also
@@ -96,9 +97,8 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     """
     from estero.pipeline.spark.batch import layout_of_frame, recognize_frame
     from estero.pipeline.spark.streaming import recognize_stream
-    from estero.queries import Query
 
-    asked = query if isinstance(query, Query) else Query(query)
+    asked = _query(query)
     layout = layout_of_frame(
         df, type=type, time=time, order=order, time_unit=time_unit, only_type=asked.only_type
     )
@@ -143,14 +143,13 @@ def match_count(
     from estero.errors import DataError
     from estero.pipeline.spark.batch import layout_of_frame
     from estero.pipeline.spark.counting import count_frame
-    from estero.queries import Query
 
     if df.isStreaming:
         raise DataError(
             "this is a streaming DataFrame, and only batch DataFrames are counted",
             hint="recognize it, and count what its sink has got",
         )
-    asked = query if isinstance(query, Query) else Query(query)
+    asked = _query(query)
     layout = layout_of_frame(
         df, type=type, time=time, order=order, time_unit=time_unit, only_type=asked.only_type
     )
@@ -279,3 +278,13 @@ def collect(
     from estero.pipeline.spark.files import check_rows
 
     return Collected(matches, recheck=None if events is None else lambda: check_rows(events, csv_options))
+
+
+def _query(asked: Query | QueryTree | Pattern | str) -> Query:
+    """The query of a text in either language, or of a tree; a query is what it is."""
+    from estero.queries import Query
+    from estero.texts import query_of_text
+
+    if isinstance(asked, Query):
+        return asked
+    return query_of_text(asked) if isinstance(asked, str) else Query(asked)
