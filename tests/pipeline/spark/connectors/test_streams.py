@@ -57,11 +57,11 @@ def test_files_say_their_columns_and_each_is_read_once(
 def test_times_have_microseconds_in_text(spark: SparkSession, events: Path, tmp_path: Path) -> None:
     frame = read_stream(f"json:{events}", schema=SCHEMA).where("n = 7")
     copied_events = write_stream(
-        frame, f"csv:{tmp_path}/found", checkpoint=tmp_path / "checkpoint", trigger="available-now"
+        frame, f"json:{tmp_path}/found", checkpoint=tmp_path / "checkpoint", trigger="available-now"
     )
     list(follow(copied_events))
     text = "".join(each.read_text() for each in sorted(tmp_path.glob("found/part-*")))
-    assert text == "kind,time,n\nA,2025-01-01T00:00:02.000000Z,7\n"
+    assert text == '{"kind":"A","time":"2025-01-01T00:00:02.000000Z","n":7}\n'
 
 
 def test_a_csv_file_is_read_as_a_batch_would_be(spark: SparkSession, tmp_path: Path) -> None:
