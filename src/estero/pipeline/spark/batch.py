@@ -255,14 +255,16 @@ def told_apart(answer: pa.Schema) -> pa.Schema:
         while name.lower() in taken:
             name += "_"
         taken.add(name.lower())
-        if name != field.name:
-            field = field.with_name(name).with_metadata((field.metadata or {}) | {NAME.encode(): field.name})
-        fields.append(field)
+        if name == field.name:
+            fields.append(field)
+        else:
+            said = (field.metadata or {}) | {NAME.encode(): field.name}
+            fields.append(field.with_name(name).with_metadata(said))
     return pa.schema(fields)
 
 
 def spark_schema(answer: pa.Schema) -> StructType:
-    """The schema of an answer in Spark's types, with its metadata: which label a column shows (`label_of`)."""
+    """The schema of an answer in Spark's types, with its metadata: which label a column shows."""
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructField, StructType
 
