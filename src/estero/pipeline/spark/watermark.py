@@ -51,9 +51,7 @@ def clock_of(
     ticks = Ticks(_NO_UNIT_MS if tick_ns is None else tick_ns)
     followed = [field.name for field in df.schema.fields if DELAY in (field.metadata or {})]
     if not followed:
-        return _new_clock(
-            df, classification, ticks, _delay(lateness, ticks, known=tick_ns is not None)
-        )
+        return _new_clock(df, classification, ticks, _delay(lateness, ticks, known=tick_ns is not None))
     if time not in followed:
         raise DataError(
             f"the watermark is on another column: {followed[0]}",
