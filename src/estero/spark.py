@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from estero.language.query import QueryTree
     from estero.pipeline.spark.collected import Collected
     from estero.pipeline.spark.connectors.progress import Totals
+    from estero.pipeline.stream_layout import Lateness
     from estero.queries import Query
 
 __all__ = [
@@ -51,7 +52,7 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     partitions: int | None = None,
     split_keys: bool = True,
     share: int | None = None,
-    lateness: str | int | None = None,
+    lateness: Lateness | None = None,
     late_events: bool = False,
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
@@ -79,7 +80,7 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     ``split_keys=False`` leaves all keys whole, and saves the job that looks for such keys.
 
     On a stream, events wait until the watermark has passed them: that of the time column, if it has one, else
-    one that is made `lateness` behind the greatest time ("5 seconds", or a number of ticks; none by default).
+    one that is made `lateness` behind the greatest time ("5 seconds", a timedelta, ticks; none by default).
     Late events are left out and counted: progress reports have ``late`` in ``observedMetrics["estero"]``.
     With `late_events` the columns are ``match``, a struct of those above, and ``late``, a struct of those of
     `df`, one of which is NULL in each row. `partitions` buckets share the keys (default: 16); a checkpoint

@@ -134,9 +134,7 @@ class PlainRuns:
 
     def snapshot(self, arena: Arena, used: int, generation: int, oldest: int) -> Arrays:
         """See `ActiveRuns`."""
-        arrays = plain_arrays(
-            arena, self._cells, self._entries, self._partitions, used, generation, oldest
-        )
+        arrays = plain_arrays(arena, self._cells, self._entries, self._partitions, used, generation, oldest)
         if self._gaps:
             arrays["ordinal"] = np.where(arrays["opened"] > 0, self._partitions.ordinal[:used], -1)
         return arrays

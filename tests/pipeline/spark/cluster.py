@@ -12,9 +12,10 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet
 import pyspark
 
 import estero
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 
 EVENTS = 20_000
 KEYED = """
-    SELECT * WHERE A AS a ; B AS b FILTER a[id % 7 = 0] AND b[id % 5 = 0] PARTITION BY [key] WITHIN 400 [ts]
+    SELECT a, b WHERE A AS a ; B AS b FILTER a[id % 7 = 0] AND b[id % 5 = 0]
+    PARTITION BY [key] WITHIN 400 [ts]
 """
-GLOBAL = "SELECT * WHERE A AS a ; B AS b FILTER a[id % 700 = 0] AND b[id % 5 = 0] WITHIN 90 [ts]"
+GLOBAL = "SELECT a, b WHERE A AS a ; B AS b FILTER a[id % 700 = 0] AND b[id % 5 = 0] WITHIN 90 [ts]"
 
 
 def main(home: Path) -> None:
@@ -49,6 +51,8 @@ def main(home: Path) -> None:
             "global": _found(spark, GLOBAL),
             "after an executor was killed": _found(spark, KEYED, kill=home / "killed"),
             "killed": (home / "killed").exists(),
+            "a stream whose executor was killed": _streamed(spark, KEYED, home),
+            "killed on a stream": (home / "killed-stream").exists(),
         }
     finally:
         spark.stop()
@@ -66,28 +70,57 @@ def _link_home(home: Path) -> None:
     os.environ["SPARK_HOME"] = str(home)
 
 
-def _found(spark: SparkSession, query: str, kill: Path | None = None) -> list[list[Any]]:
+def _found(spark: SparkSession, query: str, kill: Path | None = None) -> list[list[list[int]]]:
     """[what one process finds, what the cluster finds], as sorted ids."""
-    rows = {
-        "id": list(range(EVENTS)),
-        "kind": ["A" if n % 3 == 0 else "B" for n in range(EVENTS)],
-        "key": [n * n % 11 for n in range(EVENTS)],
-        "ts": list(range(EVENTS)),
-    }
-    table = pa.table(rows)
-    alone = estero.query(query).run(table, type="kind", time="ts").to_arrow()
-    events = spark.createDataFrame(table.to_pandas()).repartition(4)
+    events = spark.createDataFrame(_rows().to_pandas()).repartition(4)
     if kill is not None:
         events = _one_executor_dies(events, kill)
     shared = recognize(events, query, type="kind", time="ts", partitions=4).toArrow()
-    return [_ids(alone), _ids(shared)]
+    return [_alone(query), _ids(shared)]
 
 
-def _one_executor_dies(events: DataFrame, note: Path) -> DataFrame:
-    """The same events, but the first task that reads them kills its executor, once."""
+def _rows() -> pa.Table:
+    numbers = range(EVENTS)
+    return pa.table(
+        {
+            "id": list(numbers),
+            "kind": ["A" if n % 3 == 0 else "B" for n in numbers],
+            "key": [n * n % 11 for n in numbers],
+            "ts": list(numbers),
+        }
+    )
+
+
+def _alone(query: str) -> list[list[int]]:
+    return _ids(estero.query(query).run(_rows(), type="kind", time="ts").to_arrow())
+
+
+def _streamed(spark: SparkSession, query: str, home: Path) -> list[list[list[int]]]:
+    """[what one process finds, what three micro-batches find, an executor being killed in the second]."""
+    rows = _rows()
+    (home / "events").mkdir()
+    for part, first in enumerate(range(0, EVENTS, EVENTS // 3 + 1)):
+        some = rows.slice(first, EVENTS // 3 + 1)
+        pa.parquet.write_table(some, home / "events" / f"{part}.parquet")
+        os.utime(home / "events" / f"{part}.parquet", (part + 1, part + 1))
+    schema = "id BIGINT, kind STRING, key BIGINT, ts BIGINT"
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(home / "events"))
+    dying = _one_executor_dies(stream, home / "killed-stream", after=EVENTS // 3 + 1)
+    found = recognize(dying, query, type="kind", time="ts", partitions=4)
+    writer = found.writeStream.format("parquet").option("checkpointLocation", str(home / "checkpoint"))
+    running = writer.trigger(availableNow=True).start(str(home / "matches"))
+    running.awaitTermination()
+    return [_alone(query), _ids(spark.read.parquet(str(home / "matches")).toArrow())]
+
+
+def _one_executor_dies(events: DataFrame, note: Path, after: int = 0) -> DataFrame:
+    """The same events, but the first task that reads one with this id or a greater one kills its executor."""
 
     def deadly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
+            if max(batch.column("id").to_pylist(), default=-1) < after:
+                yield batch
+                continue
             try:
                 note.touch(exist_ok=False)
             except FileExistsError:

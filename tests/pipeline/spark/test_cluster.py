@@ -33,7 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("query", ["keyed", "global"])
+@pytest.mark.parametrize("query", ["keyed", "global", "a stream whose executor was killed"])
 def test_executors_find_what_one_process_finds(cluster: dict[str, Any], query: str) -> None:
     alone, shared = cluster[query]
     assert alone
@@ -44,11 +44,13 @@ def test_an_executor_that_is_killed_in_the_middle_of_a_job_changes_nothing(clust
     alone, shared = cluster["after an executor was killed"]
     assert cluster["killed"]
     assert shared == alone
-    assert cluster["executors"] == 3
+    assert cluster["killed on a stream"]
+    assert cluster["executors"] == 4
 
 
 def test_kernels_are_compiled_by_one_worker(cluster: dict[str, Any]) -> None:
-    assert cluster["compilations"] == 1
+    """Those of batches, and those that streams need besides: maybe by another one, never by each."""
+    assert 1 <= cluster["compilations"] <= 2
 
 
 def test_a_job_is_submitted_with_the_package_in_a_zip(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ class Turn:
 
         if self._recognition is None:
             work = self._duty.work
-            warm_up(work.plan, work.events, work.time)
+            warm_up(work.plan, work.events, work.time, snapshots=True)
             state = self._held.recognition
             self._recognition = recognition_of(work.plan, work.events, time=work.time, state=state)
         return self._recognition

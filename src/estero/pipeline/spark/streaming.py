@@ -18,7 +18,7 @@ import pyarrow as pa
 from estero.language.query import Consume
 from estero.pipeline.classify import TIME
 from estero.pipeline.report import answer_schema
-from estero.pipeline.spark.batch import Work, shown_time, spark_schema, without_positions
+from estero.pipeline.spark.batch import Work, shown_time, spark_schema, told_apart, without_positions
 from estero.pipeline.spark.bucket import HELD, Duty
 from estero.pipeline.spark.failures import jobs
 from estero.pipeline.spark.frames import (
@@ -32,6 +32,7 @@ from estero.pipeline.spark.headers import header_of
 from estero.pipeline.spark.spreading import spread
 from estero.pipeline.spark.stages import COUNTS, FOUND, LATE, MATCH, Stages
 from estero.pipeline.spark.watermark import DELAY, Clock, clock_of
+from estero.pipeline.stream_layout import Lateness
 from estero.plan_joins import AnyPlan, KeyedPlan
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def recognize_stream(
     tick_ns: int | None,
     positions: bool = False,
     partitions: int | None = None,
-    lateness: str | int | None = None,
+    lateness: Lateness | None = None,
     late_events: bool = False,
 ) -> DataFrame:
     """The complex events of `plan` in the streaming DataFrame `df`, one row each, in output mode append.
@@ -110,7 +111,7 @@ def _work_of(events: StructType, plan: AnyPlan, *, positions: bool) -> Work:
     counted = positions or plan.needs_positions
     # Positions, and what CONSUME BY ANY forgets, go across keys: all is seen in one order.
     by_key = plan.keyed and plan.consume is not Consume.ANY and not counted
-    answer = public if positions else without_positions(public)
+    answer = told_apart(public if positions else without_positions(public))
     return Work(plan, Tasks(by_key=by_key, positions=counted), classified, time, answer)
 
 

@@ -20,28 +20,37 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from estero.engine.enumerate import Matches
 from estero.engine.roots import Roots
 from estero.pipeline.joining import recognition_of
 from estero.plan import Plan
 from estero.plan_joins import AnyPlan
 
 _NO_ROOTS = Roots(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
+_NO_MATCHES = Matches(
+    *(np.empty(0, np.int64), np.empty(0, np.int64), np.zeros(1, np.int64)),
+    *(np.empty(0, np.int64), np.empty(0, np.int32)),
+)
 _WARM: set[str] = set()
 """The families of kernels that this process has."""
 
 
-def warm_up(plan: AnyPlan, events: pa.Schema, time: pa.DataType | None) -> None:
+def warm_up(plan: AnyPlan, events: pa.Schema, time: pa.DataType | None, *, snapshots: bool = False) -> None:
     """Has the kernels for `plan` compiled, once on this machine whichever process is first.
 
-    `events` and `time` are as `recognition_of` takes them. One event is recognized that no predicate wants.
+    `events` and `time` are as `recognition_of` takes them; `snapshots` asks for what writes state down, too.
+    One event is recognized that no predicate wants. Kernels that only count are not among these.
     """
-    family = _family(plan)
+    family = _family(plan) + "-state" * snapshots
     if family in _WARM:
         return
     with _alone(_notes() / family):
         recognition = recognition_of(plan, events, time=time)
         deque(recognition.recognize(_nothing_special(events)), maxlen=0)
         deque(recognition.recognizer.matches(_NO_ROOTS), maxlen=0)
+        recognition.reporter.table(_NO_MATCHES, recognition.store)
+        if snapshots:
+            recognition_of(plan, events, time=time, state=recognition.snapshot()).advance(0)
     _WARM.add(family)
 
 

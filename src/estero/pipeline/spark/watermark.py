@@ -9,6 +9,7 @@ from estero.errors import DataError
 from estero.pipeline.classify import time_column
 from estero.pipeline.spark.frames import CLOCK, columns_of_frame
 from estero.pipeline.spark.ticks import Ticks
+from estero.pipeline.stream_layout import Lateness, ticks_of
 from estero.plan import Classification
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Clock:
 
 
 def clock_of(
-    df: DataFrame, classification: Classification, tick_ns: int | None, lateness: str | int | None
+    df: DataFrame, classification: Classification, tick_ns: int | None, lateness: Lateness | None
 ) -> Clock:
     """The watermark that `df` has on its time column, else a new one, `lateness` behind the greatest time.
 
@@ -51,7 +52,7 @@ def clock_of(
     ticks = Ticks(_NO_UNIT_MS if tick_ns is None else tick_ns)
     followed = [field.name for field in df.schema.fields if DELAY in (field.metadata or {})]
     if not followed:
-        return _new_clock(df, classification, ticks, _delay(lateness, ticks, known=tick_ns is not None))
+        return _new_clock(df, classification, ticks, _delay(lateness, tick_ns))
     if time not in followed:
         raise DataError(
             f"the watermark is on another column: {followed[0]}",
@@ -69,31 +70,18 @@ def clock_of(
 
 def _new_clock(df: DataFrame, classification: Classification, ticks: Ticks, lateness: str) -> Clock:
     """The DataFrame with a column of timestamps that Spark follows."""
-    from pyspark.errors import PySparkException
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     text = f"({time_column(classification, 'spark', columns=columns_of_frame(df.schema))})"
     limit = (2**63 - 1) // max(1, ticks.nanoseconds // 1000)
     text = f"IF(abs({text}) > {limit}L, CAST(raise_error('{_TOO_LARGE}') AS BIGINT), {text})"
-    try:
-        followed = df.withColumn(CLOCK, F.expr(ticks.clock(text))).withWatermark(CLOCK, lateness)
-        delay = int(followed.schema[CLOCK].metadata[DELAY])
-    except PySparkException as error:
-        raise ValueError(f"lateness is a duration such as '5 seconds', not {lateness!r}") from error
+    followed = df.withColumn(CLOCK, F.expr(ticks.clock(text))).withWatermark(CLOCK, lateness)
+    delay = int(followed.schema[CLOCK].metadata[DELAY])
     return Clock(followed, CLOCK, ticks, ticks.over(delay))
 
 
-def _delay(lateness: str | int | None, ticks: Ticks, *, known: bool) -> str:
-    """The lateness as Spark takes it."""
-    if lateness is None:
-        return "0 seconds"
-    if isinstance(lateness, str):
-        if not known:
-            raise ValueError(
-                f"the time column has no unit, so {lateness!r} means nothing there: "
-                "say its time_unit, or give the lateness as a number of ticks"
-            )
-        return lateness
-    if lateness < 0:
-        raise ValueError(f"a lateness is 0 or more, not {lateness}")
-    return f"{-(-lateness * ticks.nanoseconds // 1_000_000)} milliseconds"
+def _delay(lateness: Lateness | None, tick_ns: int | None) -> str:
+    """The lateness as Spark takes it, which is in milliseconds."""
+    ticks = 0 if lateness is None else ticks_of(lateness, tick_ns)
+    nanoseconds = ticks * (_NO_UNIT_MS if tick_ns is None else tick_ns)
+    return f"{-(-nanoseconds // 1_000_000)} milliseconds"
