@@ -82,7 +82,7 @@ def test_relevant_events_only_reach_python(
 
     on_batches = Work.on_batches
     monkeypatch.setattr(Work, "on_batches", counted)
-    recognize(events, query, type="type", time="t", positions=positions).collect()
+    recognize(events, query, type="type", time="t", positions=positions, share=1).collect()
     assert crossed.value == 6
 
 

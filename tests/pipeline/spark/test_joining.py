@@ -19,7 +19,7 @@ from estero.plan_chains import ChainPlan
 from estero.plan_joins import JoinPlan
 from estero.planner import plan_of
 from estero.semantics import Event
-from estero.spark import recognize
+from estero.spark import collect, recognize
 from pipeline.spark.frames import in_any_order, without_positions
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ def test_parts_of_all_that_equalities_join(
     assert bool(plan.partition) == parallel
     expected = query.run(TABLE, type="type", time="ts").to_arrow().to_pylist()
     assert expected
-    found = recognize(frame, query, type="type", time="ts", partitions=3).toArrow().to_pylist()
+    collected = collect(recognize(frame, query, type="type", time="ts", partitions=3))
+    found = [row for batch in collected.batches() for row in batch.to_pylist()]
     if "LIMIT" in window:
         assert len(found) == len(expected)
     else:
