@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,7 @@ from estero.pipeline.spark.shares import in_shares
 from estero.plan_joins import AnyPlan
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +73,14 @@ def distribute(
         window = halo_of(plan)
         if window is None or count == 1 or (tasks.by_key and (tasks.positions or not split_keys)):
             return Distributed(moved(laid, tasks))
-        kept = None if tasks.counted else _keep(laid.rows)
+        if tasks.counted:
+            return _cut(laid, tasks, window, None)
+        kept = _keep(laid.rows)
         try:
-            return _cut(laid if kept is None else replace(laid, rows=kept), tasks, window, kept)
+            with _uncompressed(df.sparkSession):
+                return _cut(replace(laid, rows=kept), tasks, window, kept)
         except BaseException:
-            if kept is not None:
-                kept.unpersist()
+            kept.unpersist()
             raise
 
 
@@ -99,6 +103,21 @@ def _keep(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     return rows.where(F.lit(str(uuid.uuid4())).isNotNull()).persist()
+
+
+@contextmanager
+def _uncompressed(session: SparkSession) -> Iterator[None]:
+    """What jobs in this block are the first to keep is kept as it is: it is read once, and soon.
+
+    Measured on a million rows out of 50 million, two cores: keeping them took 0.5 s less of 2.0 s.
+    """
+    name = "spark.sql.inMemoryColumnarStorage.compressed"
+    before = session.conf.get(name)
+    session.conf.set(name, "false")
+    try:
+        yield
+    finally:
+        session.conf.set(name, before or "true")
 
 
 def _forget(kept: DataFrame) -> None:
