@@ -18,10 +18,11 @@ from estero.engine.enumerate import Matches, one_match
 from estero.engine.enumerate_chain import ChainEnumeration
 from estero.engine.forgotten import (
     NO_PARTITION,
-    forget,
+    check_asked,
     forgotten_rows,
     new_forgotten,
     partition_keys,
+    with_forgotten,
     with_room_for_one,
 )
 from estero.engine.hash_index import new_index, rebuilt, rename_roots
@@ -169,16 +170,15 @@ class ChainRecognizer:
         To be called while `push` waits with the roots of one event; they stay valid. Raises ValueError
         unless `consume` is one of the ASKED.
         """
-        if self._consume not in (run_cea.CONSUME_ANY_ASKED, run_cea.CONSUME_PARTITION_ASKED):
-            raise ValueError(f"consume was not asked for (code {self._consume})")
-        next_event = int(self._cursor[run_chain.FIRST] + self._cursor[run_chain.AT])
+        check_asked(self._consume)
+        place = int(self._cursor[run_chain.AT]) - 1
+        next_event = int(self._cursor[run_chain.FIRST]) + place + 1
         if self._forgotten is None:
             self._cursor[run_chain.FORGOTTEN] = next_event
-            return
-        self._forgotten = with_room_for_one(self._forgotten, self.oldest, self._room)
-        place = int(self._cursor[run_chain.AT]) - 1
-        with np.errstate(over="ignore"):
-            forget(self._forgotten, self._partition, place, next_event, self.oldest)
+        else:
+            self._forgotten = with_forgotten(
+                self._forgotten, self._partition, place, next_event, oldest=self.oldest, room=self._room
+            )
 
     def matches(
         self, roots: Roots, limit: int | None = None, first_batch: int = 256, part: Part | None = None
@@ -221,7 +221,8 @@ class ChainRecognizer:
             int(self._cursor[need])
             for need in (run_chain.NEED_NODES, run_chain.NEED_ENTRIES, run_chain.NEED_SLOTS)
         )
-        self._forgotten = with_room_for_one(self._forgotten, self.oldest, self._room)
+        if self._forgotten is not None:
+            self._forgotten = with_room_for_one(self._forgotten, self.oldest, self._room)
         if 2 * (self.index.used[0] + slots) > self.index.words.shape[0]:
             self.index = rebuilt(self.index, self.oldest, max(slots, self._room))
         used, used_entries = int(self.nodes.size.sum()), int(self.entries.size[0])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from estero.engine.hash_index import FREE, START, TAG, HashIndex, claim, find, new_index, put, rebuilt
 from estero.engine.jit import inlined, kernel
-from estero.engine.run_cea import CONSUME_PARTITION, CONSUME_PARTITION_ASKED
+from estero.engine.run_cea import CONSUME_ANY_ASKED, CONSUME_PARTITION, CONSUME_PARTITION_ASKED
 
 NO_PARTITION: NDArray[np.uint64] = np.empty((0, 2), np.uint64)
 
@@ -34,11 +34,34 @@ def partition_keys(
     return np.ascontiguousarray(partition, np.uint64)
 
 
-def with_room_for_one(forgotten: HashIndex | None, oldest: int, room: int) -> HashIndex | None:
+def with_room_for_one(forgotten: HashIndex, oldest: int, room: int) -> HashIndex:
     """The same index with room for one more partition; it grows by `room` at least."""
-    if forgotten is None or has_room_for_one(forgotten):
-        return forgotten
-    return rebuilt(forgotten, oldest, room)
+    return forgotten if has_room_for_one(forgotten) else rebuilt(forgotten, oldest, room)
+
+
+def check_asked(consume: int) -> None:
+    """Raises ValueError unless with this code of run_cea the caller says when events are consumed."""
+    if consume not in (CONSUME_ANY_ASKED, CONSUME_PARTITION_ASKED):
+        raise ValueError(f"consume was not asked for (code {consume})")
+
+
+def with_forgotten(
+    forgotten: HashIndex,
+    partition: NDArray[np.uint64],
+    place: int,
+    event: int,
+    *,
+    oldest: int,
+    room: int,
+) -> HashIndex:
+    """The index once `event` is the first that counts in the partition of the event at `place`.
+
+    It grows by `room` partitions at least. What is before `oldest` counts nowhere.
+    """
+    forgotten = with_room_for_one(forgotten, oldest, room)
+    with np.errstate(over="ignore"):  # hashes wrap around
+        forget(forgotten, partition, place, event, oldest)
+    return forgotten
 
 
 @inlined

@@ -18,10 +18,11 @@ from estero.engine.enumerate import Matches, one_match
 from estero.engine.enumerate_pcea import ProductEnumeration
 from estero.engine.forgotten import (
     NO_PARTITION,
-    forget,
+    check_asked,
     forgotten_rows,
     new_forgotten,
     partition_keys,
+    with_forgotten,
     with_room_for_one,
 )
 from estero.engine.hash_index import mark_roots, new_index, rebuilt, rename_roots
@@ -211,16 +212,15 @@ class PceaRecognizer:
         To be called while `push` waits with the roots of one event; they stay valid. Raises ValueError
         unless `consume` is one of the ASKED.
         """
-        if self._consume not in (run_cea.CONSUME_ANY_ASKED, run_cea.CONSUME_PARTITION_ASKED):
-            raise ValueError(f"consume was not asked for (code {self._consume})")
-        next_event = int(self._cursor[run_pcea.FIRST] + self._cursor[run_pcea.AT])
+        check_asked(self._consume)
+        place = int(self._cursor[run_pcea.AT]) - 1
+        next_event = int(self._cursor[run_pcea.FIRST]) + place + 1
         if self._forgotten is None:
             self._cursor[run_pcea.FORGOTTEN] = next_event
-            return
-        self._forgotten = with_room_for_one(self._forgotten, self._oldest, self._room)
-        place = int(self._cursor[run_pcea.AT]) - 1
-        with np.errstate(over="ignore"):
-            forget(self._forgotten, self._partition, place, next_event, self._oldest)
+        else:
+            self._forgotten = with_forgotten(
+                self._forgotten, self._partition, place, next_event, oldest=self._oldest, room=self._room
+            )
 
     def matches(
         self, roots: Roots, limit: int | None = None, first_batch: int = 256, part: Part | None = None
@@ -288,7 +288,8 @@ class PceaRecognizer:
         entries = int(self._cursor[run_pcea.NEED_ENTRIES])
         if 2 * (self.index.used[0] + entries) > self.index.words.shape[0]:
             self.index = rebuilt(self.index, oldest, max(entries, self._room))
-        self._forgotten = with_room_for_one(self._forgotten, oldest, self._room)
+        if self._forgotten is not None:
+            self._forgotten = with_room_for_one(self._forgotten, oldest, self._room)
         self.ordered = with_room(self.ordered, oldest, int(self._cursor[run_pcea.NEED_VALUES]))
         used, used_children = self.products.size.tolist()
         nodes = int(self._cursor[run_pcea.NEED_NODES])
