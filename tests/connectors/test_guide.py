@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,17 +12,8 @@ import pyarrow.dataset
 import pyspark
 import pytest
 
-import estero
-from conftest import REPOSITORY
-from connectors.servers import PASSWORD, kafka, postgresql, run_sql, spark_jars
-from estero import demo
-
-GUIDE = REPOSITORY / "docs" / "sources.md"
-COMMAND = re.compile(r"^```sh\n(estero stream .*)\n```$", re.MULTILINE)
-SETTING_UP = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SMALL = ["--conf", "spark.sql.shuffle.partitions=2", "--master", "local[2]"]
-DELTA = pyspark.__version__.startswith("4.2.")
-"""Whether there is a Delta connector for the Spark that runs."""
+from connectors.guide import DELTA, commands, expected, run_steps, set_up, told
+from connectors.servers import kafka, postgresql, run_sql, spark_jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -55,8 +41,7 @@ def streamed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Streamed]:
     """All commands are run in one process; that of PostgreSQL twice, the second time after it was killed."""
     jars = spark_jars()
     directory = tmp_path_factory.mktemp("guide")
-    set_up = SETTING_UP.findall(GUIDE.read_text(encoding="utf-8"))[0]
-    subprocess.run([sys.executable, "-c", set_up], cwd=directory, check=True)
+    set_up(directory)
     with kafka(tmp_path_factory.mktemp("kafka")) as broker, postgresql() as database:
         said = run_steps(directory, steps(jars, broker, database))
         yield Streamed(directory, database, said)
@@ -64,52 +49,11 @@ def streamed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Streamed]:
 
 def steps(jars: Path, broker: str, database: str) -> dict[str, list[str]]:
     """What is to be done, in order, by name."""
-    text = GUIDE.read_text(encoding="utf-8").replace("localhost:9092", broker)
-    commands = [shlex.split(each) for each in COMMAND.findall(text.replace("localhost:5432", database))]
-    named = {name_of(each): [*each, "--jars", str(jars), *SMALL] for each in commands}
+    named = commands(jars, broker, database)
     sent = ["send", broker, "readings", "events"]
     # The first one starts the session; only one that knows of Delta can be used for it.
     wanted = {"delta": named.pop("delta"), "sent": sent, **named, "received": ["receive", broker, "frosts"]}
-    if DELTA:
-        whole = [each.replace("parquet:events", "delta:readings") for each in wanted["delta"]]
-        read = [
-            each.replace("found-table", "found-again").replace("state/delta", "state/d") for each in whole
-        ]
-        wanted |= {"table": ["table", "events", "readings"], "delta to delta": read}
     return wanted | {"killed": ["forget", "state/postgresql"], "again": named["postgresql"]}
-
-
-def name_of(command: list[str]) -> str:
-    return Path(command[command.index("--checkpoint") + 1]).name if "--checkpoint" in command else "console"
-
-
-def run_steps(directory: Path, wanted: dict[str, list[str]]) -> dict[str, Any]:
-    process = subprocess.run(
-        [sys.executable, "-m", "connectors.commands"],
-        input=json.dumps(list(wanted.values())),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=directory,
-        env=os.environ | {"PGPASSWORD": PASSWORD, "PYTHONPATH": str(REPOSITORY / "tests")},
-    )
-    assert process.returncode == 0, process.stderr
-    return dict(zip(wanted, json.loads(process.stdout), strict=True))
-
-
-def expected() -> list[tuple[str, str, str]]:
-    """The complex events of the demo as farm, first time and last time."""
-    rows = estero.query(demo.QUERY).run(demo.events(), type="kind", time="time", order=["id"])
-    return told(rows.to_arrow().to_pylist())
-
-
-def told(rows: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    return sorted((row["station"], _plain(row["start_time"]), _plain(row["end_time"])) for row in rows)
-
-
-def _plain(time: object) -> str:
-    """A time as Python prints it, from the ways in which sinks do."""
-    return re.sub(r"(\.0+)?(Z|[+-]00(:00)?)?$", "", str(time).replace("T", " "))
 
 
 @pytest.mark.parametrize("name", ["console", "parquet", "json", "csv", "kafka", "postgresql", "again"])
@@ -133,13 +77,6 @@ def test_labels_in_csv_are_json(streamed: Streamed) -> None:
     rows = [row for text in streamed.texts("found-tables") for row in csv.DictReader(text.splitlines())]
     assert told(rows) == expected()
     assert all(event["value"] < 0 for row in rows for event in json.loads(row["frost"]))
-
-
-@pytest.mark.skipif(not DELTA, reason=f"no Delta connector is published for Spark {pyspark.__version__}")
-def test_a_delta_table_has_each_complex_event_once(streamed: Streamed) -> None:
-    for name, place in (("delta", "found-table"), ("delta to delta", "found-again")):
-        assert streamed.said[name] == {"exit": 0, "out": "", "err": ""}
-        assert told(streamed.parquet(place)) == expected()
 
 
 @pytest.mark.skipif(DELTA, reason=f"there is a Delta connector for Spark {pyspark.__version__}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -15,13 +14,13 @@ import pyarrow.parquet
 import pytest
 from pyspark.errors import StreamingQueryException
 
-import estero
 from estero.errors import DataError
 from estero.pipeline.spark.failures import readable
 from estero.pipeline.spark.packing import group_numbers
 from estero.spark import recognize
 from pipeline.spark import stopped_stream
 from pipeline.spark.frames import in_any_order, without_positions
+from pipeline.spark.streams import expected, files, timed_events, whole_answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,17 +50,6 @@ def events(number: int = 300, seed: int = 1) -> pa.Table:
     return pa.Table.from_pylist(rows)
 
 
-def files(table: pa.Table, place: Path, sizes: Sequence[int], first: int = 0) -> None:
-    """The table in files of these sizes, the last one with the rest; Spark takes them by their times."""
-    place.mkdir(exist_ok=True)
-    begin = 0
-    for number, size in enumerate([*sizes, table.num_rows], first):
-        file = place / f"{number:03}.parquet"
-        pa.parquet.write_table(table.slice(begin, size), file)
-        os.utime(file, (1_000_000_000 + number,) * 2)
-        begin += size
-
-
 def stream(spark: SparkSession, place: Path, schema: str = SCHEMA) -> DataFrame:
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(place.as_uri())
 
@@ -77,12 +65,6 @@ def run(found: DataFrame, checkpoint: Path) -> tuple[list[Row], list[dict[str, A
 
 def total(reports: Sequence[dict[str, Any]], name: str) -> int:
     return sum(report["observedMetrics"]["estero"][name] for report in reports)
-
-
-def expected(query: str, table: pa.Table, **how: Any) -> list[Row]:
-    rows: list[Row] = estero.query(query).run(table, **how).to_arrow().to_pylist()
-    assert rows
-    return rows
 
 
 # ----------------------------------------------------------------------------------------- equality
@@ -135,24 +117,8 @@ def test_instants_out_of_order_wait_for_the_watermark_of_the_user(
 # ------------------------------------------------------------------------------------------ restart
 
 
-def timed_events() -> pa.Table:
-    draw = random.Random(7)
-    rows = [{"type": draw.choice("AB"), "ts": at * 1_000_000, "k": at % 20, "n": at} for at in range(200)]
-    return pa.Table.from_pylist(rows).cast(
-        pa.schema(
-            [("type", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("k", pa.int64()), ("n", pa.int64())]
-        )
-    )
-
-
 def answers_of(spark: SparkSession, place: Path) -> list[str]:
     return in_any_order(spark.read.parquet(str(place / "answers")).toArrow().to_pylist())
-
-
-def whole_answer(table: pa.Table) -> list[str]:
-    found = expected(stopped_stream.QUERY, table, type="type", time="ts")
-    assert any(event["n"] == stopped_stream.FATAL for row in found for event in row["a"])
-    return in_any_order(without_positions(found))
 
 
 def test_after_an_error_and_with_other_partitions_the_answer_is_that_of_one_run(
@@ -164,12 +130,12 @@ def test_after_an_error_and_with_other_partitions_the_answer_is_that_of_one_run(
     def fail() -> None:
         raise RuntimeError("the sink is full")
 
-    found = stopped_stream.recognized(spark, tmp_path)
+    found = stopped_stream.recognized(tmp_path)
     with pytest.raises(StreamingQueryException, match="the sink is full"):
         stopped_stream.written(stopped_stream.once(found, tmp_path / "failed", fail), tmp_path)
     spark.conf.set("spark.sql.shuffle.partitions", "5")
     try:
-        stopped_stream.written(stopped_stream.recognized(spark, tmp_path), tmp_path)
+        stopped_stream.written(stopped_stream.recognized(tmp_path), tmp_path)
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", "2")
     assert answers_of(spark, tmp_path) == whole_answer(table)
