@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from estero.pipeline.spark.batch import Work
+from estero.language.query import QueryTree
+from estero.pipeline.answer import Answer
+from estero.pipeline.spark.batch import Work, recognize_frame
 from estero.plan_joins import AnyPlan
+from estero.semantics import Event, is_answer
+from laws.evaluators import by_end, planned
+from strategies import TICK, from_table, to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +39,34 @@ def answer_batches(
     columns = [table.column(field.name).cast(field.type) for field in schema]
     batches: list[pa.RecordBatch] = pa.Table.from_arrays(columns, schema=schema).to_batches()
     return batches
+
+
+def as_the_reference_says(
+    spark: SparkSession, tree: QueryTree, stream: Sequence[Event], seed: int, **how: Any
+) -> bool:
+    """Whether Spark finds, of events that arrive in any order, what the reference semantics say.
+
+    `how` is what `recognize_frame` takes besides.
+    """
+    arrived = list(stream)
+    random.Random(seed).shuffle(arrived)
+    in_stream_order = sorted(arrived, key=lambda event: event.time or 0)
+    table = to_table(arrived)
+    plan = planned(tree, table).plan
+    df = spark.createDataFrame(table)
+    found = recognize_frame(df, plan, positions=True, **how)
+    answer = by_end(answer_batches(found, plan, df, positions=True))
+    return is_answer(tree, from_table(to_table(in_stream_order)), answer, tick=TICK)
+
+
+def as_in_process(spark: SparkSession, tree: QueryTree, stream: Sequence[Event], **how: Any) -> bool:
+    """Whether Spark finds the rows that one process finds, positions apart."""
+    table = to_table(stream)
+    run = planned(tree, table)
+    df = spark.createDataFrame(table)
+    found = answer_batches(recognize_frame(df, run.plan, **how), run.plan, df, positions=False)
+    rows = [row for batch in found for row in batch.to_pylist()]
+    return in_any_order(rows) == in_any_order(without_positions(Answer(run).to_arrow().to_pylist()))
 
 
 def without_positions(rows: Sequence[Row]) -> list[Row]:

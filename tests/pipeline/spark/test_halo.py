@@ -14,18 +14,16 @@ from hypothesis import strategies as st
 import estero
 from estero.errors import DataError
 from estero.language.query import Consume, QueryTree
-from estero.pipeline.answer import Answer
 from estero.pipeline.classify import POSITION, TIME
 from estero.pipeline.spark import halo
-from estero.pipeline.spark.batch import layout_of_frame, recognize_frame
+from estero.pipeline.spark.batch import layout_of_frame
 from estero.pipeline.spark.frames import laid_out
 from estero.pipeline.spark.halo import OWN, RANGE, Ranges, Window, find_ranges, in_ranges, pieces
-from estero.semantics import Event, is_answer
+from estero.semantics import Event
 from estero.spark import recognize
 from full_strategies import full_queries
-from laws.evaluators import by_end, planned
-from pipeline.spark.frames import answer_batches, in_any_order, without_positions
-from strategies import TICK, from_table, queries, streams, to_table
+from pipeline.spark.frames import as_in_process, as_the_reference_says, in_any_order, without_positions
+from strategies import queries, streams
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,14 +72,7 @@ def in_process(query: str, table: pa.Table) -> list[dict[str, Any]]:
 def test_any_number_of_ranges_finds_what_the_reference_says(
     spark: SparkSession, tree: QueryTree, stream: list[Event], tasks: int, seed: int
 ) -> None:
-    random.Random(seed).shuffle(stream)
-    in_stream_order = sorted(stream, key=lambda event: event.time or 0)
-    table = to_table(stream)
-    plan = planned(tree, table).plan
-    df = spark.createDataFrame(table)
-    found = recognize_frame(df, plan, positions=True, partitions=tasks)
-    answer = by_end(answer_batches(found, plan, df, positions=True))
-    assert is_answer(tree, from_table(to_table(in_stream_order)), answer, tick=TICK)
+    assert as_the_reference_says(spark, tree, stream, seed, partitions=tasks)
 
 
 @pytest.mark.slow
@@ -90,12 +81,7 @@ def test_any_number_of_ranges_finds_what_the_reference_says(
 def test_without_positions_the_same_rows_are_found_in_ranges(
     spark: SparkSession, tree: QueryTree, stream: list[Event], tasks: int
 ) -> None:
-    table = to_table(stream)
-    run = planned(replace(tree, limit=None), table)
-    df = spark.createDataFrame(table)
-    found = answer_batches(recognize_frame(df, run.plan, partitions=tasks), run.plan, df, positions=False)
-    rows = [row for batch in found for row in batch.to_pylist()]
-    assert in_any_order(rows) == in_any_order(without_positions(Answer(run).to_arrow().to_pylist()))
+    assert as_in_process(spark, replace(tree, limit=None), stream, partitions=tasks)
 
 
 @pytest.mark.parametrize("tasks", TASKS)

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 import estero
 from estero.errors import QueryError
 from estero.language.query import QueryTree
-from estero.pipeline.spark.batch import Work, layout_of_frame, recognize_frame
+from estero.pipeline.spark.batch import Work, layout_of_frame
 from estero.pipeline.spark.distribute import distribute
 from estero.pipeline.spark.shares import MOST_SHARES, number_of_shares
-from estero.semantics import Event, is_answer
+from estero.semantics import Event
 from estero.spark import recognize
 from full_strategies import full_queries
-from laws.evaluators import by_end, planned
-from pipeline.spark.frames import answer_batches, in_any_order, without_positions
-from strategies import TICK, from_table, queries, streams, to_table
+from laws.evaluators import planned
+from pipeline.spark.frames import as_the_reference_says, in_any_order, without_positions
+from strategies import queries, streams, to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,14 +71,7 @@ def can_be_shared(tree: QueryTree) -> bool:
 def test_any_number_of_shares_finds_what_the_reference_says(
     spark: SparkSession, tree: QueryTree, stream: list[Event], share: int, seed: int
 ) -> None:
-    random.Random(seed).shuffle(stream)
-    in_stream_order = sorted(stream, key=lambda event: event.time or 0)
-    table = to_table(stream)
-    plan = planned(tree, table).plan
-    df = spark.createDataFrame(table)
-    found = recognize_frame(df, plan, positions=True, share=share)
-    answer = by_end(answer_batches(found, plan, df, positions=True))
-    assert is_answer(tree, from_table(to_table(in_stream_order)), answer, tick=TICK)
+    assert as_the_reference_says(spark, tree, stream, seed, share=share)
 
 
 @pytest.mark.parametrize(
