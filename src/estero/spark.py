@@ -32,6 +32,7 @@ __all__ = [
     "read_events",
     "read_stream",
     "recognize",
+    "register",
     "sink_address",
     "source_address",
     "stream_session",
@@ -99,6 +100,8 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     from estero.pipeline.spark.batch import layout_of_frame, recognize_frame
     from estero.pipeline.spark.streaming import recognize_stream
 
+    _check_frame(df)
+    _check_numbers(partitions=partitions, share=share)
     asked = _query(query)
     layout = layout_of_frame(
         df, type=type, time=time, order=order, time_unit=time_unit, only_type=asked.only_type
@@ -145,6 +148,8 @@ def match_count(
     from estero.pipeline.spark.batch import layout_of_frame
     from estero.pipeline.spark.counting import count_frame
 
+    _check_frame(df)
+    _check_numbers(partitions=partitions)
     if df.isStreaming:
         raise DataError(
             "this is a streaming DataFrame, and only batch DataFrames are counted",
@@ -279,6 +284,32 @@ def collect(
     from estero.pipeline.spark.files import check_rows
 
     return Collected(matches, recheck=None if events is None else lambda: check_rows(events, csv_options))
+
+
+_MOST_TASKS = 100_000
+"""Spark plans and counts each task on the driver: with more it does not get to the work."""
+
+
+def _check_frame(df: object) -> None:
+    """Raises `DataError` for what is no DataFrame of Spark's."""
+    from estero.errors import DataError
+
+    if not (hasattr(df, "isStreaming") and hasattr(df, "schema")):
+        raise DataError(
+            f"this is no DataFrame of Spark's, but a {type(df).__name__}",
+            hint="make one with spark.createDataFrame, or run the query in this process: query.run(events)",
+        )
+
+
+def _check_numbers(**numbers: object) -> None:
+    """Raises TypeError for what is no number of tasks, ValueError for too many; None is not said."""
+    for name, number in numbers.items():
+        if number is None:
+            continue
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise TypeError(f"{name} is a whole number of tasks, not {number!r}")
+        if number > _MOST_TASKS:
+            raise ValueError(f"{name} is at most {_MOST_TASKS:,} tasks, not {number:,}")
 
 
 def _query(asked: Query | QueryTree | Pattern | str) -> Query:

@@ -137,7 +137,7 @@ def ticks_of(lateness: Lateness, tick_ns: int | None) -> int:
     >>> ticks_of("1 minute 30s", 1_000_000)
     90000
     """
-    if isinstance(lateness, int):
+    if isinstance(lateness, int) and not isinstance(lateness, bool):
         if lateness < 0:
             raise ValueError(f"a lateness is 0 or more, not {lateness}")
         return lateness

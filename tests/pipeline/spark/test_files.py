@@ -51,6 +51,16 @@ def test_parquet_and_arrow_files_are_read_as_they_are(spark: SparkSession, tmp_p
         assert read_events(spark, tmp_path / name).toArrow().to_pylist() == EVENTS.to_pylist()
 
 
+def test_paths_are_names_whatever_letters_they_have(spark: SparkSession, tmp_path: Path) -> None:
+    place = tmp_path / "a b%20 #é{x,y}"
+    place.mkdir()
+    for name in ("a", "[ab]", "a*\\?"):
+        pa.parquet.write_table(EVENTS, place / f"{name}.parquet")
+    assert read_events(spark, place).count() == 3 * EVENTS.num_rows
+    (place / "1 %.csv").write_text("n\n1\n")
+    assert read_events(spark, place / "1 %.csv").collect() == [(1,)]
+
+
 def test_csv_files_have_the_names_types_and_values_that_duckdb_sees(
     spark: SparkSession, tmp_path: Path
 ) -> None:

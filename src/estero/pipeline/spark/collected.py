@@ -15,6 +15,7 @@ import pyarrow.parquet
 from estero.errors import DataError
 from estero.pipeline.spark.batch import NAME
 from estero.pipeline.spark.failures import jobs
+from estero.pipeline.spark.files import located
 from estero.pipeline.spark.frames import quoted
 from estero.pipeline.writers import write_answer
 
@@ -77,7 +78,7 @@ class Collected:
         with tempfile.TemporaryDirectory(prefix="estero-") as directory:
             spool = Path(directory, "rows")
             with self._job():
-                self._ordered().write.parquet(spool.as_uri())
+                self._ordered().write.parquet(located(str(spool)))
             for file in sorted(spool.glob("*.parquet")):
                 for batch in pyarrow.parquet.ParquetFile(file).iter_batches(_ROWS):
                     yield batch.rename_columns(schema.names).cast(schema)

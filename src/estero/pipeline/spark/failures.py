@@ -13,13 +13,21 @@ from estero.pipeline.spark.frames import NULL_TIME
 _IN_WORKER = re.compile(
     r"^estero\.errors\.(\w+): (.*?)(?:\s*SQLSTATE: \w+|^\s+at |\Z)", re.MULTILINE | re.DOTALL
 )
-_IN_JVM = re.compile(r"\bestero: [^\n\"']+?(?= SQLSTATE|$)", re.MULTILINE)
+_IN_JVM = re.compile(r"\[USER_RAISED_EXCEPTION\] (estero: [^\n]+?)(?= SQLSTATE|$)", re.MULTILINE)
+"""Plans, which Spark's texts quote, have these messages as well, but not the word in front."""
 _CANCELLED = "cancelled as part of cancellation of all jobs"
 _PYTHON = "An exception was thrown from the Python worker"
 _CONDITION = re.compile(r"^\[[\w.]+\] ")
 _PLAN_OF_STREAM = "=== Streaming Query ==="
 """Behind this stands the whole query, which quotes the messages that it might have raised."""
-_UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.NO_HINT\] .* file (\S+)\.(?=\s)")
+_UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.NO_HINT\] [^\n]*? file (file:.+?|\S+?)\. ?(?=Could|\s)")
+_NO_PARQUET = re.compile(r"\[FAILED_READ_FILE\.\w+\] [^\n]*? file (file:.+?|\S+?)\. ?(?=Could|\s)")
+_OTHER_TYPE = re.compile(
+    r"\[FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH\] .* file (.+?)\. Data type mismatches when "
+    r"reading Parquet column \[(.+?)\]\. Expected Spark type (.+?), actual Parquet type (\w+)"
+)
+_TWICE = "[DUPLICATED_METRICS_NAME] The metric name is not unique: estero"
+_LOST_STATE = re.compile(r"\[CANNOT_LOAD_STATE_STORE\.\w+\]")
 _OF_STREAM = re.compile(r"(?s).*?\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 _SQL_STATE = re.compile(r" SQLSTATE: \w+.*", re.DOTALL)
 _MESSAGES = {
@@ -55,17 +63,45 @@ def readable(error: BaseException) -> EsteroError | None:
     if found := _IN_WORKER.search(text):
         kind = getattr(errors, found[1], DataError)
         return kind(found[2].strip()) if issubclass(kind, EsteroError) else DataError(found[2].strip())
+    if _TWICE in text:
+        return DataError(
+            "one streaming query has one recognize", hint="start a query for each, with its own checkpoint"
+        )
+    if said := _about_files(text):
+        return said
     if found := _UNREADABLE.search(text):
+        if found[1].endswith(".parquet"):
+            return DataError("this is no Parquet file, or it is damaged", file=found[1])
         hint = "the option mode=PERMISSIVE of Spark's reader makes it NULL"
         return DataError("a row does not fit the columns", file=found[1], hint=hint)
     if found := _IN_JVM.search(text):
-        return DataError(_MESSAGES.get(found[0], found[0].removeprefix("estero: ")))
+        return DataError(_MESSAGES.get(found[1], found[1].removeprefix("estero: ")))
     if "No module named 'estero'" in text:
         return EnvironmentProblem(
             "The Python workers of this Spark session do not have Estero: install it on every node, or "
             "start the session with estero.pipeline.spark.session.local_session()."
         )
     return None if _PYTHON in text else DataError(f"Spark: {first_sentence(text)}")
+
+
+def _about_files(text: str) -> DataError | None:
+    """What is wrong with a file of Parquet, or with the state in a checkpoint."""
+    if found := _OTHER_TYPE.search(text):
+        return DataError(
+            f"holds {found[4]} here, and {found[3]} is expected",
+            file=found[1],
+            column=found[2],
+            hint="all files need the columns of the first ones, or of the schema that is named",
+        )
+    unreadable = _NO_PARQUET.search(text)
+    if unreadable and re.search("is not a Parquet file|CANNOT_READ_FILE_FOOTER", text):
+        return DataError("this is no Parquet file, or it is damaged", file=unreadable[1])
+    if _LOST_STATE.search(text):
+        return DataError(
+            "the state in the checkpoint cannot be read: it is damaged, or of another kind of state store",
+            hint="go on with the state store that it was written with, or start with a new checkpoint",
+        )
+    return None
 
 
 def first_sentence(text: str) -> str:

@@ -20,10 +20,14 @@ from estero.pipeline.csv_files import options_of, with_dialect
 from estero.pipeline.inputs import files_of, format_of, open_input, opening
 from estero.pipeline.reading_errors import reading
 from estero.pipeline.report import plain_type
+from estero.pipeline.spark.failures import jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+OF_GLOBS = re.compile(r"[*?{}\[\]\\]")
+"""The letters that mean something in a glob of Spark's."""
 
 _ROWS = 65_536
 _NOTHING = "(empty)"
@@ -46,12 +50,14 @@ def read_events(
     files = files_of(name)
     form = format_of(files[0], csv_options)
     if form == "parquet":
-        return spark.read.parquet(*_located(files))
+        with jobs():
+            return spark.read.parquet(*map(as_named, files))
     if found.stream is not None:
         with reading(name):
             return spark.createDataFrame(_plain(found.stream().read_all()))
     schema, options = text_layout(name, files[0], form, csv_options)
-    return spark.read.schema(schema).options(mode="FAILFAST", **options).format(form).load(_located(files))
+    reader = spark.read.schema(schema).options(mode="FAILFAST", **options).format(form)
+    return reader.load([as_named(file) for file in files])
 
 
 def text_layout(
@@ -82,9 +88,24 @@ def check_rows(path: str | PathLike[str], csv_options: Mapping[str, object] | No
                 pass
 
 
-def _located(files: list[str]) -> list[str]:
-    """Local names with a scheme, so that Spark's default file system does not matter."""
-    return [file if "://" in file else Path(file).resolve().as_uri() for file in files]
+def located(path: str) -> str:
+    """A local path with a scheme, so that Spark's default file system does not matter; nothing is encoded.
+
+    >>> located("s3a://bucket/events")
+    's3a://bucket/events'
+    >>> located("/data/100% here")
+    'file:///data/100% here'
+    """
+    return path if "://" in path else f"file://{Path(path).absolute()}"
+
+
+def as_named(path: str) -> str:
+    """The same for what is named, and found already: no letter of it means more than itself.
+
+    >>> as_named("/data/[a].csv")
+    'file:///data/\\\\[a\\\\].csv'
+    """
+    return path if "://" in path else OF_GLOBS.sub(r"\\\g<0>", located(path))
 
 
 def _plain(table: pa.Table) -> pa.Table:

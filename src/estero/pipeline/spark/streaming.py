@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 BUCKETS = 16
 """How many buckets share the keys where nobody says it: a power of two, so that tasks get equally many."""
 
+MOST_BUCKETS = 4096
+"""No more: each has a row in each micro-batch and, where it holds something, one of state."""
+
 METRICS = "estero"
 """The name under which a progress report has the counts of a micro-batch."""
 
@@ -68,6 +71,8 @@ def recognize_stream(
     """
     if partitions is not None and partitions < 1:
         raise ValueError(f"at least 1 bucket shares the partition keys, not {partitions}")
+    if partitions is not None and partitions > MOST_BUCKETS:
+        raise ValueError(f"at most {MOST_BUCKETS} buckets share the partition keys, not {partitions}")
     events = df.schema if late_events else None
     if isinstance(plan, KeyedPlan):
         df, plan = spread(df, plan)

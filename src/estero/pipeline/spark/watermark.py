@@ -84,4 +84,6 @@ def _delay(lateness: Lateness | None, tick_ns: int | None) -> str:
     """The lateness as Spark takes it, which is in milliseconds."""
     ticks = 0 if lateness is None else ticks_of(lateness, tick_ns)
     nanoseconds = ticks * (_NO_UNIT_MS if tick_ns is None else tick_ns)
+    if nanoseconds >= 2**63:
+        raise ValueError(f"a lateness is less than 292 years, not {lateness}")
     return f"{-(-nanoseconds // 1_000_000)} milliseconds"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from estero import DataError
 from estero.errors import EnvironmentProblem
 from estero.pipeline.spark.connectors.sources import schema_of
-from estero.spark import follow, read_stream, write_stream
+from estero.spark import follow, match_count, read_stream, recognize, write_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -126,6 +128,75 @@ def test_a_row_that_does_not_fit_names_its_file(spark: SparkSession, events: Pat
         assert str(error.value) == f"{file}: a row does not fit the columns\n  hint: {hint}"
 
 
+def test_letters_of_globs_are_refused_where_spark_reads_files_twice(
+    spark: SparkSession, events: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a[b").mkdir()
+    with pytest.raises(DataError) as error:
+        read_stream(f"json:{tmp_path}/a[b", schema=SCHEMA)
+    said = "Spark does not follow files with [ in their names\n  hint: rename it"
+    assert str(error.value) == f"{tmp_path}/a[b: {said}"
+    (events / "{2}.jsonl").write_text((events / "0.jsonl").read_text())
+    with pytest.raises(DataError, match=r"\{2\}\.jsonl: Spark does not follow files with \{ in their names"):
+        read_stream(f"json:{events}")
+    alone = read_stream(f"json:{events}/{{2}}.jsonl")
+    assert copied(alone, f"json:{tmp_path}/100% found", tmp_path / "check #1") == 5
+
+
+def test_a_stream_has_a_directory_and_a_checkpoint_of_its_own(
+    spark: SparkSession, events: Path, tmp_path: Path
+) -> None:
+    frame = read_stream(f"json:{events}", schema=SCHEMA)
+    assert copied(frame, f"json:{tmp_path}/found", tmp_path / "first") == 10
+    (tmp_path / "file").touch()
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "metadata").write_text('{"id":')
+    own = "a stream with a new checkpoint needs a directory of its own"
+    noted = (
+        "another stream has written here, up to batch 0: batches up to that one would be left out\n"
+        f"  hint: {own}, or goes on with the checkpoint of the stream that has written here"
+    )
+    others = (
+        "there is something already that no stream has written, such as 0.jsonl: beside what a stream "
+        f"writes, Spark would not see it any more\n  hint: {own}"
+    )
+    torn = (
+        "this is no checkpoint, or it is damaged: its file 'metadata' is not what Spark writes there\n"
+        "  hint: start with a new one, and everything is read from the beginning"
+    )
+    for sink, checkpoint, said in (
+        ("found", "second", f"{tmp_path}/found: {noted}"),
+        ("events", "second", f"{tmp_path}/events: {others}"),
+        ("file", "second", f"{tmp_path}/file: there is a file in place of the directory to write to"),
+        ("other", "file", f"{tmp_path}/file: the checkpoint is no directory"),
+        ("other", "torn", f"{tmp_path}/torn: {torn}"),
+    ):
+        with pytest.raises(DataError) as error:
+            write_stream(frame, f"json:{tmp_path}/{sink}", checkpoint=tmp_path / checkpoint)
+        assert str(error.value) == said
+    with pytest.raises(DataError, match=r"^the checkpoint has no name\n  hint: name a directory"):
+        write_stream(frame, "console", checkpoint="")
+
+
+def test_files_of_parquet_that_do_not_fit_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    pyarrow.parquet.write_table(pa.table({"kind": ["A"], "time": ["soon"]}), tmp_path / "in" / "a.parquet")
+    wanted = read_stream(f"parquet:{tmp_path}/in", schema="kind STRING, time TIMESTAMP")
+    with pytest.raises(DataError) as error:
+        copied(wanted, "console", tmp_path / "first")
+    hint = "all files need the columns of the first ones, or of the schema that is named"
+    said = "holds BINARY here, and timestamp is expected"
+    assert (
+        str(error.value)
+        == f"{(tmp_path / 'in' / 'a.parquet').as_uri()}, column 'time': {said}\n  hint: {hint}"
+    )
+    (tmp_path / "in" / "a.parquet").write_bytes(b"these are no columns")
+    with pytest.raises(DataError, match=r"a\.parquet: this is no Parquet file, or it is damaged$"):
+        read_stream(f"parquet:{tmp_path}/in")
+    with pytest.raises(DataError, match=r"a\.parquet: this is no Parquet file, or it is damaged$"):
+        copied(wanted, "console", tmp_path / "second")
+
+
 def test_messages_need_a_schema(spark: SparkSession) -> None:
     with pytest.raises(DataError) as error:
         read_stream("kafka://h:9092/t")
@@ -149,3 +220,50 @@ def test_a_key_that_is_no_column_is_said(spark: SparkSession, events: Path, tmp_
         write_stream(frame, "kafka://h:9092/t?key=farm", checkpoint=tmp_path)
     there = "there is no column 'farm' to be the key; there are kind, time, n"
     assert str(error.value) == f"kafka://h:9092/t: {there}"
+
+
+def test_a_streaming_query_recognizes_one_query(spark: SparkSession, events: Path) -> None:
+    frame = read_stream(f"json:{events}", schema=SCHEMA)
+    once = recognize(frame, "SELECT a WHERE A AS a", type="kind", time="time")
+    with pytest.raises(DataError) as error:
+        recognize(once, "SELECT * WHERE Event AS e", time="end_time")
+    hint = "start a query for each, with its own checkpoint"
+    assert str(error.value) == f"one streaming query has one recognize\n  hint: {hint}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"partitions": 2.5}, "partitions is a whole number of tasks, not 2.5"),
+        ({"share": True}, "share is a whole number of tasks, not True"),
+        ({"share": 10**6}, "share is at most 100,000 tasks, not 1,000,000"),
+        ({"partitions": 5000}, "at most 4096 buckets share the partition keys, not 5000"),
+        ({"lateness": "5 parsecs"}, "a lateness is a duration such as '5 seconds', not '5 parsecs'"),
+        ({"lateness": "-3 seconds"}, "a lateness is a duration such as '5 seconds', not '-3 seconds'"),
+        ({"lateness": True}, "a lateness is a duration such as '5 seconds', not True"),
+        ({"lateness": "900000 days"}, "a lateness is less than 292 years, not 900000 days"),
+    ],
+)
+def test_numbers_that_cannot_be_meant_are_refused(
+    spark: SparkSession, events: Path, arguments: dict[str, Any], said: str
+) -> None:
+    frame = read_stream(f"json:{events}", schema=SCHEMA)
+    with pytest.raises((ValueError, TypeError)) as error:
+        recognize(frame, "SELECT a WHERE A AS a", type="kind", time="time", **arguments)
+    assert str(error.value) == said
+
+
+def test_only_frames_of_spark_are_recognized_on_spark() -> None:
+    said = "this is no DataFrame of Spark's, but a Table\n  hint: make one with spark.createDataFrame, or run"
+    table: Any = pa.table({"kind": ["A"]})
+    for ask in (recognize, match_count):
+        with pytest.raises(DataError, match=said):
+            ask(table, "SELECT a WHERE A AS a", type="kind")
+    with pytest.raises(ValueError, match=r"^partitions is at most 100,000 tasks, not 1,000,000$"):
+        match_count(_Frame(), "SELECT a WHERE A AS a", partitions=10**6)  # type: ignore[arg-type]
+
+
+class _Frame:
+    """As much of a DataFrame as is looked at before the numbers are."""
+
+    isStreaming = schema = None  # noqa: N815

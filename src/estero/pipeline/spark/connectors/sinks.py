@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from estero.errors import DataError
 from estero.pipeline.spark.connectors import postgresql
 from estero.pipeline.spark.connectors.address import Address, sink_address
+from estero.pipeline.spark.connectors.kept import check_kept
 from estero.pipeline.spark.connectors.packages import connecting
-from estero.pipeline.spark.connectors.sources import located
 from estero.pipeline.spark.connectors.trigger import trigger_of
+from estero.pipeline.spark.files import located
 from estero.pipeline.spark.frames import quoted
 
 if TYPE_CHECKING:
@@ -50,13 +51,14 @@ def start_stream(
     have each complex event once, whatever breaks in between; Kafka and the console may have those of the
     last batch again. `output` is what the console writes to, else standard output.
 
-    Raises `DataError` where the address or trigger is none and `EnvironmentProblem` where a connector is
-    missing.
+    Raises `DataError` where the address or trigger is none, for a checkpoint that is none and a directory
+    that something else has written to, and `EnvironmentProblem` where a connector is missing.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     place = sink_address(address) if isinstance(address, str) else address
     when = trigger_of(trigger)
+    check_kept(fspath(checkpoint), place)
     counted = matches.observe(ANSWERS, F.count(F.lit(1)).alias("answers"))
     with connecting(place):
         if place.scheme == "console":

@@ -13,6 +13,7 @@ from estero.pipeline.spark import files
 from estero.pipeline.spark.connectors.address import Address, source_address
 from estero.pipeline.spark.connectors.packages import connecting
 from estero.pipeline.spark.failures import first_sentence
+from estero.pipeline.spark.files import located
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -127,26 +128,40 @@ def _found(spark: SparkSession, address: Address) -> tuple[StructType, dict[str,
             file=address.place,
             hint=f"name a schema, with which files can come later; {_SCHEMA_HINT}",
         ) from error
+    if len(present) > 1:
+        for each in present:
+            _check_letters(each)
     if address.scheme == "parquet":
-        return spark.read.parquet(*map(located, present)).schema, {}
+        return spark.read.parquet(*map(files.as_named, present)).schema, {}
     return files.text_layout(address.place, present[0], address.scheme)
 
 
 def _watched(path: str) -> str:
-    """The path of a directory or glob; of a file, a glob for it alone, since Spark watches no file."""
-    place = Path(path)
-    if "://" not in path and place.is_file():
-        place = place.with_name(f"[{place.name[0]}]{place.name[1:]}")
-    return located(path if "://" in path else str(place))
+    """The path of a directory or glob; of a file, a glob for it alone, since Spark watches no file.
 
-
-def located(path: str) -> str:
-    """A path with a scheme, so that Spark's default file system does not matter; globs stay globs.
-
-    >>> located("s3a://bucket/events")
-    's3a://bucket/events'
+    Raises `DataError` for a directory that Spark cannot follow.
     """
-    return path if "://" in path else f"file://{Path(path).absolute()}"
+    place = Path(path)
+    if "://" in path or not place.exists():
+        return located(path)
+    if place.is_dir():
+        _check_letters(path)
+        return located(path)
+    if files.OF_GLOBS.search(str(place.absolute())):
+        return files.as_named(path)
+    return located(str(place.with_name(f"[{place.name[0]}]{place.name[1:]}")))
+
+
+def _check_letters(path: str) -> None:
+    """Raises `DataError` for a path with letters of globs.
+
+    Where one file of a micro-batch has them, Spark takes all files for what it stands for, and reads them
+    again.
+    """
+    if odd := files.OF_GLOBS.search(str(Path(path).absolute())):
+        raise DataError(
+            f"Spark does not follow files with {odd[0]} in their names", file=path, hint="rename it"
+        )
 
 
 def _reader(spark: SparkSession, form: str, options: dict[str, Any]) -> DataStreamReader:
