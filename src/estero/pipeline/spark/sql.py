@@ -229,6 +229,7 @@ def _named(
     arguments: tuple[AnalyzeArgument, ...], options: Mapping[str, AnalyzeArgument]
 ) -> tuple[StructType, str, dict[str, Any]]:
     """The schema of the table, the text of the query, and the options, of a call in whatever order."""
+    options = {name.lower(): each for name, each in options.items()}  # as names are in SQL
     unknown = [name for name in options if name not in _OPTIONS]
     if unknown:
         near = difflib.get_close_matches(unknown[0], _OPTIONS, 1)
@@ -245,9 +246,20 @@ def _named(
     if not isinstance(queries[0].value, str):
         raise DataError("the query has to be a constant string: Spark plans by it before any row is read")
     said = {name: each.value for name, each in options.items() if name not in ("events", "query")}
+    for name, value in said.items():
+        _check_option(name, value)
     if not isinstance(tables[0].dataType, StructType):
         raise TypeError(f"a table has columns, and this one is a {tables[0].dataType}")
     return tables[0].dataType, queries[0].value, said
+
+
+def _check_option(name: str, value: object) -> None:
+    """Raises `DataError` for an option with a value of another kind."""
+    several = value if isinstance(value, list | tuple) and name == "order" else [value]
+    kind, word = (bool, "true or false") if name == "positions" else (str, "a string")
+    if value is not None and not all(isinstance(each, kind) for each in several):
+        also = ", or an array of strings" if name == "order" else ""
+        raise DataError(f"{name} => … is {word}{also}, not {value!r}")
 
 
 def _check_shared() -> None:
