@@ -73,6 +73,9 @@ def read(state: bytes) -> State:
 
     Raises `DataError` for bytes that are no state, are of another version, cut off or damaged.
     """
+    if not isinstance(state, bytes | bytearray | memoryview):
+        raise DataError(f"a state is bytes, and this is a {type(state).__name__}")
+    state = bytes(state)
     body = memoryview(state)[_HEADING.size :]
     if len(state) < _HEADING.size or not state.startswith(_MAGIC):
         raise DataError("these bytes are not a state that Estero has written")
