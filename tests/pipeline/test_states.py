@@ -146,7 +146,7 @@ def test_memory_is_freed_as_time_passes() -> None:
 def test_bytes_that_are_no_state_are_refused() -> None:
     for nothing in (b"", b"PAR1", b"x" * 100):
         assert refusal(PLAIN, nothing) == "these bytes are not a state that Estero has written"
-    assert refusal(PLAIN, "text") == "a state is bytes, and this is a str"
+    assert refusal(PLAIN, "text") == "a state is bytes, and this is a str"  # type: ignore[arg-type]
 
 
 def test_a_state_of_another_format_is_refused() -> None:
