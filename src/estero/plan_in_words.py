@@ -138,6 +138,9 @@ def _on_spark(plan: Plan) -> str:
         counted = ", after all events have been counted by ranges" if plan.needs_positions else ""
         return f"tasks share ranges of time, each with the window before it{counted}"
     tasks = "tasks share the partition keys" if shared else "one task recognises"
+    in_time = plan.window is not None and not plan.window_in_positions
+    if shared and in_time and plan.consume is Consume.NONE and not plan.classification.keep_all:
+        tasks += ", or ranges of time where footers of files tell how to cut"
     if is_shared(plan):
         tasks = SHARED
     if plan.needs_positions:

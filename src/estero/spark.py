@@ -77,8 +77,9 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     the enumeration of any query: it pays where there are far more complex events than events. Spark itself
     classifies the events, and relevant ones only reach Python.
 
-    With a window in time, a key that has more than 1.5 even shares of the events is cut into ranges, too.
-    ``split_keys=False`` leaves all keys whole, and saves the job that looks for such keys.
+    Ranges begin where the footers of Parquet files say, if `df` is a table of such, and then queries with
+    keys and a window in time are cut so as well. Else jobs look at the events, and of the keys those are cut
+    that have more than 1.5 even shares of the events. ``split_keys=False`` leaves all keys whole.
 
     On a stream, events wait until the watermark has passed them: that of the time column, if it has one, else
     one that is made `lateness` behind the greatest time ("5 seconds", a timedelta, ticks; none by default).
@@ -87,9 +88,10 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     `df`, one of which is NULL in each row. `partitions` buckets share the keys (default: 16); a checkpoint
     keeps its number. Positions, and windows of so many events, put all keys into one bucket.
 
-    It is lazy, except that cutting, and looking for what to cut, reads the events once, and for positions
-    their times twice. What has been read, Spark keeps while this DataFrame is held. Errors in single events,
-    such as a relevant event without a time, are raised by whatever reads them first: cutting, or an action.
+    It is lazy, except that cutting, and looking for what to cut, reads the events once where no footers tell,
+    and for positions their times twice. What has been read, Spark keeps while this DataFrame is held. Errors
+    in single events, such as a relevant event without a time, are raised by whatever reads them first:
+    cutting, or an action.
 
     The stream order is that of `time`, then `order`, then arrival: of the partitions of `df` and of the
     rows in them. Spark orders the partitions of several files by size, so give `order` where it matters.

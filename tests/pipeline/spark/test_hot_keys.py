@@ -139,9 +139,9 @@ def test_a_hot_key_is_cut_at_its_own_quantiles(spark: SparkSession) -> None:
     rows = [(7, n) for n in range(100)] + [(k, 1000 + k) for k in range(25)]
     df = spark.createDataFrame(rows, f"{KEYS[0]} bigint, {TIME} bigint").withColumn(KEYS[1], F.lit(-3))
     window = Window(5, in_positions=False)
-    (found,) = find_hot_keys(df, window, ordinals=False, count=5)
+    (found,) = find_hot_keys(df, window, ordinals=False, count=5).hot
     assert found == HotKey((7, -3), (20, 40, 60, 80))
-    (counted,) = find_hot_keys(df, window, ordinals=True, count=5)
+    (counted,) = find_hot_keys(df, window, ordinals=True, count=5).hot
     assert counted.first == (0, 20, 40, 60, 80)
 
 
@@ -151,14 +151,14 @@ def test_even_keys_and_few_events_are_left_whole(
     df = spark.createDataFrame([(n % 6, n) for n in range(120)], f"{KEYS[0]} bigint, {TIME} bigint")
     df = df.withColumn(KEYS[1], F.lit(0))
     short = Window(5, in_positions=False)
-    assert find_hot_keys(df, short, ordinals=False, count=4) == []
+    assert find_hot_keys(df, short, ordinals=False, count=4).hot == []
     hot = df.withColumn(KEYS[0], F.lit(1))
-    assert find_hot_keys(hot, short, ordinals=False, count=1) == []
-    assert find_hot_keys(hot, short, ordinals=False, count=None) == []
+    assert find_hot_keys(hot, short, ordinals=False, count=1).hot == []
+    assert find_hot_keys(hot, short, ordinals=False, count=None).hot == []
     monkeypatch.setattr(hot_keys, "SMALLEST_TASK", 10)
-    assert find_hot_keys(hot, short, ordinals=False, count=None) == [HotKey((1, 0), (59,))]
-    assert find_hot_keys(hot, Window(60, in_positions=False), ordinals=False, count=None) == []
-    assert find_hot_keys(df.limit(0), short, ordinals=False, count=4) == []
+    assert find_hot_keys(hot, short, ordinals=False, count=None).hot == [HotKey((1, 0), (59,))]
+    assert find_hot_keys(hot, Window(60, in_positions=False), ordinals=False, count=None).hot == []
+    assert find_hot_keys(df.limit(0), short, ordinals=False, count=4).hot == []
 
 
 @pytest.mark.parametrize(

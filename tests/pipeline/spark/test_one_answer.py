@@ -33,6 +33,14 @@ each_query = pytest.mark.parametrize("name", QUERIES)
 on_spark = pytest.mark.spark
 
 
+@on_spark
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["keys", "ranges"])
+def test_a_batch_in_200_tasks(spark: SparkSession, name: str) -> None:
+    rows = recognize(frame(spark, 7), QUERIES[name], **HOW, partitions=200).toArrow().to_pylist()
+    assert found(rows) == expected(name)
+
+
 # ---------------------------------------------------------------------------------- in this process
 
 

@@ -10,14 +10,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from estero.pipeline.spark.failures import jobs
-from estero.pipeline.spark.frames import Laid, Tasks, laid_out, moved
-from estero.pipeline.spark.halo import Window, halo_of, in_ranges
-from estero.pipeline.spark.hot_keys import hot_keys_in_ranges
+from estero.pipeline.spark.footers import ranges_by_footers
+from estero.pipeline.spark.frames import KEYED, Laid, Tasks, laid_out, moved
+from estero.pipeline.spark.halo import SMALLEST_TASK, Window, halo_of, in_ranges, parallelism, placed
+from estero.pipeline.spark.hot_keys import find_hot_keys, hot_in_ranges
 from estero.pipeline.spark.shares import in_shares
 from estero.plan_joins import AnyPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+LARGEST_TASK = 2_000_000
+"""More events than that are not sorted in one task only because so many tasks run at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,9 @@ def distribute(
 ) -> Distributed:
     """The classified rows of `df` in `count` tasks, as far as `plan` lets several work at once.
 
-    A windowed query is cut by time: its one order, or with `split_keys` its hot keys. Where that has to be
-    found out, relevant rows are computed once and kept for the job to come: a scan costs more.
+    A windowed query is cut by time: its one order, and with `split_keys` all of its keys where the footers of
+    files tell how (footers.py), else the hot ones. Where the events have to be asked, relevant rows are
+    computed once and kept for the job to come: a scan costs more.
 
     Keys stay whole where positions in the whole stream are asked for: a task that gives them sees all events
     anyway, and is what takes the time. With more than one of `shares`, so many tasks have all events and
@@ -70,11 +75,16 @@ def distribute(
         laid = laid_out(df, plan.classification, every=tasks.counted)
         if shares > 1:
             return Distributed(in_shares(laid, tasks, shares), ranges=True, shares=shares)
-        window = halo_of(plan)
-        if window is None or count == 1 or (tasks.by_key and (tasks.positions or not split_keys)):
+        window, time = halo_of(plan), plan.classification.schema.time
+        alone = (count or parallelism(df.sparkSession)) == 1
+        uncut = alone or (tasks.by_key and (tasks.positions or not split_keys))
+        if window is None or time is None or uncut:
             return Distributed(moved(laid, tasks))
         if tasks.counted:
             return _cut(laid, tasks, window, None)
+        known = ranges_by_footers(df, time, window, count, by_key=tasks.by_key)
+        if known is not None:
+            return Distributed(placed(laid, known, window), ranges=True)
         kept = _keep(laid.rows)
         try:
             with _uncompressed(df.sparkSession):
@@ -85,13 +95,30 @@ def distribute(
 
 
 def _cut(laid: Laid, tasks: Tasks, window: Window, kept: DataFrame | None) -> Distributed:
-    if tasks.by_key:
-        rows = hot_keys_in_ranges(laid, window, ordinals=tasks.ordinals, count=tasks.count)
-    else:
-        rows = in_ranges(laid, window, positions=tasks.positions, count=tasks.count)
-    if rows is None:
-        return Distributed(moved(laid, tasks), kept=kept)
+    if not tasks.by_key:
+        ranges = in_ranges(laid, window, positions=tasks.positions, count=tasks.count)
+        if ranges is None:
+            return Distributed(moved(laid, tasks), kept=kept)
+        return Distributed(ranges, ranges=True, kept=kept)
+    if tasks.ordinals:
+        laid = replace(laid, rows=laid.rows.where(KEYED))
+    found = find_hot_keys(laid.rows, window, ordinals=tasks.ordinals, count=tasks.count)
+    if not found.hot:
+        whole = replace(tasks, count=tasks.count or _tasks_for(found.events, laid.rows.sparkSession))
+        return Distributed(moved(laid, whole), kept=kept)
+    rows = hot_in_ranges(laid, found.hot, window, ordinals=tasks.ordinals, count=tasks.count)
     return Distributed(rows, ranges=True, kept=kept)
+
+
+def _tasks_for(events: int, spark: SparkSession) -> int | None:
+    """How many tasks share so many events: those that run at once, unless that is too many or too few.
+
+    None leaves it to Spark, which joins small tasks of a shuffle while it runs: seldom into equal ones.
+    """
+    running = parallelism(spark)
+    if events > LARGEST_TASK * running:
+        return None
+    return max(1, min(running, events // SMALLEST_TASK))
 
 
 def _keep(rows: DataFrame) -> DataFrame:

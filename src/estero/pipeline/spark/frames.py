@@ -6,7 +6,7 @@ relevance condition reaches the scan and irrelevant events never reach Python. N
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -135,30 +135,30 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
 
     Irrelevant events are there to be counted: but for times and keys, what they hold is not computed.
     """
-    from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
-
     columns = columns_of_frame(df.schema)
-    relevant = F.expr(relevance(classification, "spark", columns=columns))
-    computed = _computed(classification, columns) | {
-        payload_name(place): F.col(quoted(name)) for place, name in enumerate(classification.payload)
+    relevant = relevance(classification, "spark", columns=columns)
+    computed = computed_texts(classification, columns) | {
+        payload_name(place): quoted(name) for place, name in enumerate(classification.payload)
     }
     ordering = _ordering(classification, columns)
-    arrival = F.monotonically_increasing_id()
-    sort_keys = (*(F.col(name).asc_nulls_last() for name in ordering), F.col(ARRIVAL).asc())
+    arrival = f"monotonically_increasing_id() AS {ARRIVAL}"
     if not every:
-        rows = df.where(relevant).select(*_named(computed | ordering), arrival.alias(ARRIVAL))
-        return Laid(rows, tuple(computed), sort_keys)
+        first = [TIME] if TIME in computed else []
+        if first:
+            del ordering[f"{ORDER}0"]  # the time itself
+        rows = df.where(relevant).selectExpr(*_named(computed | ordering), arrival)
+        return Laid(rows, tuple(computed), _sort_keys([*first, *ordering]))
     flags = {
-        RELEVANT: F.coalesce(relevant, F.lit(False)),
-        KEYED: F.expr(_key_is_known(classification, columns)),
+        RELEVANT: f"coalesce({relevant}, false)",
+        KEYED: _key_is_known(classification, columns),
     }
-    flagged = df.select("*", *_named(flags), arrival.alias(ARRIVAL))
+    flagged = df.selectExpr("*", *_named(flags), arrival)
     spared = {
-        name: value if name in (TIME, *KEYS) else F.when(F.col(RELEVANT), value)
+        name: value if name in (TIME, *KEYS) else f"CASE WHEN {RELEVANT} THEN {value} END"
         for name, value in computed.items()
     }
-    rows = flagged.select(*_named(spared | ordering), *flags, ARRIVAL)
-    return Laid(rows, tuple(computed), sort_keys)
+    rows = flagged.selectExpr(*_named(spared | ordering), *flags, ARRIVAL)
+    return Laid(rows, tuple(computed), _sort_keys(ordering))
 
 
 def streamed(
@@ -171,25 +171,24 @@ def streamed(
     is the column that has a watermark: *all* events move it, so Spark must not filter before it looks at the
     times.
     """
-    from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StructType
 
     columns = columns_of_frame(StructType([field for field in df.schema.fields if field.name != CLOCK]))
-    relevant = F.coalesce(F.expr(relevance(classification, "spark", columns=columns)), F.lit(False))
-    computed = _computed(classification, columns) | {
-        payload_name(place): F.col(quoted(name)) for place, name in enumerate(classification.payload)
+    relevant = f"coalesce({relevance(classification, 'spark', columns=columns)}, false)"
+    computed = computed_texts(classification, columns) | {
+        payload_name(place): quoted(name) for place, name in enumerate(classification.payload)
     }
     ordering = _ordering(classification, columns)
     del ordering[f"{ORDER}0"]  # the time itself
-    computed |= {f"{EVENT}{place}": F.col(quoted(name)) for place, name in enumerate(whole)}
+    computed |= {f"{EVENT}{place}": quoted(name) for place, name in enumerate(whole)}
     if every:
         times = {TIME: computed.pop(TIME)}
-        spared = {name: F.when(relevant, value) for name, value in computed.items()}
-        return df.select(*_named(times | spared | ordering), relevant.alias(RELEVANT))
+        spared = {name: f"CASE WHEN {relevant} THEN {value} END" for name, value in computed.items()}
+        return df.selectExpr(*_named(times | spared | ordering), f"{relevant} AS {RELEVANT}")
     # Spark filters before it follows the watermark, unless the condition asks for the very time.
-    no_time = F.raise_error(F.lit(NULL_TIME)).cast("boolean")
-    asked = F.when(F.col(quoted(clock)).isNull(), relevant & no_time).otherwise(relevant)
-    return df.where(asked).select(*_named(computed | ordering))
+    no_time = f"CAST(raise_error('{NULL_TIME}') AS BOOLEAN)"
+    asked = f"CASE WHEN {quoted(clock)} IS NULL THEN {relevant} AND {no_time} ELSE {relevant} END"
+    return df.where(asked).selectExpr(*_named(computed | ordering))
 
 
 def relevant_only(rows: DataFrame) -> DataFrame:
@@ -295,21 +294,19 @@ def computed_texts(classification: Classification, columns: Mapping[str, ColumnT
     return texts | value_columns(classification, "spark", columns=columns)
 
 
-def _computed(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, Column]:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return {name: F.expr(text) for name, text in computed_texts(classification, columns).items()}
-
-
-def _ordering(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, Column]:
-    from pyspark.sql import functions as F  # noqa: N812
-
+def _ordering(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
     values = stream_order(classification, columns)
-    return {f"{ORDER}{place}": F.expr(each.sql(dialect="spark")) for place, each in enumerate(values)}
+    return {f"{ORDER}{place}": each.sql(dialect="spark") for place, each in enumerate(values)}
 
 
-def _named(columns: Mapping[str, Column]) -> list[Column]:
-    return [column.alias(name) for name, column in columns.items()]
+def _sort_keys(names: Iterable[str]) -> tuple[Column, ...]:
+    from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
+
+    return (*(F.col(name).asc_nulls_last() for name in names), F.col(ARRIVAL).asc())
+
+
+def _named(texts: Mapping[str, str]) -> list[str]:
+    return [f"{text} AS {name}" for name, text in texts.items()]
 
 
 def _in_tasks(rows: DataFrame, tasks: Tasks) -> DataFrame:

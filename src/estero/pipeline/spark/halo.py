@@ -83,9 +83,7 @@ def in_ranges(laid: Laid, window: Window, *, positions: bool, count: int | None)
     and for positions a second one counts them; what is wrong with a time is raised here.
     """
     ranges = find_ranges(laid.rows, laid.rows.sparkSession, positions=positions, count=count)
-    if ranges.count == 1:
-        return None
-    return _in_ranges(laid, ranges, window)
+    return None if ranges.count == 1 else placed(laid, ranges, window)
 
 
 def find_ranges(rows: DataFrame, spark: SparkSession, *, positions: bool, count: int | None) -> Ranges:
@@ -112,8 +110,8 @@ def find_ranges(rows: DataFrame, spark: SparkSession, *, positions: bool, count:
     return Ranges(starts, tuple(accumulate((sizes.get(k, 0) for k in range(len(starts))), initial=0)))
 
 
-def _in_ranges(laid: Laid, ranges: Ranges, window: Window) -> DataFrame:
-    """The rows in their ranges, and again in each range that they precede by at most the window."""
+def placed(laid: Laid, ranges: Ranges, window: Window) -> DataFrame:
+    """The rows in these ranges (`in_ranges` says of which form), and again in each that is a window away."""
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = laid.rows.withColumn(HOME, F.expr(place_of(TIME, ranges.starts)))
@@ -123,11 +121,18 @@ def _in_ranges(laid: Laid, ranges: Ranges, window: Window) -> DataFrame:
         rows = relevant_only(_numbered(rows, ranges, order))
         kept, order = (POSITION, *kept), [F.col(POSITION).asc()]
     measured, begins = (POSITION, ranges.first[1:]) if window.in_positions else (TIME, ranges.starts)
-    last = F.expr(place_of(measured, [max(each - window.length, LEAST) for each in begins]))
-    rows = rows.withColumn(RANGE, F.explode(F.sequence(F.col(HOME), last)))
-    rows = rows.withColumn(OWN, F.col(RANGE) == F.col(HOME))
-    rows = rows.repartitionById(ranges.count, RANGE).sortWithinPartitions(RANGE, *order)
-    return rows.select(RANGE, OWN, *kept)
+    last = place_of(measured, [max(each - window.length, LEAST) for each in begins])
+    return from_home(rows, last, ranges.count, order).select(RANGE, OWN, *kept)
+
+
+def from_home(rows: DataFrame, last: str, count: int, order: Sequence[Column]) -> DataFrame:
+    """Rows with a ``__home`` in each of `count` ranges from there to `last` (SQL), in whole ranges.
+
+    ``__range`` and ``__own`` are added; within a range the rows are in `order`.
+    """
+    rows = rows.selectExpr("*", f"explode(sequence({HOME}, {last})) AS {RANGE}")
+    rows = rows.repartitionById(count, RANGE).sortWithinPartitions(RANGE, *order)
+    return rows.selectExpr("*", f"{RANGE} = {HOME} AS {OWN}")
 
 
 def _numbered(rows: DataFrame, ranges: Ranges, order: Sequence[Column]) -> DataFrame:

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from estero.pipeline.classify import KEYS, TIME
-from estero.pipeline.spark.frames import KEYED, ORDINAL, Laid, relevant_only
+from estero.pipeline.spark.frames import ORDINAL, Laid, relevant_only
 from estero.pipeline.spark.halo import (
     HOME,
     LEAST,
@@ -23,6 +23,7 @@ from estero.pipeline.spark.halo import (
     SMALLEST_TASK,
     Window,
     chosen,
+    from_home,
     parallelism,
     place_of,
 )
@@ -64,29 +65,43 @@ class _Share(NamedTuple):
     least: int
 
 
-def hot_keys_in_ranges(laid: Laid, window: Window, *, ordinals: bool, count: int | None) -> DataFrame | None:
-    """Classified rows in ranges (`halo.in_ranges` says of which form): cold keys whole and hot ones cut.
+class Frequent(NamedTuple):
+    """How many `events` have a key, and the keys with too many of them for one task."""
 
-    `count` is the number of tasks whose even share is exceeded, and of those that cold keys are shared among;
-    without it the former are as many as run at once, the latter as many as a shuffle has. `ordinals` asks
-    for ``__ordinal``, each event's place in its partition's stream; all events of keys are then counted.
+    events: int
+    hot: list[HotKey]
 
-    None where no key is hot: one job has told, which looks at the keys of all rows. Others cut hot ones.
+
+def hot_in_ranges(
+    laid: Laid, hot: Sequence[HotKey], window: Window, *, ordinals: bool, count: int | None
+) -> DataFrame:
+    """Classified rows in ranges (`halo.in_ranges` says of which form): cold keys whole and `hot` ones cut.
+
+    `count` is the number of tasks that cold keys are shared among; without it as many as a shuffle has.
+    `ordinals` asks for ``__ordinal``, each event's place in its partition's stream: all events with a key
+    have to be there.
     """
-    rows = laid.rows.where(KEYED) if ordinals else laid.rows
-    hot = find_hot_keys(rows, window, ordinals=ordinals, count=count)
-    if not hot:
-        return None
-    return _in_ranges(
-        replace(laid, rows=rows), _Numbers(hot, count or _shuffled(rows)), window, ordinals=ordinals
-    )
+    from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
+
+    numbers = _Numbers(hot, count or _shuffled(laid.rows))
+    rows = laid.rows.withColumn(HOME, F.expr(numbers.home()))
+    kept: tuple[str, ...] = laid.computed
+    if ordinals:
+        rows = relevant_only(_numbered(rows, numbers, laid.sort_keys))
+        kept = (*kept, ORDINAL)
+    last = numbers.home(before=window.length)
+    return from_home(rows, last, numbers.count, laid.sort_keys).select(RANGE, OWN, *kept)
 
 
-def find_hot_keys(rows: DataFrame, window: Window, *, ordinals: bool, count: int | None) -> list[HotKey]:
+def find_hot_keys(rows: DataFrame, window: Window, *, ordinals: bool, count: int | None) -> Frequent:
     """The keys with more than 1.5 even shares of `rows`, cut into as many ranges as they have shares.
 
-    Without `count` a range has 50,000 events or more, and is at least as long as the window, because a
-    longer halo would be more work than the range. A key of which many events have one time has fewer ranges.
+    An even share is that of one of `count` tasks, or without it of one of those that run at once: then a
+    range has 50,000 events or more, and is at least as long as the window, because a longer halo would be
+    more work than the range. A key of which many events have one time has fewer ranges. With `ordinals`
+    `rows` are all events with a key, and the ranges say how many are before them.
+
+    One job looks at the keys of all rows; others cut hot ones.
     """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
@@ -98,10 +113,10 @@ def find_hot_keys(rows: DataFrame, window: Window, *, ordinals: bool, count: int
     share = _Share(found.events / tasks, tasks, SMALLEST_TASK if count is None else 1)
     asked = [each.item for each in found.frequent or [] if each["count"] > HOT * share.events]
     if tasks == 1 or not asked:
-        return []
+        return Frequent(found.events, [])
     named = rows.where(F.xxhash64(*KEYS).isin(asked))
     hot = [each for each in _cut(named, share, None if count else window) if each.starts]
-    return _with_first_ordinals(rows, hot) if ordinals and hot else hot
+    return Frequent(found.events, _with_first_ordinals(rows, hot) if ordinals and hot else hot)
 
 
 def _cut(rows: DataFrame, share: _Share, window: Window | None) -> Iterator[HotKey]:
@@ -140,21 +155,6 @@ def _with_first_ordinals(rows: DataFrame, hot: Sequence[HotKey]) -> list[HotKey]
         )
         for key, begin in zip(hot, numbers.begins, strict=True)
     ]
-
-
-def _in_ranges(laid: Laid, numbers: _Numbers, window: Window, *, ordinals: bool) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    rows = laid.rows.withColumn(HOME, F.expr(numbers.home()))
-    kept: tuple[str, ...] = laid.computed
-    if ordinals:
-        rows = relevant_only(_numbered(rows, numbers, laid.sort_keys))
-        kept = (*kept, ORDINAL)
-    last = F.expr(numbers.home(before=window.length))
-    rows = rows.withColumn(RANGE, F.explode(F.sequence(F.col(HOME), last)))
-    rows = rows.withColumn(OWN, F.col(RANGE) == F.col(HOME))
-    rows = rows.repartitionById(numbers.count, RANGE).sortWithinPartitions(RANGE, *laid.sort_keys)
-    return rows.select(RANGE, OWN, *kept)
 
 
 def _numbered(rows: DataFrame, numbers: _Numbers, order: Sequence[Column]) -> DataFrame:
