@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,36 +183,40 @@ def crossing(case: Case, df: DataFrame) -> int:
     return number
 
 
-def measured(case: Case, df: DataFrame, repeats: int) -> dict[str, Any]:
-    """The best of a few runs of the scan and of recognition, in turns."""
-
-    def recognition() -> None:
-        if case.how == "match_count":
-            match_count(df, case.text, type="type", time="ts")
-        else:
-            thrown_away(found_by(case, df))
-
-    thrown_away(scanned(case, df))
-    recognition()
-    times = [(seconds(lambda: thrown_away(scanned(case, df))), seconds(recognition)) for _ in range(repeats)]
-    scan, estero_s = (min(each) for each in zip(*times, strict=True))
-    line = {"scan s": round(scan, 3), "estero s": round(estero_s, 3), "crossing": crossing(case, df)}
-    print(f"{df.sparkSession.sparkContext.master} {case.name}: {line}", flush=True)
-    return line
+def recognized(case: Case, df: DataFrame) -> None:
+    """Finds all answers and throws them away, or counts them."""
+    if case.how == "match_count":
+        match_count(df, case.text, type="type", time="ts")
+    else:
+        thrown_away(found_by(case, df))
 
 
 def on_spark(directory: Path, cores: int, cases: list[Case], expected: list[Sums], repeats: int) -> list[Any]:
-    """The lines of one process with so many cores, and no other for what it starts (on Linux)."""
+    """The lines of one process with so many cores, and no other for what it starts (on Linux).
+
+    Each case takes a turn in every round, so that none has only the runs in which Java is still compiling.
+    """
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     spark: SparkSession = local_session(f"local[{cores}]", config={"spark.driver.memory": "4g"})
     register(spark)
-    lines = []
-    for case, sums in zip(cases, expected, strict=True):
-        df = spark.read.parquet(file_of(case, directory).as_uri())
+    frames = [spark.read.parquet(file_of(case, directory).as_uri()) for case in cases]
+    for case, df, sums in zip(cases, frames, expected, strict=True):
         df.createOrReplaceTempView("events")
         check(case, df, sums)
-        lines.append(measured(case, df, repeats))
-    return lines
+    times: dict[Case, list[tuple[float, float]]] = {case: [] for case in cases}
+    for turn in range(repeats):
+        for case, df in zip(cases, frames, strict=True):
+            df.createOrReplaceTempView("events")
+            took = seconds(partial(thrown_away, scanned(case, df))), seconds(partial(recognized, case, df))
+            times[case].append(took)
+            print(f"{cores}, turn {turn + 1}, {case.name}: {took[0]:.2f} s, {took[1]:.2f} s", flush=True)
+    return [_line(case, df, times[case]) for case, df in zip(cases, frames, strict=True)]
+
+
+def _line(case: Case, df: DataFrame, times: list[tuple[float, float]]) -> dict[str, Any]:
+    """The best of all turns, of the scan and of recognition."""
+    scan, estero_s = (min(each) for each in zip(*times, strict=True))
+    return {"scan s": round(scan, 3), "estero s": round(estero_s, 3), "crossing": crossing(case, df)}
 
 
 def in_another_process(
@@ -305,7 +310,7 @@ def main() -> None:
     """Checks each query, then times it with one core and with two."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark_batch", description=__doc__)
     parser.add_argument("--rows", type=int, default=50_000_000)
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each; the best one counts")
+    parser.add_argument("--repeats", type=int, default=5, help="turns of each case; the best one counts")
     parser.add_argument("--only", help="a word in the name of the queries to run")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     parser.add_argument("--write", action="store_true", help="write SPARK.md and results/spark.json")

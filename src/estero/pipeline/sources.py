@@ -18,7 +18,7 @@ from estero.automata.cea import EventPredicate
 from estero.errors import DataError
 from estero.language.query import TimeUnit
 from estero.language.schema import Attributes, Kind, Schema
-from estero.pipeline.attaching import EVENTS, Attached, connect
+from estero.pipeline.attaching import EVENTS, Attached, Connection, connect
 from estero.pipeline.bits import bits_name
 from estero.pipeline.classify import KEYS, classify_sql, stream_order
 from estero.pipeline.columns import ColumnType, as_read, cast, column_type
@@ -72,7 +72,6 @@ class Source:
     ) -> None:
         self._inputs = inputs
         self._mapped = type_column == MAPPED_TYPE
-        self._connection = connect()
         self._sorted: bool | None = None
         self._spent = False
         self.type_column = type_column
@@ -83,6 +82,11 @@ class Source:
         self.order = tuple(order)
         self.schema = self._schema(time, time_unit)
         self.time_tick_ns = self._check_columns(time, time_unit)
+
+    @functools.cached_property
+    def _connection(self) -> Connection:
+        """Opened when something is read: it takes 20 ms."""
+        return connect()
 
     @property
     def columns(self) -> tuple[str, ...]:

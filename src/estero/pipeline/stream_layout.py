@@ -155,10 +155,10 @@ def ticks_of(lateness: Lateness, tick_ns: int | None) -> int:
     return -(-nanoseconds // tick_ns)
 
 
-def _nanoseconds(text: str) -> int:
+def _nanoseconds(text: object) -> int:
     found = list(_PART.finditer(text)) if isinstance(text, str) else []
     units = [_unit(part[2]) for part in found]
-    if not found or sum(len(part[0]) for part in found) < len(text) or None in units:
+    if not found or "".join(part[0] for part in found) != text or None in units:
         raise ValueError(f"a lateness is a duration such as '5 seconds', not {text!r}")
     return sum(int(part[1]) * (unit or 0) for part, unit in zip(found, units, strict=True))
 

@@ -18,7 +18,7 @@ from estero.pipeline.classify import POSITION, TIME
 from estero.pipeline.spark import halo
 from estero.pipeline.spark.batch import layout_of_frame
 from estero.pipeline.spark.frames import laid_out
-from estero.pipeline.spark.halo import OWN, RANGE, Ranges, Window, find_ranges, in_ranges, pieces
+from estero.pipeline.spark.halo import RANGE, Ranges, Window, find_ranges, in_ranges, pieces
 from estero.semantics import Event
 from estero.spark import recognize
 from full_strategies import full_queries
@@ -145,7 +145,7 @@ def test_a_range_has_its_events_and_the_window_before_them(spark: SparkSession, 
     cut = in_ranges(laid_out(df, classification, every=True), window, positions=True, count=7)
     assert cut is not None
     rows = cut.collect()
-    own = {number: [row for row in rows if row[RANGE] == number and row[OWN]] for number in range(7)}
+    own = {number: [row for row in rows if row[RANGE] == number] for number in range(7)}
     assert sorted(row[POSITION] for each in own.values() for row in each) == list(range(700))
     assert max(map(len, own.values())) < 1.5 * 100
     measured = POSITION if window.in_positions else TIME
@@ -154,7 +154,7 @@ def test_a_range_has_its_events_and_the_window_before_them(spark: SparkSession, 
         reached = min(row[measured] for row in mine) - window.length
         before = [row for each in own.values() for row in each if row[POSITION] < first]
         expected = sorted(row[POSITION] for row in before if row[measured] >= reached)
-        assert sorted(row[POSITION] for row in rows if row[RANGE] == number and not row[OWN]) == expected
+        assert sorted(row[POSITION] for row in rows if row[RANGE] == -1 - number) == expected
 
 
 def test_many_events_of_one_time_are_one_range(spark: SparkSession) -> None:
@@ -166,9 +166,11 @@ def test_many_events_of_one_time_are_one_range(spark: SparkSession) -> None:
 
 
 def test_a_batch_is_cut_where_a_range_or_its_halo_ends() -> None:
-    batch = pa.RecordBatch.from_pydict({RANGE: [3, 3, 3, 4, 4], OWN: [False, True, True, True, True]})
+    batch = pa.RecordBatch.from_pydict({RANGE: [-4, 3, 3, 4, 4]})
     found = [(each.number, each.own, each.rows.num_rows) for each in pieces(iter([batch, batch.slice(0, 0)]))]
     assert found == [(3, False, 1), (3, True, 2), (4, True, 2)]
+    with pytest.raises(RuntimeError, match="range 4 comes in parts"):
+        list(pieces(iter([batch.slice(3), batch])))
 
 
 def test_few_events_are_one_range_unless_more_are_asked_for(

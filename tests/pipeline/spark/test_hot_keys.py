@@ -21,7 +21,7 @@ from estero.pipeline.classify import KEYS, TIME
 from estero.pipeline.spark import hot_keys
 from estero.pipeline.spark.batch import Work, layout_of_frame, recognize_frame
 from estero.pipeline.spark.distribute import Distributed, distribute
-from estero.pipeline.spark.halo import OWN, RANGE, Window
+from estero.pipeline.spark.halo import RANGE, Window
 from estero.pipeline.spark.hot_keys import HotKey, find_hot_keys
 from estero.semantics import Event, evaluate_query
 from estero.spark import match_count, recognize
@@ -129,7 +129,7 @@ def test_no_task_has_much_more_than_its_share(spark: SparkSession, query: str) -
     relevant = whole.count()
     assert most(whole) > 0.8 * relevant
     assert most(cut) < 1.5 * relevant / 8
-    own = cut.where(OWN)
+    own = cut.where(F.col(RANGE) >= 0)
     assert own.count() == relevant
     assert cut.count() < 1.2 * relevant
     assert own.groupBy(*KEYS).agg(F.countDistinct(RANGE).alias("ranges")).where("ranges > 1").count() == 1
@@ -178,7 +178,7 @@ def test_what_was_read_for_cutting_is_kept_as_long_as_the_answer(spark: SparkSes
     assert rows.kept is not None
     kept = rows.kept
     assert in_memory(kept)
-    found = rows.rows.where(OWN)
+    found = rows.rows.where(F.col(RANGE) >= 0)
     rows.release_with(found)
     later = found.limit(1000)
     number = found.count()

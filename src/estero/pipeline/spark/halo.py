@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 RANGE = "__range"
-OWN = "__own"
 HOME = "__home"
+TASK = "__task"
 SMALLEST_TASK = 50_000
 """Where nobody says how many ranges there are, each has this many events: less does not pay for a task."""
 LEAST = -(2**63)
@@ -73,8 +73,8 @@ def halo_of(plan: AnyPlan) -> Window | None:
 def in_ranges(laid: Laid, window: Window, *, positions: bool, count: int | None) -> DataFrame | None:
     """Classified rows, each in its range and wherever it is part of the halo.
 
-    Columns as `frames.classified_frame` has them, after ``__range``, the number of a range, and ``__own``:
-    false in its halo. Each task has whole ranges, one after the other in stream order. `positions` asks for
+    Columns as `frames.classified_frame` has them, after ``__range``: the number k ≥ 0 of a range, or -1 - k
+    in its halo. Each task has one range in stream order, so its halo comes first. `positions` asks for
     ``__position``: all events are then counted by ranges, and numbered inside them; else only relevant
     events are looked at. `count` is the number of ranges, fewer where many events have one time; without
     it there are as many as the cluster has places for, and at most one for every 50,000 events.
@@ -122,17 +122,30 @@ def placed(laid: Laid, ranges: Ranges, window: Window) -> DataFrame:
         kept, order = (POSITION, *kept), [F.col(POSITION).asc()]
     measured, begins = (POSITION, ranges.first[1:]) if window.in_positions else (TIME, ranges.starts)
     last = place_of(measured, [max(each - window.length, LEAST) for each in begins])
-    return from_home(rows, last, ranges.count, order).select(RANGE, OWN, *kept)
+    return from_home(rows, last, ranges.count, order).select(RANGE, *kept)
 
 
 def from_home(rows: DataFrame, last: str, count: int, order: Sequence[Column]) -> DataFrame:
-    """Rows with a ``__home`` in each of `count` ranges from there to `last` (SQL), in whole ranges.
+    """Rows with a ``__home`` in each of `count` ranges from there to `last` (SQL): a range to a task, sorted.
 
-    ``__range`` and ``__own`` are added; within a range the rows are in `order`.
+    ``__range`` takes the place of ``__home``: the number of the range, or in its halo that of `halo_number`.
     """
-    rows = rows.selectExpr("*", f"explode(sequence({HOME}, {last})) AS {RANGE}")
-    rows = rows.repartitionById(count, RANGE).sortWithinPartitions(RANGE, *order)
-    return rows.selectExpr("*", f"{RANGE} = {HOME} AS {OWN}")
+    rows = rows.selectExpr("*", f"explode(sequence({HOME}, {last})) AS {TASK}")
+    numbered = f"IF({TASK} = {HOME}, {TASK}, {halo_number(TASK)}) AS {RANGE}"
+    rows = rows.selectExpr(numbered, "*").drop(HOME, TASK)
+    return rows.repartitionById(count, number_of(RANGE)).sortWithinPartitions(*order)
+
+
+def halo_number(number: str) -> str:
+    """SQL of what ``__range`` is in the halo of the range with this number: below 0."""
+    return f"-1 - {number}"
+
+
+def number_of(value: str) -> Column:
+    """The number of the range, of a ``__range``."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.expr(f"IF({value} < 0, {halo_number(value)}, {value})")
 
 
 def _numbered(rows: DataFrame, ranges: Ranges, order: Sequence[Column]) -> DataFrame:
@@ -186,14 +199,26 @@ class Piece(NamedTuple):
 
 
 def pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
-    """The batches of a task, cut where a range or its halo ends."""
+    """The batches of a task, cut where a range or its halo ends.
+
+    Raises RuntimeError where a range comes back after another one: rows have been moved since.
+    """
+    done: set[int] = set()
+    last: int | None = None
     for batch in batches:
-        numbers = batch.column(RANGE).to_numpy()
-        own = batch.column(OWN).to_numpy(zero_copy_only=False)
-        cuts = np.flatnonzero((np.diff(numbers) != 0) | (own[1:] != own[:-1])) + 1
+        values = batch.column(RANGE).to_numpy()
+        cuts = np.flatnonzero(np.diff(values) != 0) + 1
         for begin, end in pairwise([0, *cuts.tolist(), batch.num_rows]):
-            if begin < end:
-                yield Piece(int(numbers[begin]), bool(own[begin]), batch.slice(begin, end - begin))
+            if begin == end:
+                continue
+            value = int(values[begin])
+            if value != last:
+                if value in done:
+                    raise RuntimeError(f"range {value} comes in parts")
+                done.add(value)
+                last = value
+            number = value if value >= 0 else -1 - value
+            yield Piece(number, value >= 0, batch.slice(begin, end - begin))
 
 
 def whole(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:

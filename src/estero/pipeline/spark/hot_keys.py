@@ -18,7 +18,6 @@ from estero.pipeline.spark.frames import ORDINAL, Laid, relevant_only
 from estero.pipeline.spark.halo import (
     HOME,
     LEAST,
-    OWN,
     RANGE,
     SMALLEST_TASK,
     Window,
@@ -90,7 +89,7 @@ def hot_in_ranges(
         rows = relevant_only(_numbered(rows, numbers, laid.sort_keys))
         kept = (*kept, ORDINAL)
     last = numbers.home(before=window.length)
-    return from_home(rows, last, numbers.count, laid.sort_keys).select(RANGE, OWN, *kept)
+    return from_home(rows, last, numbers.count, laid.sort_keys).select(RANGE, *kept)
 
 
 def find_hot_keys(rows: DataFrame, window: Window, *, ordinals: bool, count: int | None) -> Frequent:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from estero.errors import NOWHERE, QueryError
 from estero.pipeline.classify import POSITION
 from estero.pipeline.spark.frames import Laid, Tasks, moved
-from estero.pipeline.spark.halo import OWN, RANGE, parallelism
+from estero.pipeline.spark.halo import RANGE, parallelism
 from estero.plan_joins import AnyPlan
 from estero.plan_shares import is_shared, why_not_shared
 
@@ -58,6 +58,6 @@ def in_shares(laid: Laid, tasks: Tasks, count: int) -> DataFrame:
         rows = moved(laid, replace(tasks, positions=True))
         kept, order = tuple(rows.columns), (F.col(POSITION).asc(),)
     shares = F.sequence(F.lit(0), F.lit(count - 1))
-    rows = rows.withColumn(RANGE, F.explode(shares)).withColumn(OWN, F.lit(True))
-    rows = rows.repartitionById(count, RANGE).sortWithinPartitions(RANGE, *order)
-    return rows.select(RANGE, OWN, *kept)
+    rows = rows.withColumn(RANGE, F.explode(shares))
+    rows = rows.repartitionById(count, RANGE).sortWithinPartitions(*order)
+    return rows.select(RANGE, *kept)
