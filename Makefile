@@ -40,8 +40,7 @@ test: setup connectors ## all tests
 
 delta: setup connectors ## tests with Delta, on the newest Spark that it is published for (requirements-delta.lock)
 	@if [ ! -e $(JARS)/.ready ]; then echo "No connectors here: the tests with Delta are skipped."; \
-	elif $(MAKE) --no-print-directory $(DELTA)/.ready; then $(DELTA)/bin/python -m pytest tests/connectors/test_delta.py; \
-	else echo "PySpark for Delta could not be installed, see above: the tests with Delta are skipped."; fi
+	else $(MAKE) --no-print-directory $(DELTA)/.ready && $(DELTA)/bin/python -m pytest tests/connectors/test_delta.py; fi
 
 # The packages of $(VENV), but for a PySpark of its own in front of them.
 $(DELTA)/.ready: $(READY) requirements-delta.lock

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import estero
+from estero.errors import DataError
 from estero.pipeline.spark import footers
 from estero.pipeline.spark.footers import ranges_by_footers
 from estero.pipeline.spark.halo import Ranges, Window
@@ -85,6 +86,26 @@ def test_instants_are_told_in_microseconds(spark: SparkSession, tmp_path: Path, 
     times = pa.array([1_700_000_000_000 * step + place * step for place in range(ROWS)], pa.timestamp(unit))
     df = written(spark, tmp_path / "events.parquet", times)
     assert by_footers(df.select("k", "t"), 2) == Ranges((1_700_000_000_000_000 + 500_000,))
+
+
+def test_names_of_files_are_read_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    place = tmp_path / "100% of a day é.parquet"
+    written(spark, tmp_path / "plain.parquet", pa.array(range(ROWS)))
+    (tmp_path / "plain.parquet").rename(place)
+    df = spark.read.parquet(f"file://{place}")
+    assert by_footers(df, 2) == Ranges((500,))
+
+
+def test_a_file_that_is_damaged_or_gone_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    place = tmp_path / "events.parquet"
+    df = written(spark, place, pa.array(range(ROWS)))
+    query = "SELECT a, b WHERE A AS a ; B AS b WITHIN 1 [t]"
+    place.write_bytes(b"no Parquet file at all")
+    with pytest.raises(DataError, match=r"events\.parquet is not a Parquet file"):
+        recognize(df, query, type="type", time="t", partitions=3)
+    place.unlink()
+    with pytest.raises(DataError, match=r"events\.parquet does not exist"):
+        recognize(df, query, type="type", time="t", partitions=3)
 
 
 def test_a_column_that_is_only_moved_is_still_known(spark: SparkSession, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def _row_groups(df: DataFrame, file: str) -> Iterator[Any]:
     """What the footer of a Parquet file says of its row groups, in Java."""
     java: Any = df.sparkSession._jvm  # noqa: SLF001 (there is no public way)
     settings = df._jdf.sparkSession().sessionState().newHadoopConf()  # noqa: SLF001
-    path = java.org.apache.hadoop.fs.Path(file)
+    path = java.org.apache.hadoop.fs.Path(java.java.net.URI(file))  # Spark gives names encoded
     opened = java.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, settings)
     reader = java.org.apache.parquet.hadoop.ParquetFileReader.open(opened)
     try:
