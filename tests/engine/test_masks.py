@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from estero.engine import columns
 from estero.engine.columns import select_labels
 from estero.engine.masks import rows_with_bits
 
@@ -23,10 +24,10 @@ INDEX_TYPES: tuple[type[np.integer[Any]], ...] = (
 )
 
 
-def drawn_masks(rng: np.random.Generator, columns: int, words: int) -> list[NDArray[np.int64]]:
+def drawn_masks(rng: np.random.Generator, number: int, words: int) -> list[NDArray[np.int64]]:
     """Masks of few bits: some rows are left without any, some have the highest bit of a word."""
     masks = []
-    for _ in range(columns):
+    for _ in range(number):
         bits = rng.random((int(rng.integers(1, 20)), words, 63)) < 0.05
         masks.append((bits << np.arange(63)).sum(axis=2).astype(np.int64))
     return masks
@@ -72,6 +73,20 @@ def test_each_label_gets_its_events_in_order_and_its_own_offsets() -> None:
     for (starts, chosen), has in zip(selected, lookup, strict=True):
         assert chosen.tolist() == events[has[marks]].tolist()
         assert starts.tolist() == np.concatenate(([0], np.cumsum(has[marks])))[offsets].tolist()
+
+
+def test_arrays_of_one_layout_need_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    layouts = set()
+
+    def select(*arrays: NDArray[Any]) -> None:
+        layouts.add(tuple((each.dtype, each.ndim, each.flags.c_contiguous) for each in arrays))
+
+    monkeypatch.setattr(columns, "_select", select)
+    for labels in (1, 2, 5):
+        lookup = np.arange(3 * labels).reshape(labels, 3) % 2 == 0
+        select_labels(np.array([0, 2]), np.array([0, 1], np.int32), np.array([7, 8]), lookup)
+    assert len(layouts) == 1
+    assert all(contiguous for _, _, contiguous in layouts.pop())
 
 
 def test_without_labels_nothing_is_selected() -> None:

@@ -32,7 +32,7 @@ def select_labels(
     places = np.flatnonzero(lookup @ counts < marks.size)  # the other labels have all events
     found = [(offsets.astype(np.int32), events)] * len(lookup)
     lookup = lookup[places]
-    of_set, labels = np.nonzero(lookup.T)
+    of_set, labels = np.ascontiguousarray(np.nonzero(lookup.T))  # strided ones need kernels of their own
     firsts = np.searchsorted(of_set, np.arange(lookup.shape[1] + 1))
     bases = np.concatenate(([0], np.cumsum(lookup @ counts)))
     starts = np.empty((len(places), offsets.size), np.int32)
