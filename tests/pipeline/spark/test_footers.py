@@ -141,7 +141,7 @@ def test_how_many_ranges_pay(spark: SparkSession, tmp_path: Path, monkeypatch: p
     running = spark.sparkContext.defaultParallelism
     assert by_footers(df, None) is None  # 1,000 events are no work for two
     monkeypatch.setattr(footers, "SMALLEST_TASK", 10)
-    assert len(sizes(df, by_footers(df, None))) == footers.ROUNDS * running
+    assert len(sizes(df, by_footers(df, None))) == running
     monkeypatch.setattr(footers, "MOST_ROWS", 100)
     assert len(sizes(df, by_footers(df, None))) == 1000 // 100
     wide = Window(1000, in_positions=False)

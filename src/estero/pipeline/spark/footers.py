@@ -19,12 +19,14 @@ from estero.pipeline.spark.halo import SMALLEST_TASK, Ranges, Window, parallelis
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ROUNDS = 2
-"""Tasks come in so many rounds: where wanted events lie unevenly, who is ready takes the next."""
 LEAST_WINDOWS = 8
 """A range is at least so many windows long, because its halo is read twice."""
-MOST_ROWS = 50_000_000
-"""A range has no more rows than that, whether they are relevant or not."""
+MOST_ROWS = 30_000_000
+"""A range has no more rows than that, whether they are relevant or not.
+
+Tasks then come in several rounds, and where relevant events lie unevenly, who is ready takes the next. A
+round costs 0.1 s.
+"""
 _FILES, _GROUPS = 8, 24
 """So many files and row groups are looked at, evenly spread."""
 _POINTS = 16
@@ -48,7 +50,7 @@ def ranges_by_footers(
 ) -> Ranges | None:
     """About equally large ranges of the events of `df`, of ticks of its column `time`.
 
-    `count` is the number of ranges; without it there are two for each task that runs at once, or more where
+    `count` is the number of ranges; without it there is one for each task that runs at once, or several where
     there are many rows. None where that has to be found out in another way: `df` is not simply (columns of) a
     table of Parquet files, their footers say nothing of the times (Spark's own writer makes INT96 of
     timestamps, unless ``spark.sql.parquet.outputTimestampType`` says otherwise), or the stream is too short
@@ -72,7 +74,7 @@ def ranges_by_footers(
 
 def _number(rows: float, running: int, most: float) -> int | None:
     """How many ranges pay, at most `most`; None where they are too few for the tasks that run at once."""
-    rounds = max(ROUNDS, math.ceil(rows / (running * MOST_ROWS)))
+    rounds = math.ceil(rows / (running * MOST_ROWS))
     paying = min(rounds * running, rows / SMALLEST_TASK, most)
     return int(paying) if paying >= running else None
 

@@ -24,7 +24,7 @@ from estero.pipeline.classify import (
     time_column,
     value_columns,
 )
-from estero.pipeline.columns import ColumnType, column_type
+from estero.pipeline.columns import ColumnType, column_type, in_utc
 from estero.pipeline.values import ValueWriter
 from estero.plan import Classification
 
@@ -46,6 +46,7 @@ CLOCK = "__clock"
 """The column of times that Spark follows as the watermark, where Estero makes it."""
 EVENT = "__event"
 """How the columns of whole events begin."""
+_UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
 RESERVED = "__"
 """How the names of working columns begin."""
 
@@ -136,6 +137,8 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
     Irrelevant events are there to be counted: but for times and keys, what they hold is not computed.
     """
     columns = columns_of_frame(df.schema)
+    if _is_in_utc(df):
+        columns = {name: in_utc(column) for name, column in columns.items()}
     relevant = relevance(classification, "spark", columns=columns)
     computed = computed_texts(classification, columns) | {
         payload_name(place): quoted(name) for place, name in enumerate(classification.payload)
@@ -189,6 +192,13 @@ def streamed(
     no_time = f"CAST(raise_error('{NULL_TIME}') AS BOOLEAN)"
     asked = f"CASE WHEN {quoted(clock)} IS NULL THEN {relevant} AND {no_time} ELSE {relevant} END"
     return df.where(asked).selectExpr(*_named(computed | ordering))
+
+
+def _is_in_utc(df: DataFrame) -> bool:
+    """Whether what is made of `df` next is in UTC for good; Spark Connect asks for the zone later."""
+    if not hasattr(df, "_jdf"):
+        return False
+    return df.sparkSession.conf.get("spark.sql.session.timeZone") in _UTC
 
 
 def relevant_only(rows: DataFrame) -> DataFrame:
