@@ -5,8 +5,9 @@ event, so neither keys nor ranges of time divide the work. Shares are compared w
 a shorter stream, and every run has to give the right number of complex events; in processes also the right
 sum of the positions that are in them. Timed: processes of this machine, each from the text of the query to
 its last record batch, and Spark, from the DataFrame to the last row written nowhere. Beside that stand a
-query that has no answer over a long stream, where each task reads a copy of all events for nothing, and the
-time to the first complex event of a last share. Prints what it measures, and writes it as JSON to ``--out``.
+query that has no answer over a long stream, where each task reads a copy of all events for nothing, how many
+tasks `recognize` chooses by itself, and the time to the first complex event of a last share. Prints what it
+measures, and writes it as JSON to ``--out``.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Figures = dict[str, Any]
+Best = dict[int | None, float]
+"""Seconds by how many share; None is as many as the events say."""
 
 HEAVY = "SELECT x, y, z WHERE A AS x ; A AS y ; B AS z"
 EMPTY = "SELECT x, y, z WHERE A AS x ; A AS y ; C AS z"
@@ -93,8 +96,8 @@ def check_shares(spark: SparkSession) -> None:
             raise Wrong(f"{of} shares on Spark are not the answer")
 
 
-def shared(df: DataFrame, query: str, of: int, *, positions: bool = False) -> DataFrame:
-    """The complex events on Spark, listed by so many tasks."""
+def shared(df: DataFrame, query: str, of: int | None, *, positions: bool = False) -> DataFrame:
+    """The complex events on Spark, listed by so many tasks; None: by as many as the events say."""
     from estero.spark import recognize
 
     return recognize(df, query, type="type", time="t", share=of, positions=positions)
@@ -102,7 +105,7 @@ def shared(df: DataFrame, query: str, of: int, *, positions: bool = False) -> Da
 
 def processes(events: int, repeats: int, counts: tuple[int, ...]) -> Figures:
     """Seconds until the last of some processes has listed its share; the best of a few runs."""
-    best = dict.fromkeys(counts, math.inf)
+    best: Best = dict.fromkeys(counts, math.inf)
     with ProcessPoolExecutor(max(counts), get_context("spawn")) as pool:
         list(pool.map(listed_by, range(max(counts)), [max(counts)] * max(counts), [CHECKED] * max(counts)))
         for _ in range(repeats):
@@ -121,12 +124,12 @@ def on_spark(
     """Seconds from the DataFrame until the last row of the answer has been written nowhere."""
     df = spark.createDataFrame(table).cache()
     df.count()
-    best = dict.fromkeys(counts, math.inf)
-    for of in counts:
+    best: Best = dict.fromkeys((*counts, None), math.inf)
+    for of in best:
         if (found := shared(df, query, of).count()) != answers:
             raise Wrong(f"{of} tasks found {found}, not {answers}")
     for _ in range(repeats):
-        for of in counts:
+        for of in best:
             best[of] = min(best[of], seconds(partial(written_nowhere, shared(df, query, of))))
     df.unpersist()
     return figures("Spark", answers, best) | {"query": query, "events": table.num_rows}
@@ -157,19 +160,18 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
-def figures(where: str, answers: int, best: dict[int, float]) -> Figures:
+def figures(where: str, answers: int, best: Best) -> Figures:
     """A line of the results, and printed."""
-    first = best[min(best)]
-    for of, took in best.items():
+    named = {"as events say" if of is None else str(of): took for of, took in best.items()}
+    for name, took in named.items():
         rate = f"{answers / took / 1e6:.2f} M complex events/s, " if answers else ""
-        print(
-            f"{where}: {of} of them: {took:.2f} s, {rate}{first / took:.2f} times as fast as one", flush=True
-        )
+        faster = f"{named['1'] / took:.2f} times as fast as one"
+        print(f"{where}: {name}: {took:.2f} s, {rate}{faster}", flush=True)
     return {
         "where": where,
         "answers": answers,
-        "seconds": {str(of): round(took, 3) for of, took in best.items()},
-        "speed-up": {str(of): round(first / took, 2) for of, took in best.items()},
+        "seconds": {name: round(took, 3) for name, took in named.items()},
+        "speed-up": {name: round(named["1"] / took, 2) for name, took in named.items()},
     }
 
 

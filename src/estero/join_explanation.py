@@ -10,9 +10,8 @@ from estero.explanation import predicate_lines
 from estero.language.query import Consume
 from estero.language.render import render_window
 from estero.plan_chains import ChainPlan, checked_by_registers
-from estero.plan_in_words import SHARED, residual_text
+from estero.plan_in_words import residual_text
 from estero.plan_joins import JoinPlan, KeyedPlan
-from estero.plan_shares import is_shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +112,7 @@ def _on_spark(plan: KeyedPlan) -> str:
     elif plan.window is not None and plan.classification.schema.time is not None:
         how = "tasks share ranges of time, each with the window before it"
     else:
-        tasks = SHARED if is_shared(plan) else "one task"
-        how = f"{tasks}, because not all events of an answer share a value"
+        how = "one task, because not all events of an answer share a value"
     return f"{how}; places in the whole stream count" if plan.needs_positions else how
 
 

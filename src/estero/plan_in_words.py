@@ -16,10 +16,9 @@ from estero.language.query import Consume, Strategy
 from estero.language.render import render_condition, render_window
 from estero.language.words import quoted
 from estero.plan import Plan
-from estero.plan_shares import is_shared
+from estero.plan_shares import may_be_shared
 
 HEAP = "PCEA + heap"
-SHARED = "tasks recognise all relevant events each, and share the enumeration"
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
@@ -141,8 +140,8 @@ def _on_spark(plan: Plan) -> str:
     in_time = plan.window is not None and not plan.window_in_positions
     if shared and in_time and plan.consume is Consume.NONE and not plan.classification.keep_all:
         tasks += ", or ranges of time where footers of files tell how to cut"
-    if is_shared(plan):
-        tasks = SHARED
+    if may_be_shared(plan):
+        tasks = "one task recognises; several share the enumeration where its events promise a long one"
     if plan.needs_positions:
         return f"{tasks}, after one task has sorted all events: places in the whole stream count"
     return tasks

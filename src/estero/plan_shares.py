@@ -1,25 +1,31 @@
-"""Which queries have their enumeration shared among tasks, and why not the others (distributed-cea)."""
+"""Which queries may have their enumeration shared among tasks, and why not the others (distributed-cea)."""
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from estero.automata.cea import CEA
 from estero.language.query import Consume, Strategy
-from estero.plan_joins import AnyPlan, KeyedPlan
+from estero.plan import Plan
+from estero.plan_joins import AnyPlan
 
 
-def is_shared(plan: AnyPlan) -> bool:
-    """Whether tasks share the enumeration, if nobody asks for anything else.
+def may_be_shared(plan: AnyPlan) -> TypeGuard[Plan]:
+    """Whether tasks share the enumeration where the events promise many complex events, and nobody asks.
 
     Where the work can be divided by keys or by time it is: recognition is divided then, too. What is left is
     one order of events that one task has to see; another task that sees them as well costs a copy of the
-    relevant events, and saves half of an enumeration, which has as many complex events as some power of the
-    events. It has not where each end has one, or so few that LIMIT or the strategy leaves.
+    relevant events, and saves half of an enumeration. That is not much where each end has one complex event,
+    or so few that LIMIT or the strategy leaves. And the automaton has to tell how many there may be: what
+    registers and joins compare is not known before the events are read.
     """
     if plan.keyed or plan.consume is not Consume.NONE or _is_cut(plan):
         return False
     if plan.limit is not None or plan.tree.strategy not in {Strategy.ALL, Strategy.STRICT}:
         return False
-    return isinstance(plan, KeyedPlan) or (not plan.has_hidden and _marks_several(plan.automaton))
+    if not isinstance(plan, Plan) or plan.registers is not None or plan.has_hidden:
+        return False
+    return _marks_several(plan.automaton)
 
 
 def why_not_shared(plan: AnyPlan) -> str:

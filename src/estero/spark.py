@@ -72,10 +72,10 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     Spark's shuffles have). One with a window and a time, but without keys, is cut into `partitions` ranges
     of time, each with the window before it, so that every answer is found by the task where it ends (default:
     as many as run at once, fewer where events are few). Without keys and window, `partitions` tasks recognize
-    all relevant events and share the enumeration, evenly to one complex event (default: as many as run at
-    once, up to 8). Others, and those with CONSUME BY ANY, run in one task. `share` says how many tasks share
-    the enumeration of any query: it pays where there are far more complex events than events. Spark itself
-    classifies the events, and relevant ones only reach Python.
+    all relevant events and share the enumeration, evenly to one complex event (default: one task, or as many
+    as run at once, up to 8, where the numbers of events promise a million complex events, and 50 for each
+    event). Others, and those with CONSUME BY ANY, run in one task. `share` says how many tasks share
+    the enumeration of any query. Spark itself classifies the events, and relevant ones only reach Python.
 
     Ranges begin where the footers of Parquet files say, if `df` is a table of such, and then queries with
     keys and a window in time are cut so as well. Else jobs look at the events, and of the keys those are cut
@@ -88,10 +88,10 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     `df`, one of which is NULL in each row. `partitions` buckets share the keys (default: 16); a checkpoint
     keeps its number. Positions, and windows of so many events, put all keys into one bucket.
 
-    It is lazy, except that cutting, and looking for what to cut, reads the events once where no footers tell,
-    and for positions their times twice. What has been read, Spark keeps while this DataFrame is held. Errors
-    in single events, such as a relevant event without a time, are raised by whatever reads them first:
-    cutting, or an action.
+    It is lazy, except that cutting, and looking for what to cut or to share, reads the events once where no
+    footers tell, and for positions their times twice. What has been read, Spark keeps while this DataFrame is
+    held. Errors in single events, such as a relevant event without a time, are raised by whatever reads them
+    first: `recognize`, or an action.
 
     The stream order is that of `time`, then `order`, then arrival: of the partitions of `df` and of the
     rows in them. Spark orders the partitions of several files by size, so give `order` where it matters.

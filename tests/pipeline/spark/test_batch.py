@@ -109,14 +109,20 @@ def test_values_of_all_types_come_through(spark: SparkSession) -> None:
     assert row["start_time"] == row["end_time"]
 
 
-def test_timestamps_are_instants_whatever_the_zone_of_the_session(spark: SparkSession) -> None:
+@pytest.mark.parametrize("zones", [("Europe/Berlin", "UTC"), ("UTC", "Europe/Berlin"), ("UTC", "UTC")])
+@pytest.mark.parametrize("window", ["WITHIN 2 HOURS", ""])
+def test_timestamps_are_instants_whatever_the_zone_of_the_session(
+    spark: SparkSession, zones: tuple[str, str], window: str
+) -> None:
     start = datetime(2024, 3, 31, 0, 30)  # noqa: DTZ001 (naive, as createDataFrame wants it)
-    rows = [("A", start), ("B", start + timedelta(hours=2))]
+    rows = [("A", start), ("B", start + timedelta(hours=2))]  # clocks in Berlin are put forward between
     df = spark.createDataFrame(rows, "type string, t timestamp_ntz")
-    query = "SELECT a WHERE A AS a ; B AS b FILTER a[t = TIMESTAMP '2024-03-31 00:30:00'] WITHIN 2 HOURS"
-    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    query = f"SELECT a WHERE A AS a ; B AS b FILTER a[t = TIMESTAMP '2024-03-31 00:30:00'] {window}"
     try:
-        table = recognize(df, query, type="type", time="t").toArrow()
+        spark.conf.set("spark.sql.session.timeZone", zones[0])
+        found = recognize(df, query, type="type", time="t")
+        spark.conf.set("spark.sql.session.timeZone", zones[1])
+        table = found.toArrow()
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     assert table.column("start_time").cast(pa.int64()).to_pylist() == [1_711_845_000_000_000]
@@ -257,9 +263,12 @@ def test_a_type_that_cannot_cross_is_named(spark: SparkSession) -> None:
 
 
 def test_a_relevant_event_without_a_time_is_an_error_of_the_job(spark: SparkSession) -> None:
-    found = recognize(events(spark, [("A", None, 1)]), SEQUENCE, type="type", time="t")
+    df = events(spark, [("A", None, 1)])
+    found = recognize(df, SEQUENCE, type="type", time="t", partitions=1)
     with pytest.raises(DataError, match=r"^the time of an event is NULL$"), jobs():
         found.collect()
+    with pytest.raises(DataError, match=r"^the time of an event is NULL$"):
+        recognize(df, SEQUENCE, type="type", time="t")  # asks the events how many tasks pay
 
 
 def test_an_overflow_is_an_error_of_the_job(spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -111,19 +112,56 @@ def test_every_task_has_as_much_to_enumerate(spark: SparkSession) -> None:
 
 def shares_of(
     spark: SparkSession, text: str, *, share: int | None = None, partitions: int | None = None
-) -> int:
+) -> int | None:
     layout = layout_of_frame(spark.createDataFrame(events(1)), type="type", time="t")
     return number_of_shares(estero.query(text).plan(layout), spark, share=share, partitions=partitions)
 
 
-def test_the_planner_decides_unless_somebody_says(spark: SparkSession) -> None:
+def test_the_events_decide_unless_somebody_says(spark: SparkSession) -> None:
     text = "SELECT * WHERE A ; B"
-    assert shares_of(spark, text) == min(2, MOST_SHARES)
+    assert shares_of(spark, text) is None
     assert shares_of(spark, text, partitions=1) == 1
     assert shares_of(spark, text, partitions=11) == 11
     assert shares_of(spark, text, share=1, partitions=11) == 1
+    assert shares_of(spark, f"{text} LIMIT 1") == 1
     assert shares_of(spark, f"{text} LIMIT 1", partitions=11) == 1
     assert shares_of(spark, f"{text} LIMIT 1", share=5) == 5
+
+
+@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize(
+    ("query", "tasks"),
+    [
+        ("SELECT * WHERE A ; A ; B", 2),  # three million are to be expected
+        ("SELECT * WHERE A ; A ; C", 1),  # there is no C
+        ("SELECT * WHERE A ; B", 1),  # one for each A
+    ],
+)
+def test_the_enumeration_is_shared_where_the_events_promise_a_long_one(
+    spark: SparkSession, query: str, tasks: int, positions: bool
+) -> None:
+    table = pa.table({"type": ["B"] + ["A"] * 4_500, "t": range(4_501)})
+    df = spark.createDataFrame(table)
+    found = recognize(df, query, type="type", time="t", positions=positions)
+    assert tasks <= MOST_SHARES
+    assert found.rdd.getNumPartitions() == tasks
+    assert found.count() == 0
+
+
+def test_what_was_read_for_deciding_is_kept_as_long_as_the_answer(spark: SparkSession) -> None:
+    df = spark.createDataFrame(events())
+    plan = estero.query("SELECT * WHERE A ; B").plan(layout_of_frame(df, type="type", time="t"))
+    work = Work.of(df.schema, plan, positions=False)
+    decided = distribute(df, work.plan, work.tasks, None, shares=None)
+    assert decided.kept is not None
+    kept = decided.kept
+    assert kept.storageLevel.useMemory
+    found = decided.rows.limit(1000)
+    decided.release_with(found)
+    assert found.count() > 0
+    del found
+    gc.collect()
+    assert not kept.storageLevel.useMemory
 
 
 def test_what_cannot_be_shared_is_refused_with_the_reason(spark: SparkSession) -> None:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from estero.pipeline.spark.failures import jobs
 from estero.pipeline.spark.footers import ranges_by_footers
-from estero.pipeline.spark.frames import KEYED, Laid, Tasks, laid_out, moved
+from estero.pipeline.spark.frames import KEYED, Laid, Tasks, laid_out, moved, relevant_only
 from estero.pipeline.spark.halo import SMALLEST_TASK, Window, halo_of, in_ranges, parallelism, placed
 from estero.pipeline.spark.hot_keys import find_hot_keys, hot_in_ranges
-from estero.pipeline.spark.shares import in_shares
+from estero.pipeline.spark.shares import in_shares, shares_that_pay
+from estero.plan import Plan
 from estero.plan_joins import AnyPlan
+from estero.plan_shares import may_be_shared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +57,7 @@ def distribute(
     count: int | None,
     *,
     split_keys: bool = True,
-    shares: int = 1,
+    shares: int | None = 1,
 ) -> Distributed:
     """The classified rows of `df` in `count` tasks, as far as `plan` lets several work at once.
 
@@ -65,15 +67,18 @@ def distribute(
 
     Keys stay whole where positions in the whole stream are asked for: a task that gives them sees all events
     anyway, and is what takes the time. With more than one of `shares`, so many tasks have all events and
-    share the enumeration instead. Raises ValueError for less than one task, and what is wrong with a
-    time or a key where cutting reads it.
+    share the enumeration instead; None asks the events how many that should be.
+
+    Raises ValueError for less than one task, and what is wrong with a time or a key where a job reads it.
     """
     if count is not None and count < 1:
         raise ValueError(f"at least 1 task shares the partition keys, not {count}")
     tasks = replace(tasks, count=count)
     with jobs():
         laid = laid_out(df, plan.classification, every=tasks.counted)
-        if shares > 1:
+        if shares is None and may_be_shared(plan):
+            return _shared_where_it_pays(laid, plan, tasks)
+        if shares is not None and shares > 1:
             return Distributed(in_shares(laid, tasks, shares), ranges=True, shares=shares)
         window, time = halo_of(plan), plan.classification.schema.time
         alone = (count or parallelism(df.sparkSession)) == 1
@@ -85,13 +90,22 @@ def distribute(
         known = ranges_by_footers(df, time, window, count, by_key=tasks.by_key)
         if known is not None:
             return Distributed(placed(laid, known, window), ranges=True)
-        kept = _keep(laid.rows)
-        try:
-            with _uncompressed(df.sparkSession):
-                return _cut(replace(laid, rows=kept), tasks, window, kept)
-        except BaseException:
-            kept.unpersist()
-            raise
+        with _kept(laid.rows) as kept:
+            return _cut(replace(laid, rows=kept), tasks, window, kept)
+
+
+def _shared_where_it_pays(laid: Laid, plan: Plan, tasks: Tasks) -> Distributed:
+    """All rows in one task, or in several where they promise more complex events than one should list."""
+    if tasks.counted:
+        kept = None
+        shares = shares_that_pay(plan, relevant_only(laid.rows))
+    else:
+        with _kept(laid.rows) as kept:
+            shares = shares_that_pay(plan, kept)
+        laid = replace(laid, rows=kept)
+    if shares == 1:
+        return Distributed(moved(laid, tasks), kept=kept)
+    return Distributed(in_shares(laid, tasks, shares), ranges=True, shares=shares, kept=kept)
 
 
 def _cut(laid: Laid, tasks: Tasks, window: Window, kept: DataFrame | None) -> Distributed:
@@ -121,15 +135,22 @@ def _tasks_for(events: int, spark: SparkSession) -> int | None:
     return max(1, min(running, events // SMALLEST_TASK))
 
 
-def _keep(rows: DataFrame) -> DataFrame:
-    """The rows, kept by Spark once they are computed.
+@contextmanager
+def _kept(rows: DataFrame) -> Iterator[DataFrame]:
+    """The rows, kept by Spark once a job of this block has computed them; forgotten if the block fails.
 
     Spark would take what it keeps for any query that looks the same, also once files have changed. A
     condition that is true of all rows makes these look like no others, and is optimized away.
     """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
-    return rows.where(F.lit(str(uuid.uuid4())).isNotNull()).persist()
+    kept = rows.where(F.lit(str(uuid.uuid4())).isNotNull()).persist()
+    try:
+        with _uncompressed(rows.sparkSession):
+            yield kept
+    except BaseException:
+        kept.unpersist()
+        raise
 
 
 @contextmanager

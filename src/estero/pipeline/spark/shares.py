@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from estero.automata.expectation import expected_matches
 from estero.errors import NOWHERE, QueryError
+from estero.pipeline.bits import WORD, bits_name
 from estero.pipeline.classify import POSITION
 from estero.pipeline.spark.frames import Laid, Tasks, moved
 from estero.pipeline.spark.halo import RANGE, parallelism
+from estero.plan import Plan
 from estero.plan_joins import AnyPlan
-from estero.plan_shares import is_shared, why_not_shared
+from estero.plan_shares import may_be_shared, why_not_shared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,16 +25,30 @@ if TYPE_CHECKING:
 MOST_SHARES = 8
 """Nobody is given more tasks than that without asking: each has a copy of all relevant events."""
 
+MATCHES_PER_EVENT = 50
+"""So many complex events have to be expected for each event before it pays to read the events once more.
 
-def number_of_shares(plan: AnyPlan, spark: SparkSession, *, share: int | None, partitions: int | None) -> int:
+Measured (``python -m benchmarks.shared``): a second task costs 1.4 µs an event, and saves 0.04 µs a complex
+event.
+"""
+LEAST_MATCHES = 1_000_000
+"""One task has listed fewer before another one has begun."""
+MOST_CLASSES = 1_000
+"""So many kinds of events, the most frequent ones, are looked at."""
+
+
+def number_of_shares(
+    plan: AnyPlan, spark: SparkSession, *, share: int | None, partitions: int | None
+) -> int | None:
     """How many tasks share the enumeration: `share`, or as `partitions` and the planner say; 1 is none.
 
-    Raises ValueError for less than one task, and `QueryError` where sharing is asked for and saves nothing.
+    None where it is for the events to say (`shares_that_pay`). Raises ValueError for less than one task, and
+    `QueryError` where sharing is asked for and saves nothing.
     """
     if share is None:
-        if not is_shared(plan):
+        if not may_be_shared(plan) or parallelism(spark) == 1:
             return 1
-        return min(parallelism(spark), MOST_SHARES) if partitions is None else partitions
+        return partitions
     if share < 1:
         raise ValueError(f"at least 1 task shares the enumeration, not {share}")
     reason = why_not_shared(plan)
@@ -43,6 +60,23 @@ def number_of_shares(plan: AnyPlan, spark: SparkSession, *, share: int | None, p
             hint="leave out share, or CONSUME BY",
         )
     return share
+
+
+def shares_that_pay(plan: Plan, rows: DataFrame) -> int:
+    """How many tasks pay for a plan that may be shared over these classified rows; runs a job that counts.
+
+    As many as run at once where so many complex events are to be expected that listing them takes longer than
+    reading the events again, else 1.
+    """
+    words = [bits_name(word) for word in range(-(-len(plan.classification.predicates) // WORD))]
+    counted = rows.groupBy(*words).count().orderBy("count", ascending=False).limit(MOST_CLASSES).collect()
+    classes = {
+        sum(row[name] << WORD * word for word, name in enumerate(words)): row["count"] for row in counted
+    }
+    expected = expected_matches(plan.automaton, classes, window=plan.window)
+    if expected < max(LEAST_MATCHES, MATCHES_PER_EVENT * sum(classes.values())):
+        return 1
+    return min(parallelism(rows.sparkSession), MOST_SHARES)
 
 
 def in_shares(laid: Laid, tasks: Tasks, count: int) -> DataFrame:
