@@ -100,7 +100,7 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     that is missing or of a wrong kind.
     """
     from estero.pipeline.spark.batch import layout_of_frame, recognize_frame
-    from estero.pipeline.spark.streaming import recognize_stream
+    from estero.pipeline.spark.streams.streaming import recognize_stream
 
     _check_frame(df)
     _check_numbers(partitions=partitions, share=share)

@@ -177,10 +177,10 @@ class Source:
 
     def _describe(self, each: Input) -> dict[str, tuple[str, ColumnType]]:
         """The columns of one input: the engine's type and how expressions read it."""
-        connection = self._connection.cursor()
         if each.schema is not None:
             check_names(each.schema.names, each.file)
-        with opening(each, connection):
+        opened = self._connection if each.schema is None else _describer()
+        with opened.cursor() as connection, opening(each, connection):
             if each.query is None:
                 connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
             rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
@@ -438,6 +438,12 @@ def _with_unsigned_keys(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _quoted(name: str) -> str:
     return exp.to_identifier(name, quoted=True).sql("duckdb")
+
+
+@functools.cache
+def _describer() -> Connection:
+    """The one connection that is asked how DuckDB reads types of Arrow; it never sees an event."""
+    return connect()
 
 
 def _unit(unit: TimeUnit | str | None) -> TimeUnit | None:

@@ -22,12 +22,12 @@ from estero.pipeline.in_process import InProcessRun, time_type
 from estero.pipeline.report import answer_schema
 from estero.pipeline.sources import open_source
 from estero.pipeline.spark.batch import Work, without_positions
-from estero.pipeline.spark.bucket import Duty
 from estero.pipeline.spark.frames import RELEVANT, Tasks, payload_name
-from estero.pipeline.spark.headers import header_of
-from estero.pipeline.spark.packing import GUARD, Packing
-from estero.pipeline.spark.stages import COUNTS, Stages
-from estero.pipeline.spark.ticks import Ticks
+from estero.pipeline.spark.streams.bucket import Duty
+from estero.pipeline.spark.streams.headers import header_of
+from estero.pipeline.spark.streams.packing import GUARD, Packing
+from estero.pipeline.spark.streams.stages import COUNTS, Stages
+from estero.pipeline.spark.streams.ticks import Ticks
 
 SECOND = Ticks(1_000_000_000)
 

@@ -12,11 +12,11 @@ import pytest
 import estero
 from estero.errors import DataError
 from estero.pipeline.classify import TIME
-from estero.pipeline.spark import packing, stages
-from estero.pipeline.spark.bucket import Duty, Held, Turn
-from estero.pipeline.spark.headers import FORMAT, refuse_other
-from estero.pipeline.spark.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, buckets_of
-from estero.pipeline.spark.ticks import Ticks
+from estero.pipeline.spark.streams import packing, stages
+from estero.pipeline.spark.streams.bucket import Duty, Held, Turn
+from estero.pipeline.spark.streams.headers import FORMAT, refuse_other
+from estero.pipeline.spark.streams.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, buckets_of
+from estero.pipeline.spark.streams.ticks import Ticks
 from estero.semantics import Event
 from laws.evaluators import planned
 from pipeline.spark.simulated import Simulation

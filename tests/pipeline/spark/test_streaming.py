@@ -16,7 +16,7 @@ from pyspark.errors import StreamingQueryException
 
 from estero.errors import DataError
 from estero.pipeline.spark.failures import readable
-from estero.pipeline.spark.packing import group_numbers
+from estero.pipeline.spark.streams.packing import group_numbers
 from estero.spark import recognize
 from pipeline.spark import stopped_stream
 from pipeline.spark.frames import in_any_order, without_positions

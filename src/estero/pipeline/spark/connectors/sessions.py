@@ -1,4 +1,4 @@
-"""A Spark session that has what a stream needs: connectors, and a store for its state."""
+"""A Spark session that has the connectors that a stream needs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,6 @@ from estero.pipeline.spark.session import local_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_STATE = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    # a batch writes what it changed, not all that is held
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-}
 _UNRESOLVED = "unresolved dependency"
 
 
@@ -40,7 +33,7 @@ def stream_session(
 
     settings = session_settings(addresses, __version__, packages=packages, jars=jars)
     try:
-        return local_session(master, config=_STATE | settings | dict(config or {}))
+        return local_session(master, config=settings | dict(config or {}))
     except EnvironmentProblem as error:
         if _UNRESOLVED not in str(error):
             raise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from estero.errors import DataError
 from estero.pipeline.classify import time_column
 from estero.pipeline.spark.frames import CLOCK, columns_of_frame
-from estero.pipeline.spark.ticks import Ticks
+from estero.pipeline.spark.streams.ticks import Ticks
 from estero.pipeline.stream_layout import Lateness, ticks_of
 from estero.plan import Classification
 

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from estero.pipeline.classify import POSITION, TIME
 from estero.pipeline.spark.batch import Work, classified_batch
 from estero.pipeline.spark.frames import RELEVANT
-from estero.pipeline.spark.headers import refuse_other
-from estero.pipeline.spark.packing import batch_of, blob_of, joined
-from estero.pipeline.spark.ticks import Ticks
+from estero.pipeline.spark.streams.headers import refuse_other
+from estero.pipeline.spark.streams.packing import batch_of, blob_of, joined
+from estero.pipeline.spark.streams.ticks import Ticks
 
 if TYPE_CHECKING:
     from estero.pipeline.joining import Joining

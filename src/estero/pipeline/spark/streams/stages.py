@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from estero.pipeline.spark.batch import Batches
-from estero.pipeline.spark.bucket import NEVER, Duty, Held, Turn
 from estero.pipeline.spark.frames import EVENT
-from estero.pipeline.spark.headers import refuse_other
-from estero.pipeline.spark.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, joined
+from estero.pipeline.spark.streams.bucket import NEVER, Duty, Held, Turn
+from estero.pipeline.spark.streams.headers import refuse_other
+from estero.pipeline.spark.streams.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, joined
 
 if TYPE_CHECKING:
     import pandas as pd

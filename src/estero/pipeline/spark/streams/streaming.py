@@ -19,7 +19,6 @@ from estero.language.query import Consume
 from estero.pipeline.classify import TIME
 from estero.pipeline.report import answer_schema
 from estero.pipeline.spark.batch import Work, shown_time, spark_schema, told_apart, without_positions
-from estero.pipeline.spark.bucket import HELD, Duty
 from estero.pipeline.spark.failures import jobs
 from estero.pipeline.spark.frames import (
     ORDER,
@@ -28,10 +27,11 @@ from estero.pipeline.spark.frames import (
     classified_schema,
     streamed,
 )
-from estero.pipeline.spark.headers import header_of
 from estero.pipeline.spark.spreading import spread
-from estero.pipeline.spark.stages import COUNTS, FOUND, LATE, MATCH, Stages
-from estero.pipeline.spark.watermark import DELAY, Clock, clock_of
+from estero.pipeline.spark.streams.bucket import HELD, Duty
+from estero.pipeline.spark.streams.headers import header_of
+from estero.pipeline.spark.streams.stages import COUNTS, FOUND, LATE, MATCH, Stages
+from estero.pipeline.spark.streams.watermark import DELAY, Clock, clock_of
 from estero.pipeline.stream_layout import Lateness
 from estero.plan_joins import AnyPlan, KeyedPlan
 
