@@ -70,8 +70,8 @@ def test_relevant_events_only_reach_python(
 ) -> None:
     crossed = spark.sparkContext.accumulator(0)
 
-    def counted(work: Work) -> Callable[[Batches], Batches]:
-        recognize_batches = on_batches(work)
+    def counted(work: Work, *how: Any) -> Callable[[Batches], Batches]:
+        recognize_batches = on_batches(work, *how)
 
         def count(batches: Batches) -> Batches:
             for batch in batches:

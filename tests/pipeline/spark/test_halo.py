@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
 import estero
 from estero.errors import DataError
@@ -18,7 +19,16 @@ from estero.pipeline.classify import POSITION, TIME
 from estero.pipeline.spark import halo
 from estero.pipeline.spark.batch import layout_of_frame
 from estero.pipeline.spark.frames import laid_out
-from estero.pipeline.spark.halo import RANGE, Ranges, Window, find_ranges, in_ranges, pieces
+from estero.pipeline.spark.halo import (
+    MARKED,
+    RANGE,
+    Ranges,
+    Window,
+    after_halo,
+    by_range,
+    find_ranges,
+    in_ranges,
+)
 from estero.semantics import Event
 from estero.spark import recognize
 from full_strategies import full_queries
@@ -144,8 +154,8 @@ def test_a_range_has_its_events_and_the_window_before_them(spark: SparkSession, 
     classification = estero.query("SELECT * WHERE A ; B ; C").plan(layout).classification
     cut = in_ranges(laid_out(df, classification, every=True), window, positions=True, count=7)
     assert cut is not None
-    rows = cut.collect()
-    own = {number: [row for row in rows if row[RANGE] == number] for number in range(7)}
+    rows = cut.withColumn("number", F.spark_partition_id()).collect()
+    own = {each: [row for row in rows if row.number == each and row[MARKED] >= 0] for each in range(7)}
     assert sorted(row[POSITION] for each in own.values() for row in each) == list(range(700))
     assert max(map(len, own.values())) < 1.5 * 100
     measured = POSITION if window.in_positions else TIME
@@ -154,7 +164,8 @@ def test_a_range_has_its_events_and_the_window_before_them(spark: SparkSession, 
         reached = min(row[measured] for row in mine) - window.length
         before = [row for each in own.values() for row in each if row[POSITION] < first]
         expected = sorted(row[POSITION] for row in before if row[measured] >= reached)
-        assert sorted(row[POSITION] for row in rows if row[RANGE] == -1 - number) == expected
+        halo = [row for row in rows if row.number == number and row[MARKED] < 0]
+        assert sorted(row[POSITION] for row in halo) == expected
 
 
 def test_many_events_of_one_time_are_one_range(spark: SparkSession) -> None:
@@ -167,10 +178,25 @@ def test_many_events_of_one_time_are_one_range(spark: SparkSession) -> None:
 
 def test_a_batch_is_cut_where_a_range_or_its_halo_ends() -> None:
     batch = pa.RecordBatch.from_pydict({RANGE: [-4, 3, 3, 4, 4]})
-    found = [(each.number, each.own, each.rows.num_rows) for each in pieces(iter([batch, batch.slice(0, 0)]))]
+    found = [
+        (each.number, each.own, each.rows.num_rows) for each in by_range(iter([batch, batch.slice(0, 0)]))
+    ]
     assert found == [(3, False, 1), (3, True, 2), (4, True, 2)]
     with pytest.raises(RuntimeError, match="range 4 comes in parts"):
-        list(pieces(iter([batch.slice(3), batch])))
+        list(by_range(iter([batch.slice(3), batch])))
+
+
+def test_a_halo_ends_in_any_batch_and_has_its_bits_back() -> None:
+    batch = pa.RecordBatch.from_pydict({TIME: [1, 2, 3, 4, 5], MARKED: [-1, -6, 5, 0, 2**62]})
+    for cut in range(6):
+        found = list(after_halo(iter([batch.slice(0, cut), batch.slice(cut)])))
+        for own, times, bits in [(False, [1, 2], [0, 5]), (True, [3, 4, 5], [5, 0, 2**62])]:
+            rows = pa.Table.from_batches([each.rows for each in found if each.own is own])
+            assert rows.to_pydict() == {TIME: times, MARKED: bits}
+    with pytest.raises(RuntimeError, match="events of a halo come after those of the range"):
+        list(after_halo(iter([batch, batch])))
+    with pytest.raises(RuntimeError, match="events of a halo come after those of the range"):
+        list(after_halo(iter([batch.slice(1, 2).take(pa.array([1, 0]))])))
 
 
 def test_few_events_are_one_range_unless_more_are_asked_for(

@@ -29,7 +29,7 @@ from estero.pipeline.spark.frames import (
     columns_of_frame,
     payload_name,
 )
-from estero.pipeline.spark.halo import Piece, pieces, whole
+from estero.pipeline.spark.halo import Piece, whole
 from estero.pipeline.spark.shares import number_of_shares
 from estero.pipeline.spark.spreading import spread
 from estero.plan import Layout
@@ -114,7 +114,7 @@ def recognize_frame(
     work.check_shown()
     shares = number_of_shares(work.plan, df.sparkSession, share=share, partitions=partitions)
     distributed = distribute(df, work.plan, work.tasks, partitions, split_keys=split_keys, shares=shares)
-    answers = work.on_ranges(distributed.shares) if distributed.ranges else work.on_batches()
+    answers = work.on_batches(distributed.pieces, distributed.shares)
     found = distributed.rows.mapInArrow(answers, spark_schema(work.answer))
     distributed.release_with(found)
     return found
@@ -167,17 +167,11 @@ class Work:
                 hint="name the time column, or ask for positions=True",
             )
 
-    def on_batches(self) -> Callable[[Batches], Batches]:
-        """The function for ``mapInArrow``."""
-        return self._answers(whole)
-
-    def on_ranges(self, shares: int | None = None) -> Callable[[Batches], Batches]:
-        """The function for ``mapInArrow`` over rows in ranges, with a halo or all in each of `shares`."""
-        return self._answers(pieces, shares)
-
-    def _answers(
-        self, cut: Callable[[Batches], Iterator[Piece]], shares: int | None = None
+    def on_batches(
+        self, cut: Callable[[Batches], Iterator[Piece]] = whole, shares: int | None = None
     ) -> Callable[[Batches], Batches]:
+        """The function for ``mapInArrow`` over what `distribute` gives; `cut` makes pieces of batches."""
+
         def recognize(batches: Batches) -> Batches:
             for recognition, ended in self.ended(cut(batches), shares=shares):
                 yield from map(self.shown, recognition.tables(ended))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from estero.pipeline.spark.batch import Batches, Work
 from estero.pipeline.spark.distribute import distribute
 from estero.pipeline.spark.failures import jobs
-from estero.pipeline.spark.halo import pieces, whole
+from estero.pipeline.spark.halo import Piece
 from estero.pipeline.spark.spreading import spread
 from estero.plan_joins import AnyPlan, KeyedPlan
 
@@ -33,7 +33,7 @@ def count_frame(
         df, plan = spread(df, plan)
     work = Work.of(df.schema, plan, positions=False)
     distributed = distribute(df, work.plan, work.tasks, partitions, split_keys=split_keys)
-    counted = distributed.rows.mapInArrow(_count(work, in_ranges=distributed.ranges), "count binary")
+    counted = distributed.rows.mapInArrow(_count(work, distributed.pieces), "count binary")
     try:
         with jobs():
             return sum(int.from_bytes(row["count"], "big") for row in counted.collect())
@@ -41,17 +41,16 @@ def count_frame(
         distributed.release()
 
 
-def _count(work: Work, *, in_ranges: bool) -> Callable[[Batches], Batches]:
+def _count(work: Work, cut: Callable[[Batches], Iterator[Piece]]) -> Callable[[Batches], Batches]:
     """The function for ``mapInArrow``: one row with the count of a task.
 
     Bytes, because a count has more digits than a column of numbers holds, and than Python reads.
     """
 
     def count(batches: Batches) -> Batches:
-        cut = pieces(batches) if in_ranges else whole(batches)
         total = sum(
             number
-            for recognition, ended in work.ended(cut, counting=True)
+            for recognition, ended in work.ended(cut(batches), counting=True)
             for _, number in recognition.counts(ended)
         )
         size = (total.bit_length() + 7) // 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING
 from estero.pipeline.spark.failures import jobs
 from estero.pipeline.spark.footers import ranges_by_footers
 from estero.pipeline.spark.frames import KEYED, Laid, Tasks, laid_out, moved, relevant_only
-from estero.pipeline.spark.halo import SMALLEST_TASK, Window, halo_of, in_ranges, parallelism, placed
+from estero.pipeline.spark.halo import (
+    SMALLEST_TASK,
+    Piece,
+    Window,
+    after_halo,
+    by_range,
+    halo_of,
+    in_ranges,
+    parallelism,
+    placed,
+    whole,
+)
 from estero.pipeline.spark.hot_keys import find_hot_keys, hot_in_ranges
 from estero.pipeline.spark.shares import in_shares, shares_that_pay
 from estero.plan import Plan
@@ -20,6 +31,7 @@ from estero.plan_joins import AnyPlan
 from estero.plan_shares import may_be_shared
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 LARGEST_TASK = 2_000_000
@@ -28,14 +40,14 @@ LARGEST_TASK = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class Distributed:
-    """Classified rows as tasks receive them: in stream order, or with `ranges` as halo.py cuts them.
+    """Classified rows as tasks receive them, in stream order, and the `pieces` that these make of them.
 
-    With `shares`, each of so many ranges has all rows (shares.py). `kept` are rows that Spark keeps for the
+    With `shares`, each of so many pieces has all rows (shares.py). `kept` are rows that Spark keeps for the
     job to come, because cutting has read them already.
     """
 
     rows: DataFrame
-    ranges: bool = False
+    pieces: Callable[[Iterator[pa.RecordBatch]], Iterator[Piece]] = whole
     shares: int | None = None
     kept: DataFrame | None = None
 
@@ -79,7 +91,7 @@ def distribute(
         if shares is None and may_be_shared(plan):
             return _shared_where_it_pays(laid, plan, tasks)
         if shares is not None and shares > 1:
-            return Distributed(in_shares(laid, tasks, shares), ranges=True, shares=shares)
+            return Distributed(in_shares(laid, tasks, shares), by_range, shares)
         window, time = halo_of(plan), plan.classification.schema.time
         alone = (count or parallelism(df.sparkSession)) == 1
         uncut = alone or (tasks.by_key and (tasks.positions or not split_keys))
@@ -89,7 +101,7 @@ def distribute(
             return _cut(laid, tasks, window, None)
         known = ranges_by_footers(df, time, window, count, by_key=tasks.by_key)
         if known is not None:
-            return Distributed(placed(laid, known, window), ranges=True)
+            return Distributed(placed(laid, known, window), after_halo)
         with _kept(laid.rows) as kept:
             return _cut(replace(laid, rows=kept), tasks, window, kept)
 
@@ -105,7 +117,7 @@ def _shared_where_it_pays(laid: Laid, plan: Plan, tasks: Tasks) -> Distributed:
         laid = replace(laid, rows=kept)
     if shares == 1:
         return Distributed(moved(laid, tasks), kept=kept)
-    return Distributed(in_shares(laid, tasks, shares), ranges=True, shares=shares, kept=kept)
+    return Distributed(in_shares(laid, tasks, shares), by_range, shares, kept=kept)
 
 
 def _cut(laid: Laid, tasks: Tasks, window: Window, kept: DataFrame | None) -> Distributed:
@@ -113,7 +125,7 @@ def _cut(laid: Laid, tasks: Tasks, window: Window, kept: DataFrame | None) -> Di
         ranges = in_ranges(laid, window, positions=tasks.positions, count=tasks.count)
         if ranges is None:
             return Distributed(moved(laid, tasks), kept=kept)
-        return Distributed(ranges, ranges=True, kept=kept)
+        return Distributed(ranges, after_halo, kept=kept)
     if tasks.ordinals:
         laid = replace(laid, rows=laid.rows.where(KEYED))
     found = find_hot_keys(laid.rows, window, ordinals=tasks.ordinals, count=tasks.count)
@@ -121,7 +133,7 @@ def _cut(laid: Laid, tasks: Tasks, window: Window, kept: DataFrame | None) -> Di
         whole = replace(tasks, count=tasks.count or _tasks_for(found.events, laid.rows.sparkSession))
         return Distributed(moved(laid, whole), kept=kept)
     rows = hot_in_ranges(laid, found.hot, window, ordinals=tasks.ordinals, count=tasks.count)
-    return Distributed(rows, ranges=True, kept=kept)
+    return Distributed(rows, by_range, kept=kept)
 
 
 def _tasks_for(events: int, spark: SparkSession) -> int | None:

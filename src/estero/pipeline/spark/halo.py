@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from estero.language.query import Consume
+from estero.pipeline.bits import bits_name
 from estero.pipeline.classify import POSITION, TIME
 from estero.pipeline.spark.frames import Laid, relevant_only
 from estero.plan_joins import AnyPlan
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 RANGE = "__range"
+"""Where a task has several ranges: the number k ≥ 0 of the range, or -1 - k in its halo."""
 HOME = "__home"
 TASK = "__task"
 SMALLEST_TASK = 50_000
 """Where nobody says how many ranges there are, each has this many events: less does not pay for a task."""
+MARKED = bits_name(0)
+"""The word of bits that tells an event of a halo; an integer of 63 bits."""
 LEAST = -(2**63)
 _ROWS_OF_A_TASK = 2**33 - 1
 
@@ -73,11 +77,12 @@ def halo_of(plan: AnyPlan) -> Window | None:
 def in_ranges(laid: Laid, window: Window, *, positions: bool, count: int | None) -> DataFrame | None:
     """Classified rows, each in its range and wherever it is part of the halo.
 
-    Columns as `frames.classified_frame` has them, after ``__range``: the number k ≥ 0 of a range, or -1 - k
-    in its halo. Each task has one range in stream order, so its halo comes first. `positions` asks for
-    ``__position``: all events are then counted by ranges, and numbered inside them; else only relevant
-    events are looked at. `count` is the number of ranges, fewer where many events have one time; without
-    it there are as many as the cluster has places for, and at most one for every 50,000 events.
+    Columns as `frames.classified_frame` has them, but for the first word of bits: it is -1 - bits in a halo,
+    because a column that only said so would take its time to cross to Python. Each task has one range in
+    stream order, so its halo comes first (`after_halo`). `positions` asks for ``__position``: all events are
+    then counted by ranges, and numbered inside them; else only relevant events are looked at. `count` is the
+    number of ranges, fewer where many events have one time; without it there are as many as the cluster has
+    places for, and at most one for every 50,000 events.
 
     None where there would be one range. Nothing is moved yet, but a job reads the times of events at once,
     and for positions a second one counts them; what is wrong with a time is raised here.
@@ -122,7 +127,9 @@ def placed(laid: Laid, ranges: Ranges, window: Window) -> DataFrame:
         kept, order = (POSITION, *kept), [F.col(POSITION).asc()]
     measured, begins = (POSITION, ranges.first[1:]) if window.in_positions else (TIME, ranges.starts)
     last = place_of(measured, [max(each - window.length, LEAST) for each in begins])
-    return from_home(rows, last, ranges.count, order).select(RANGE, *kept)
+    marked = f"IF({RANGE} < 0, -1 - {MARKED}, {MARKED}) AS {MARKED}"
+    rows = from_home(rows, last, ranges.count, order)
+    return rows.selectExpr(*(marked if name == MARKED else name for name in kept))
 
 
 def from_home(rows: DataFrame, last: str, count: int, order: Sequence[Column]) -> DataFrame:
@@ -198,8 +205,28 @@ class Piece(NamedTuple):
     rows: pa.RecordBatch
 
 
-def pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
-    """The batches of a task, cut where a range or its halo ends.
+def after_halo(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
+    """The batches of a task that has one range, the halo of which is marked and comes first (`in_ranges`).
+
+    Raises RuntimeError where it does not: rows have been moved since.
+    """
+    begun = False
+    for batch in batches:
+        bits = batch.column(MARKED).to_numpy()
+        size = 0 if begun else int(np.count_nonzero(bits < 0))
+        if (bits[size:] < 0).any():
+            raise RuntimeError("events of a halo come after those of the range")
+        if size:
+            place = batch.schema.get_field_index(MARKED)
+            halo = batch.slice(0, size)
+            yield Piece(0, False, halo.set_column(place, MARKED, pa.array(-1 - bits[:size])))
+        if size < batch.num_rows:
+            begun = True
+            yield Piece(0, True, batch.slice(size))
+
+
+def by_range(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
+    """The batches of a task that has several ranges, cut where one or its halo ends: ``__range`` tells.
 
     Raises RuntimeError where a range comes back after another one: rows have been moved since.
     """

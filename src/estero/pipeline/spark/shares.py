@@ -82,7 +82,7 @@ def shares_that_pay(plan: Plan, rows: DataFrame) -> int:
 def in_shares(laid: Laid, tasks: Tasks, count: int) -> DataFrame:
     """Classified rows, all of them in each of `count` tasks, in the same stream order.
 
-    Columns as `halo.in_ranges` has them: the number of the share is that of a range that is all its own.
+    Columns as `frames.classified_frame` has them, after ``__range``: the number of the share.
     Where events are counted, one task does it for all.
     """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
