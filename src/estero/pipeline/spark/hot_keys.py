@@ -74,7 +74,7 @@ class Frequent(NamedTuple):
 def hot_in_ranges(
     laid: Laid, hot: Sequence[HotKey], window: Window, *, ordinals: bool, count: int | None
 ) -> DataFrame:
-    """Classified rows in ranges, which ``__range`` tells (`halo.by_range`): cold keys whole and `hot` ones cut.
+    """Classified rows in ranges that ``__range`` tells (`halo.by_range`): cold keys whole, `hot` ones cut.
 
     `count` is the number of tasks that cold keys are shared among; without it as many as a shuffle has.
     `ordinals` asks for ``__ordinal``, each event's place in its partition's stream: all events with a key
