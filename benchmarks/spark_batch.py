@@ -13,14 +13,15 @@ import argparse
 import json
 import os
 import platform
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,7 @@ CASES = [
     Case("a key with 80 % of the events", "hot", "300 MILLISECONDS"),
     Case("1,000 keys, counted", "k", "60 SECONDS", how="match_count"),
     Case("one order, counted", None, "300 MILLISECONDS", how="match_count"),
-    Case("1,000 keys, table function of SQL", "k", "60 SECONDS", how="sql", part=10),
+    Case("1,000 keys, table function of SQL", "k", "60 SECONDS", how="sql", part=25),
 ]
 
 
@@ -191,10 +192,13 @@ def recognized(case: Case, df: DataFrame) -> None:
         thrown_away(found_by(case, df))
 
 
-def on_spark(directory: Path, cores: int, cases: list[Case], expected: list[Sums], repeats: int) -> list[Any]:
-    """The lines of one process with so many cores, and no other for what it starts (on Linux).
+def turns(
+    connection: Connection, directory: Path, cores: int, cases: list[Case], expected: list[Sums]
+) -> None:
+    """A process with so many cores, and no other for what it starts (on Linux): answers each message.
 
-    Each case takes a turn in every round, so that none has only the runs in which Java is still compiling.
+    First it sends the rows that reach Python, by case, once it has checked the answers; then for each True
+    that it receives the seconds of one turn, in which every case has its scan and its recognition.
     """
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     spark: SparkSession = local_session(f"local[{cores}]", config={"spark.driver.memory": "4g"})
@@ -203,31 +207,61 @@ def on_spark(directory: Path, cores: int, cases: list[Case], expected: list[Sums
     for case, df, sums in zip(cases, frames, expected, strict=True):
         df.createOrReplaceTempView("events")
         check(case, df, sums)
-    times: dict[Case, list[tuple[float, float]]] = {case: [] for case in cases}
-    for turn in range(repeats):
+    connection.send([crossing(case, df) for case, df in zip(cases, frames, strict=True)])
+    while connection.recv():
+        times = []
         for case, df in zip(cases, frames, strict=True):
             df.createOrReplaceTempView("events")
             took = seconds(partial(thrown_away, scanned(case, df))), seconds(partial(recognized, case, df))
-            times[case].append(took)
-            print(f"{cores}, turn {turn + 1}, {case.name}: {took[0]:.2f} s, {took[1]:.2f} s", flush=True)
-    return [_line(case, df, times[case]) for case, df in zip(cases, frames, strict=True)]
+            times.append(took)
+            print(f"{cores}, {case.name}: {took[0]:.2f} s, {took[1]:.2f} s", flush=True)
+        connection.send(times)
+    spark.stop()
 
 
-def _line(case: Case, df: DataFrame, times: list[tuple[float, float]]) -> dict[str, Any]:
+def taken(
+    directory: Path, cases: list[Case], expected: list[Sums], repeats: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The lines of the process with one core, and of that with two; a process each, because it has one Java.
+
+    They take turns, so that what else the machine does meets both; the best turn counts. In every turn each
+    case has one, so that none has only those in which Java is still compiling.
+    """
+    with ExitStack() as stack:
+        both = [stack.enter_context(_process(directory, cores, cases, expected)) for cores in (1, 2)]
+        crossed = [each.recv() for each in both]
+        times: list[list[list[tuple[float, float]]]] = [[], []]
+        for _ in range(repeats):
+            for connection, found in zip(both, times, strict=True):
+                connection.send(True)
+                found.append(connection.recv())
+    one, two = (
+        [_line(rows, each) for rows, each in zip(crossing, zip(*found, strict=True), strict=True)]
+        for crossing, found in zip(crossed, times, strict=True)
+    )
+    return one, two
+
+
+@contextmanager
+def _process(directory: Path, cores: int, cases: list[Case], expected: list[Sums]) -> Iterator[Connection]:
+    """The connection to a process that runs `turns`; it ends with the block."""
+    context = get_context("spawn")
+    own, its = context.Pipe()
+    process = context.Process(target=turns, args=(its, directory, cores, cases, expected))
+    process.start()
+    its.close()
+    try:
+        yield own
+        own.send(False)
+    finally:
+        own.close()
+        process.join()
+
+
+def _line(crossing: int, times: Sequence[tuple[float, float]]) -> dict[str, Any]:
     """The best of all turns, of the scan and of recognition."""
     scan, estero_s = (min(each) for each in zip(*times, strict=True))
-    return {"scan s": round(scan, 3), "estero s": round(estero_s, 3), "crossing": crossing(case, df)}
-
-
-def in_another_process(
-    directory: Path, cores: int, names: list[str], expected: list[Sums], repeats: int
-) -> list[Any]:
-    """`on_spark` in a process of its own, because a process has one Java."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        told = json.dumps([str(directory), cores, names, expected, repeats, out.name])
-        subprocess.run([sys.executable, "-m", "benchmarks.spark_batch", "--told", told], check=True)
-        lines: list[Any] = json.loads(Path(out.name).read_text())
-    return lines
+    return {"scan s": round(scan, 3), "estero s": round(estero_s, 3), "crossing": crossing}
 
 
 # -------------------------------------------------------------------------------------------- page
@@ -243,7 +277,7 @@ def _page_lines(figures: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "Written by `python -m benchmarks.spark_batch --write`. From a Parquet file, planning included, to"
     yield "answers that are thrown away; beside it Spark's own scan and filter of the same rows. A table"
-    yield "function sees all rows, because Spark gives it no filter; it has a tenth of them here."
+    yield "function sees all rows, because Spark gives it no filter; it has one in 25 of them here."
     yield "With one core, all threads of Java and all Python workers have that one."
     yield "How: [README.md](README.md)."
     yield ""
@@ -271,14 +305,13 @@ def _met(met: bool) -> str:
 
 def figures_of(rows: int, repeats: int, cases: list[Case]) -> dict[str, Any]:
     """Everything that is measured."""
-    names = [case.name for case in cases]
     with tempfile.TemporaryDirectory(prefix="estero-") as name:
         directory = Path(name)
         for case in cases:
             write_events(rows // case.part, file_of(case, directory))
         known = {_same(case): sums_in_process(case, file_of(case, directory)) for case in cases}
         expected = [known[_same(case)] for case in cases]
-        one, two = (in_another_process(directory, cores, names, expected, repeats) for cores in (1, 2))
+        one, two = taken(directory, cases, expected, repeats)
     lines = [
         {
             "query": case.name,
@@ -310,18 +343,11 @@ def main() -> None:
     """Checks each query, then times it with one core and with two."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark_batch", description=__doc__)
     parser.add_argument("--rows", type=int, default=50_000_000)
-    parser.add_argument("--repeats", type=int, default=5, help="turns of each case; the best one counts")
+    parser.add_argument("--repeats", type=int, default=6, help="turns of each case; the best one counts")
     parser.add_argument("--only", help="a word in the name of the queries to run")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     parser.add_argument("--write", action="store_true", help="write SPARK.md and results/spark.json")
-    parser.add_argument("--told", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.told:
-        directory, cores, names, expected, repeats, out = json.loads(asked.told)
-        chosen = [case for name in names for case in CASES if case.name == name]
-        lines = on_spark(Path(directory), cores, chosen, [tuple(each) for each in expected], repeats)
-        Path(out).write_text(json.dumps(lines))
-        return
     chosen = [case for case in CASES if asked.only is None or asked.only in case.name]
     figures = figures_of(asked.rows, asked.repeats, chosen)
     text = json.dumps(figures, indent=1) + "\n"
