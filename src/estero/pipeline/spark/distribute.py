@@ -130,8 +130,8 @@ def _cut(laid: Laid, tasks: Tasks, window: Window, kept: DataFrame | None) -> Di
         laid = replace(laid, rows=laid.rows.where(KEYED))
     found = find_hot_keys(laid.rows, window, ordinals=tasks.ordinals, count=tasks.count)
     if not found.hot:
-        whole = replace(tasks, count=tasks.count or _tasks_for(found.events, laid.rows.sparkSession))
-        return Distributed(moved(laid, whole), kept=kept)
+        tasks = replace(tasks, count=tasks.count or _tasks_for(found.events, laid.rows.sparkSession))
+        return Distributed(moved(laid, tasks), kept=kept)
     rows = hot_in_ranges(laid, found.hot, window, ordinals=tasks.ordinals, count=tasks.count)
     return Distributed(rows, by_range, kept=kept)
 
