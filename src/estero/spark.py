@@ -74,8 +74,9 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     as many as run at once, fewer where events are few). Without keys and window, `partitions` tasks recognize
     all relevant events and share the enumeration, evenly to one complex event (default: one task, or as many
     as run at once, up to 8, where the numbers of events promise a million complex events, and 50 for each
-    event). Others, and those with CONSUME BY ANY, run in one task. `share` says how many tasks share
-    the enumeration of any query. Spark itself classifies the events, and relevant ones only reach Python.
+    event). Others (with CONSUME BY ANY, or where events are compared with each other without keys and window)
+    run in one task. `share` says how many tasks share the enumeration of any query. Spark itself classifies
+    the events, and relevant ones only reach Python.
 
     Ranges begin where the footers of Parquet files say, if `df` is a table of such, and then queries with
     keys and a window in time are cut so as well. Else jobs look at the events, and of the keys those are cut

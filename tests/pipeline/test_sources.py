@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -283,3 +285,29 @@ def test_instants_of_several_resolutions_meet() -> None:
         ("C", 2_000_000_000),
         ("A", 2_000_000_001),
     ]
+
+
+FORKED = """
+import multiprocessing
+import pyarrow as pa
+import estero
+
+events = pa.table({"kind": ["A", "B"], "t": [1, 2]})
+
+
+def count(_):
+    return estero.query("SELECT * WHERE A ; B").run(events, type="kind", time="t").count()
+
+
+print(count(0))
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map_async(count, range(2)).get(60))
+"""
+
+
+def test_a_forked_process_opens_events_of_its_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["1", "[1, 1]"]

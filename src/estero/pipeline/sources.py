@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -179,7 +180,7 @@ class Source:
         """The columns of one input: the engine's type and how expressions read it."""
         if each.schema is not None:
             check_names(each.schema.names, each.file)
-        opened = self._connection if each.schema is None else _describer()
+        opened = self._connection if each.schema is None else _describer(os.getpid())
         with opened.cursor() as connection, opening(each, connection):
             if each.query is None:
                 connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
@@ -441,8 +442,11 @@ def _quoted(name: str) -> str:
 
 
 @functools.cache
-def _describer() -> Connection:
-    """The one connection that is asked how DuckDB reads types of Arrow; it never sees an event."""
+def _describer(_process: int) -> Connection:
+    """The one connection of a process that is asked how DuckDB reads types of Arrow; it never sees an event.
+
+    A forked process has a copy of that of its parent, but not the threads that it needs.
+    """
     return connect()
 
 

@@ -46,9 +46,9 @@ def number_of_shares(
     `QueryError` where sharing is asked for and saves nothing.
     """
     if share is None:
-        if not may_be_shared(plan) or parallelism(spark) == 1:
+        if not may_be_shared(plan):
             return 1
-        return partitions
+        return 1 if partitions is None and parallelism(spark) == 1 else partitions
     if share < 1:
         raise ValueError(f"at least 1 task shares the enumeration, not {share}")
     reason = why_not_shared(plan)
