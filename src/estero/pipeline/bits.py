@@ -23,6 +23,11 @@ def bits_name(word: int) -> str:
     return f"__bits{word}"
 
 
+def words_of(classification: Classification) -> range:
+    """The numbers of the words of bits; there is at least one."""
+    return range(max(1, -(-len(classification.predicates) // WORD)))
+
+
 def screen_name(word: int) -> str:
     """The name of the column that holds the screened parts of predicates ``63 * word …``."""
     return f"__screen{word}"
@@ -78,8 +83,8 @@ class BitWriter:
         if rest is None:
             return bits
         asked = exp.NEQ(this=bits, expression=self._number(0))
-        is_true = exp.Case().when(self._expressions.condition(rest), bits.copy()).else_(self._number(0))
-        return exp.Case().when(asked, is_true).else_(self._number(0))
+        is_true = self._case(self._expressions.condition(rest), bits.copy())
+        return self._case(asked, is_true)
 
     def _bits(self, group: Sequence[tuple[int, EventPredicate]]) -> SQL:
         """The bits of predicates with the same types; equalities of one column are one look-up.
@@ -98,7 +103,7 @@ class BitWriter:
                 masks.update({text: masks.get(text, 0) | 1 << bit for text in sorted(strings)})
             else:
                 condition = self._expressions.condition(predicate.condition)
-                terms.append(exp.Case().when(condition, self._number(1 << bit)).else_(self._number(0)))
+                terms.append(self._case(condition, self._number(1 << bit)))
         terms += [self._look_up(name, masks) for name, masks in looked_up.items()]
         return _sum([self._number(always), *terms] if always or not terms else terms)
 
@@ -122,7 +127,11 @@ class BitWriter:
         test = has_type(types, self._classification, self._columns)
         if test == exp.true():
             return bits
-        return exp.Case().when(test, bits).else_(self._number(0))
+        return self._case(test, bits)
+
+    def _case(self, test: SQL, number: SQL) -> SQL:
+        """The number where the test holds, else 0."""
+        return exp.Case(ifs=[exp.If(this=test, true=number)], default=self._number(0))
 
     def _number(self, number: int) -> SQL:
         return exp.Literal.number(f"{number}L" if self._dialect == "spark" else number)
@@ -138,8 +147,8 @@ class BitWriter:
         if not self._classification.keep_all:
             parts.append(self._prefilter())
             if not all(self._is_safe(each.condition) for each in self._classification.predicates):
-                words = range(max(1, -(-len(self._classification.predicates) // WORD)))
-                exact = [exp.NEQ(this=self.word(each), expression=self._number(0)) for each in words]
+                words = map(self.word, words_of(self._classification))
+                exact = [exp.NEQ(this=word, expression=self._number(0)) for word in words]
                 parts.append(exp.paren(exp.or_(*exact)))
         return exp.and_(*parts) if parts else exp.true()
 

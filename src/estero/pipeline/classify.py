@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from estero.language.expressions import Node
 from estero.language.schema import Kind
-from estero.pipeline.bits import WORD, BitWriter, bits_name
+from estero.pipeline.bits import BitWriter, bits_name, words_of
 from estero.pipeline.columns import ColumnType, Dialect, as_read, canonical, ticks
 from estero.pipeline.expression_sql import SQL
 from estero.pipeline.partition_keys import KeyWriter
@@ -98,8 +98,10 @@ def predicate_columns(
 ) -> dict[str, str]:
     """The words of bits: name → SQL of a 64-bit integer, never NULL. There is at least one word."""
     writer = BitWriter(classification, dialect, _columns(classification, columns))
-    words = range(max(1, -(-len(classification.predicates) // WORD)))
-    return {bits_name(word): writer.word(word).sql(dialect=dialect) for word in words}
+    return {
+        bits_name(word): writer.word(word).sql(dialect=dialect, copy=False)
+        for word in words_of(classification)
+    }
 
 
 def key_columns(

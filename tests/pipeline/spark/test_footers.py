@@ -101,11 +101,26 @@ def test_a_file_that_is_damaged_or_gone_is_named(spark: SparkSession, tmp_path: 
     df = written(spark, place, pa.array(range(ROWS)))
     query = "SELECT a, b WHERE A AS a ; B AS b WITHIN 1 [t]"
     place.write_bytes(b"no Parquet file at all")
-    with pytest.raises(DataError, match=r"events\.parquet is not a Parquet file"):
+    with pytest.raises(DataError, match=r"events\.parquet: this is no Parquet file"):
         recognize(df, query, type="type", time="t", partitions=3)
     place.unlink()
     with pytest.raises(DataError, match=r"events\.parquet does not exist"):
         recognize(df, query, type="type", time="t", partitions=3)
+
+
+def test_footers_are_read_in_parts(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    df = written(spark, tmp_path / "events.parquet", pa.array(range(ROWS)))
+    monkeypatch.setattr(footers, "_AT_ONCE", 100)
+    assert by_footers(df, 2) == Ranges((500,))
+
+
+def test_encrypted_footers_tell_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    place = tmp_path / "events.parquet"
+    df = written(spark, place, pa.array(range(ROWS)))
+    place.write_bytes(place.read_bytes()[:-4] + b"PARE")
+    assert by_footers(df, 2) is None
 
 
 def test_a_column_that_is_only_moved_is_still_known(spark: SparkSession, tmp_path: Path) -> None:

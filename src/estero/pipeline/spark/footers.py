@@ -1,22 +1,26 @@
 """Where the times of a table of Parquet files lie, as the footers of the files tell: without a job.
 
 Each row group says how many rows it has, and between which times. That is enough to cut a stream into ranges
-with about equally many events, and costs milliseconds where asking the events costs a scan. It is asked
-through Spark's own Java, which reads the files wherever they are.
+with about equally many events, and costs milliseconds where asking the events costs a scan. Spark's own Java
+hands over the footers, because it reads files wherever they are.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
+from estero.errors import DataError
 from estero.pipeline.spark.halo import SMALLEST_TASK, Ranges, Window, parallelism
 
 if TYPE_CHECKING:
+    import pyarrow.parquet as pq
     from pyspark.sql import DataFrame
 
 LEAST_WINDOWS = 8
@@ -31,7 +35,12 @@ _FILES, _GROUPS = 8, 24
 """So many files and row groups are looked at, evenly spread."""
 _POINTS = 16
 """The rows of a group are taken to be spread evenly over so many times from its first to its last."""
-_TICKS = {"MILLIS": 1000.0, "MICROS": 1.0, "NANOS": 0.001}
+_TICKS = {"milliseconds": 1000.0, "microseconds": 1.0, "nanoseconds": 0.001}
+_MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
+_END = 8
+"""A Parquet file ends with the length of its footer, and four letters."""
+_AT_ONCE = 6_000
+"""Java hands over so many bytes in one packet. Where it needs two, the second waits 40 ms for an answer."""
 
 
 Item = TypeVar("Item")
@@ -117,58 +126,86 @@ def _groups(df: DataFrame, relation: Any, time: str) -> list[Group]:
     files = _spread(list(relation.inputFiles()), _FILES)
     groups: list[Group] = []
     for file in files:
-        with _row_groups(df, file) as every:
-            chosen = _spread(range(every.size()), max(1, _GROUPS // len(files)))
-            if not chosen:
-                continue
-            place, tick = _column(every.get(0).getColumns(), time)
-            for number in chosen:
-                told = every.get(number).getColumns().get(place)
-                group = _group(told, tick, every.size() / len(chosen))
-                if group is None:
-                    return []
-                groups.append(group)
+        footer = _footer(df, file)
+        if footer is None:
+            return []
+        chosen = _spread(range(footer.num_row_groups), max(1, _GROUPS // len(files)))
+        if not chosen:
+            continue
+        place, tick = _column(footer.schema, time)
+        for number in chosen:
+            group = _group(footer.row_group(number), place, tick, footer.num_row_groups / len(chosen))
+            if group is None:
+                return []
+            groups.append(group)
     return groups
 
 
+def _footer(df: DataFrame, file: str) -> pq.FileMetaData | None:
+    """What the footer of a Parquet file says; None where it is encrypted.
+
+    Raises `DataError` where it is no footer, and what Hadoop says where there is no such file.
+    """
+    import pyarrow.parquet as pq
+
+    with _opened(df, file) as (stream, size):
+        end = _read(stream, size - _END, _END)
+        if end.endswith(_ENCRYPTED):
+            return None
+        length = int.from_bytes(end[:-4], "little") if end.endswith(_MAGIC) else 0
+        length = min(length, size - _END)
+        footer = _read(stream, size - _END - length, length)
+    try:
+        return pq.read_metadata(pa.BufferReader(_MAGIC + footer + end))
+    except pa.ArrowInvalid as error:
+        raise DataError("this is no Parquet file, or it is damaged", file=file) from error
+
+
 @contextmanager
-def _row_groups(df: DataFrame, file: str) -> Iterator[Any]:
-    """What the footer of a Parquet file says of its row groups, in Java."""
+def _opened(df: DataFrame, file: str) -> Iterator[tuple[Any, int]]:
+    """A stream of Java over the bytes of a file, and how many they are."""
     java: Any = df.sparkSession._jvm  # noqa: SLF001 (there is no public way)
     settings = df._jdf.sparkSession().sessionState().newHadoopConf()  # noqa: SLF001
     path = java.org.apache.hadoop.fs.Path(java.java.net.URI(file))  # Spark gives names encoded
-    opened = java.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, settings)
-    reader = java.org.apache.parquet.hadoop.ParquetFileReader.open(opened)
+    system = path.getFileSystem(settings)
+    size = system.getFileStatus(path).getLen()
+    stream = system.open(path)
     try:
-        yield reader.getFooter().getBlocks()
+        yield stream, size
     finally:
-        reader.close()
+        stream.close()
 
 
-def _column(columns: Any, name: str) -> tuple[int, float | None]:
-    """Where the columns of a row group have this one (0 without it), and how many ticks its unit is."""
-    for place in range(columns.size()):
-        column = columns.get(place)
-        if column.getPath().toDotString() == name:
-            return place, _tick(column.getPrimitiveType().getLogicalTypeAnnotation())
+def _read(stream: Any, begin: int, size: int) -> bytes:
+    """So many bytes of a stream of Java from there, or from its beginning."""
+    stream.seek(max(0, begin))
+    parts = range(0, size, _AT_ONCE)
+    return b"".join(bytes(stream.readNBytes(min(_AT_ONCE, size - part))) for part in parts)
+
+
+def _column(schema: pq.ParquetSchema, name: str) -> tuple[int, float | None]:
+    """Where the schema of a file has this column (0 without it), and how many ticks its unit is."""
+    for place in range(len(schema)):
+        column = schema.column(place)
+        if column.path == name:
+            return place, _tick(json.loads(column.logical_type.to_json()))
     return 0, None
 
 
-def _group(column: Any, tick: float | None, like: float) -> Group | None:
-    """What a row group tells of its times, standing for `like` groups; None where it does not."""
-    told = column.getStatistics()
-    first, last = told.genericGetMin(), told.genericGetMax()
-    if tick is None or not (told.hasNonNullValue() and isinstance(first, int) and isinstance(last, int)):
-        return None
-    return Group(column.getValueCount() * like, first * tick, last * tick)
-
-
-def _tick(annotation: Any) -> float | None:
+def _tick(logical: Mapping[str, Any]) -> float | None:
     """How many ticks the unit of an integer column is; None where it is not one of times or numbers."""
-    said = "" if annotation is None else str(annotation.toString())
-    if said.startswith("TIMESTAMP("):
-        return _TICKS[annotation.getUnit().toString()]
-    return None if said and not said.startswith("INTEGER(") else 1.0
+    kind = logical["Type"]
+    if kind == "Timestamp":
+        return _TICKS[logical["timeUnit"]]
+    return 1.0 if kind in ("None", "Int") else None
+
+
+def _group(told: pq.RowGroupMetaData, place: int, tick: float | None, like: float) -> Group | None:
+    """What a row group tells of its times, standing for `like` groups; None where it does not."""
+    times = told.column(place).statistics
+    if tick is None or times is None or not times.has_min_max or not isinstance(times.min_raw, int):
+        return None
+    return Group(told.num_rows * like, times.min_raw * tick, times.max_raw * tick)
 
 
 def _spread(items: Sequence[Item], most: int) -> list[Item]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from estero.errors import DataError
+from estero.pipeline.bits import bits_name, words_of
 from estero.pipeline.classify import (
     KEYS,
     POSITION,
@@ -128,7 +129,7 @@ class Laid:
 
     rows: DataFrame
     computed: tuple[str, ...]
-    sort_keys: tuple[Column, ...]
+    sort_keys: tuple[Column | str, ...]
 
 
 def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> Laid:
@@ -150,7 +151,7 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
         if first:
             del ordering[f"{ORDER}0"]  # the time itself
         rows = df.where(relevant).selectExpr(*_named(computed | ordering), arrival)
-        return Laid(rows, tuple(computed), _sort_keys([*first, *ordering]))
+        return Laid(rows, tuple(computed), (*first, *_sort_keys(ordering)))
     flags = {
         RELEVANT: f"coalesce({relevant}, false)",
         KEYED: _key_is_known(classification, columns),
@@ -216,9 +217,7 @@ def classified_schema(events: StructType, classification: Classification, *, ord
     if classification.keys:
         fields += [pa.field(name, pa.uint64()) for name in KEYS]
     columns = columns_of_frame(events)
-    fields += [
-        pa.field(name, pa.int64()) for name in predicate_columns(classification, "spark", columns=columns)
-    ]
+    fields += [pa.field(bits_name(word), pa.int64()) for word in words_of(classification)]
     values = ValueWriter(classification, "spark", columns).columns()
     fields += [pa.field(name, value.arrow_type) for name, value in values.items()]
     fields += [pa.field(name, arrow_type(name, events)) for name in classification.payload]
@@ -254,14 +253,14 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _placed(rows: DataFrame, tasks: Tasks, sort_keys: Sequence[Column], kept: Sequence[str]) -> DataFrame:
+def _placed(
+    rows: DataFrame, tasks: Tasks, sort_keys: Sequence[Column | str], kept: Sequence[str]
+) -> DataFrame:
     """Gives all events their places, then drops the irrelevant ones."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     if tasks.positions:
         kept = (POSITION, *kept)
         rows = _positioned(rows, sort_keys)
-        sort_keys = [F.col(POSITION).asc()]
+        sort_keys = [POSITION]
     if tasks.ordinals:
         kept = (*kept, ORDINAL)
         rows = _with_ordinals(rows, tasks, sort_keys)
@@ -271,7 +270,7 @@ def _placed(rows: DataFrame, tasks: Tasks, sort_keys: Sequence[Column], kept: Se
     return rows.sortWithinPartitions(*sort_keys).select(*kept)
 
 
-def _positioned(rows: DataFrame, sort_keys: Sequence[Column]) -> DataFrame:
+def _positioned(rows: DataFrame, sort_keys: Sequence[Column | str]) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     # In a single partition this function counts 0, 1, 2, … in 64 bits; row_number() has 32.
@@ -279,7 +278,7 @@ def _positioned(rows: DataFrame, sort_keys: Sequence[Column]) -> DataFrame:
     return rows.repartition(1).sortWithinPartitions(*sort_keys).withColumn(POSITION, position)
 
 
-def _with_ordinals(rows: DataFrame, tasks: Tasks, sort_keys: Sequence[Column]) -> DataFrame:
+def _with_ordinals(rows: DataFrame, tasks: Tasks, sort_keys: Sequence[Column | str]) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -309,10 +308,10 @@ def _ordering(classification: Classification, columns: Mapping[str, ColumnType])
     return {f"{ORDER}{place}": each.sql(dialect="spark") for place, each in enumerate(values)}
 
 
-def _sort_keys(names: Iterable[str]) -> tuple[Column, ...]:
+def _sort_keys(names: Iterable[str]) -> tuple[Column | str, ...]:
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
-    return (*(F.col(name).asc_nulls_last() for name in names), F.col(ARRIVAL).asc())
+    return (*(F.col(name).asc_nulls_last() for name in names), ARRIVAL)
 
 
 def _named(texts: Mapping[str, str]) -> list[str]:

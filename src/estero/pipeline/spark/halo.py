@@ -119,43 +119,29 @@ def placed(laid: Laid, ranges: Ranges, window: Window) -> DataFrame:
     """The rows in these ranges (`in_ranges` says of which form), and again in each that is a window away."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    rows = laid.rows.withColumn(HOME, F.expr(place_of(TIME, ranges.starts)))
+    rows, home = laid.rows, place_of(TIME, ranges.starts)
     kept: tuple[str, ...] = laid.computed
-    order: Sequence[Column] = laid.sort_keys
+    order: Sequence[Column | str] = laid.sort_keys
     if ranges.first:
-        rows = relevant_only(_numbered(rows, ranges, order))
-        kept, order = (POSITION, *kept), [F.col(POSITION).asc()]
+        rows = relevant_only(_numbered(rows.withColumn(HOME, F.expr(home)), ranges, order))
+        kept, order = (POSITION, *kept), [POSITION]
     measured, begins = (POSITION, ranges.first[1:]) if window.in_positions else (TIME, ranges.starts)
     last = place_of(measured, [max(each - window.length, LEAST) for each in begins])
-    marked = f"IF({RANGE} < 0, -1 - {MARKED}, {MARKED}) AS {MARKED}"
-    rows = from_home(rows, last, ranges.count, order)
+    marked = f"IF({TASK} = {home}, {MARKED}, -1 - {MARKED}) AS {MARKED}"
+    rows = in_tasks(rows, home, last, ranges.count, order)
     return rows.selectExpr(*(marked if name == MARKED else name for name in kept))
 
 
-def from_home(rows: DataFrame, last: str, count: int, order: Sequence[Column]) -> DataFrame:
-    """Rows with a ``__home`` in each of `count` ranges from there to `last` (SQL): a range to a task, sorted.
+def in_tasks(rows: DataFrame, home: str, last: str, count: int, order: Sequence[Column | str]) -> DataFrame:
+    """Rows in each of `count` ranges from `home` to `last` (SQL): a range to a task, sorted.
 
-    ``__range`` takes the place of ``__home``: the number of the range, or in its halo that of `halo_number`.
+    ``__task`` is the number of the range: `home`, or a later one that the row is part of the halo of.
     """
-    rows = rows.selectExpr("*", f"explode(sequence({HOME}, {last})) AS {TASK}")
-    numbered = f"IF({TASK} = {HOME}, {TASK}, {halo_number(TASK)}) AS {RANGE}"
-    rows = rows.selectExpr(numbered, "*").drop(HOME, TASK)
-    return rows.repartitionById(count, number_of(RANGE)).sortWithinPartitions(*order)
+    rows = rows.selectExpr("*", f"explode(sequence({home}, {last})) AS {TASK}")
+    return rows.repartitionById(count, TASK).sortWithinPartitions(*order)
 
 
-def halo_number(number: str) -> str:
-    """SQL of what ``__range`` is in the halo of the range with this number: below 0."""
-    return f"-1 - {number}"
-
-
-def number_of(value: str) -> Column:
-    """The number of the range, of a ``__range``."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.expr(f"IF({value} < 0, {halo_number(value)}, {value})")
-
-
-def _numbered(rows: DataFrame, ranges: Ranges, order: Sequence[Column]) -> DataFrame:
+def _numbered(rows: DataFrame, ranges: Ranges, order: Sequence[Column | str]) -> DataFrame:
     """All rows with their positions in the stream: where their range begins, and the place in it."""
     from pyspark.sql import functions as F  # noqa: N812
 

@@ -20,9 +20,10 @@ from estero.pipeline.spark.halo import (
     LEAST,
     RANGE,
     SMALLEST_TASK,
+    TASK,
     Window,
     chosen,
-    from_home,
+    in_tasks,
     parallelism,
     place_of,
 )
@@ -80,16 +81,14 @@ def hot_in_ranges(
     `ordinals` asks for ``__ordinal``, each event's place in its partition's stream: all events with a key
     have to be there.
     """
-    from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
-
     numbers = _Numbers(hot, count or _shuffled(laid.rows))
-    rows = laid.rows.withColumn(HOME, F.expr(numbers.home()))
+    rows, home = laid.rows, numbers.home()
     kept: tuple[str, ...] = laid.computed
     if ordinals:
         rows = relevant_only(_numbered(rows, numbers, laid.sort_keys))
         kept = (*kept, ORDINAL)
-    last = numbers.home(before=window.length)
-    return from_home(rows, last, numbers.count, laid.sort_keys).select(RANGE, *kept)
+    rows = in_tasks(rows, home, numbers.home(before=window.length), numbers.count, laid.sort_keys)
+    return rows.selectExpr(f"IF({TASK} = {home}, {TASK}, -1 - {TASK}) AS {RANGE}", *kept)
 
 
 def find_hot_keys(rows: DataFrame, window: Window, *, ordinals: bool, count: int | None) -> Frequent:
@@ -156,13 +155,14 @@ def _with_first_ordinals(rows: DataFrame, hot: Sequence[HotKey]) -> list[HotKey]
     ]
 
 
-def _numbered(rows: DataFrame, numbers: _Numbers, order: Sequence[Column]) -> DataFrame:
+def _numbered(rows: DataFrame, numbers: _Numbers, order: Sequence[Column | str]) -> DataFrame:
     """All rows with their places in their partition's stream: what is before the range, plus that in it."""
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F  # noqa: N812
 
     so_far = Over.partitionBy(HOME, *KEYS).orderBy(*order)
     so_far = so_far.rowsBetween(Over.unboundedPreceding, Over.currentRow)
+    rows = rows.withColumn(HOME, F.expr(numbers.home()))
     return rows.withColumn(ORDINAL, F.count(F.lit(1)).over(so_far) - 1 + F.expr(numbers.first_ordinal()))
 
 

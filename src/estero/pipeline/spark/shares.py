@@ -90,7 +90,7 @@ def in_shares(laid: Laid, tasks: Tasks, count: int) -> DataFrame:
     rows, kept, order = laid.rows, laid.computed, laid.sort_keys
     if tasks.counted:
         rows = moved(laid, replace(tasks, positions=True))
-        kept, order = tuple(rows.columns), (F.col(POSITION).asc(),)
+        kept, order = tuple(rows.columns), (POSITION,)
     shares = F.sequence(F.lit(0), F.lit(count - 1))
     rows = rows.withColumn(RANGE, F.explode(shares))
     rows = rows.repartitionById(count, RANGE).sortWithinPartitions(*order)
