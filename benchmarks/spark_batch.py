@@ -343,7 +343,7 @@ def main() -> None:
     """Checks each query, then times it with one core and with two."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark_batch", description=__doc__)
     parser.add_argument("--rows", type=int, default=50_000_000)
-    parser.add_argument("--repeats", type=int, default=6, help="turns of each case; the best one counts")
+    parser.add_argument("--repeats", type=int, default=8, help="turns of each case; the best one counts")
     parser.add_argument("--only", help="a word in the name of the queries to run")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     parser.add_argument("--write", action="store_true", help="write SPARK.md and results/spark.json")

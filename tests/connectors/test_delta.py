@@ -112,4 +112,4 @@ def test_a_table_that_grows_is_read_on_and_a_batch_that_comes_again_is_there_onc
 
 
 def test_killed_in_the_middle_of_a_micro_batch_the_table_is_that_of_one_run(streamed: Streamed) -> None:
-    assert in_any_order(streamed.rows("stopped/answers")) == whole_answer(timed_events())
+    assert in_any_order(streamed.rows("stopped/answers/keys")) == whole_answer(timed_events())

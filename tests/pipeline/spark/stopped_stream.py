@@ -1,9 +1,10 @@
-"""``python stopped_stream.py DIRECTORY [delta JARS]``: a stream that kills its own Java process, once.
+"""``python stopped_stream.py DIRECTORY [delta JARS]``: streams that kill their own Java process, once.
 
-The files of DIRECTORY/events are recognized into DIRECTORY/answers. With Delta, its connector in JARS, both
-are tables, and the first is given what is in DIRECTORY/files, file by file. In the middle of the first
-micro-batch that has an answer with event number `FATAL`, when turns have been taken and nothing is committed,
-the process of driver and executor is killed, unless DIRECTORY/killed is there.
+The files of DIRECTORY/events are recognized into DIRECTORY/answers/NAME by each of the queries at once. With
+Delta, its connector in JARS, events and answers are tables, the first is given what is in DIRECTORY/files,
+file by file, and only the first query runs. In the middle of the first micro-batch that has an answer with
+event number `FATAL`, when turns have been taken and nothing is committed, the process of driver and executor
+is killed, unless DIRECTORY/killed is there; the other queries are then wherever they are.
 """
 
 from __future__ import annotations
@@ -19,19 +20,27 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
-QUERY = "SELECT a[n], b[n] WHERE A AS a ; B AS b PARTITION BY [k] WITHIN 40 SECONDS"
+PAIRS = "SELECT a[n], b[n] WHERE A AS a ; B AS b"
+QUERIES = {
+    "keys": f"{PAIRS} PARTITION BY [k] WITHIN 40 SECONDS",
+    "no window": f"{PAIRS} PARTITION BY [k]",
+    "one order": f"{PAIRS} WITHIN 3 SECONDS",
+    "forgotten": f"{PAIRS} WITHIN 9 SECONDS CONSUME BY ANY",
+    "next to each other": "SELECT a[n], b[n] WHERE A AS a : B AS b PARTITION BY [k] WITHIN 40 SECONDS",
+}
 FATAL = 100
 
 Batches = Iterator[pa.RecordBatch]
 
 
-def recognized(place: Path, form: str = "parquet") -> DataFrame:
-    """The stream of all files, one in each micro-batch."""
+def recognized(place: Path, form: str = "parquet", name: str = "keys") -> DataFrame:
+    """The answers of a query over the stream of all files, one in each micro-batch."""
     from estero.spark import read_stream, recognize
 
     df = read_stream(f"{form}:{place}/events?maxFilesPerTrigger=1")
-    return recognize(df, QUERY, type="type", time="ts")
+    return recognize(df, QUERIES[name], type="type", time="ts")
 
 
 def once(found: DataFrame, mark: Path, stop: Callable[[], None]) -> DataFrame:
@@ -48,12 +57,17 @@ def once(found: DataFrame, mark: Path, stop: Callable[[], None]) -> DataFrame:
     return found.mapInArrow(watch, found.schema)
 
 
-def written(found: DataFrame, place: Path, form: str = "parquet") -> None:
-    """Runs a stream until all files are recognized."""
+def started(found: DataFrame, place: Path, form: str = "parquet", name: str = "keys") -> StreamingQuery:
+    """A stream that ends when all files are recognized."""
     from estero.spark import write_stream
 
-    answers, state = f"{form}:{place}/answers", place / "checkpoint"
-    write_stream(found, answers, checkpoint=state, trigger="available-now").awaitTermination()
+    answers, state = f"{form}:{place}/answers/{name}", place / "checkpoint" / name
+    return write_stream(found, answers, checkpoint=state, trigger="available-now")
+
+
+def written(found: DataFrame, place: Path, form: str = "parquet") -> None:
+    """Runs the first query until all files are recognized."""
+    started(found, place, form).awaitTermination()
 
 
 def main(place: Path, form: str = "parquet", jars: str = "") -> None:
@@ -63,8 +77,12 @@ def main(place: Path, form: str = "parquet", jars: str = "") -> None:
         for file in sorted((place / "files").iterdir()):
             spark.read.parquet(file.as_uri()).write.format(form).mode("append").save(str(place / "events"))
     java = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
-    found = recognized(place, form)
-    written(once(found, place / "killed", lambda: os.kill(java, signal.SIGKILL)), place, form)
+    running = []
+    for name in QUERIES if form == "parquet" else ["keys"]:
+        found = once(recognized(place, form, name), place / "killed", lambda: os.kill(java, signal.SIGKILL))
+        running.append(started(found, place, form, name))
+    for query in running:
+        query.awaitTermination()
 
 
 def session(form: str, jars: str) -> SparkSession:

@@ -119,12 +119,14 @@ def test_cut_and_killed_anywhere_without_spark(name: str, seed: int) -> None:
     assert stream.counts["late"] == 0
 
 
-def test_streams_that_are_killed_have_to_find_what_the_reference_says() -> None:
+@pytest.mark.parametrize("name", stopped_stream.QUERIES)
+def test_streams_that_are_killed_have_to_find_what_the_reference_says(name: str) -> None:
     """Processes are killed in test_streaming.py, and in test_delta.py of the connectors."""
     table = timed_events()
     stream = [Event(row["type"], row, n * 1_000_000) for n, row in enumerate(table.to_pylist())]
-    rows = stream_answer(stopped_stream.QUERY, table, type="type", time="ts")
-    assert found(rows) == by_reference(stopped_stream.QUERY, stream, tick=1000)
+    query = stopped_stream.QUERIES[name]
+    rows = stream_answer(query, table, type="type", time="ts")
+    assert found(rows) == by_reference(query, stream, tick=1000)
 
 
 @on_spark
