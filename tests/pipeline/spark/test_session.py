@@ -43,14 +43,6 @@ def test_the_environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "ESTERO_B" not in os.environ
 
 
-@pytest.mark.parametrize("own", ["", "-Xss4m", "-XX:+UseZGC -Xss4m"])
-def test_java_collects_for_throughput_unless_told_otherwise(own: str) -> None:
-    options = room._settings("local[1]", "name", 2, own)["spark.driver.extraJavaOptions"]
-    assert ("UseParallelGC" in options) == ("UseZGC" not in own)
-    assert options.startswith("-Duser.timezone=UTC")
-    assert options.endswith(own)
-
-
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark leaves a pipe to the Java that ended
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_where_spark_does_not_start_its_last_words_are_said(
