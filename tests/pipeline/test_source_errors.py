@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import polars as pl
 import pyarrow as pa
@@ -59,13 +61,28 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
         open_source(unknown)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_a_forbidden_file_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "secret.csv"
-    path.write_text("a\n1\n", encoding="utf-8")
-    path.chmod(0)
-    with pytest.raises(DataError, match=r"secret.csv: the file cannot be read: permission denied"):
-        open_source(path)
+@pytest.fixture
+def forbidden() -> Iterator[Path]:
+    """A directory with a file that this process may not read; as root it is nobody for so long."""
+    with TemporaryDirectory() as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        path = directory / "secret.csv"
+        path.write_text("a\n1\n", encoding="utf-8")
+        path.chmod(0)
+        own = os.geteuid()
+        if own == 0:
+            os.seteuid(65534)
+        try:
+            yield directory
+        finally:
+            os.seteuid(own)
+
+
+@pytest.mark.parametrize("events", ["secret.csv", "", "*.csv"])
+def test_a_forbidden_file_is_named(forbidden: Path, events: str) -> None:
+    with pytest.raises(DataError, match=r"secret\.csv: the file cannot be read: permission denied"):
+        open_source(forbidden / events)
 
 
 def test_a_file_without_even_a_header_is_refused(tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ def _of_csv_files(files: list[str], path: str, options: Mapping[str, object]) ->
 
 
 def _is_blank(file: str) -> bool:
-    with Path(file).open("rb") as opened:
+    with reading(file), Path(file).open("rb") as opened:
         return not opened.read(4096).strip()
 
 
@@ -254,8 +254,6 @@ def files_of(path: str) -> list[str]:
             raise DataError("the directory holds no files", file=path)
         return found
     if place.exists():
-        if not os.access(path, os.R_OK):
-            raise DataError("the file cannot be read: permission denied", file=path)
         return [path]
     if not glob.has_magic(path):
         raise DataError("there is no such file", file=path)

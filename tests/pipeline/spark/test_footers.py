@@ -100,9 +100,11 @@ def test_a_file_that_is_damaged_or_gone_is_named(spark: SparkSession, tmp_path: 
     place = tmp_path / "events.parquet"
     df = written(spark, place, pa.array(range(ROWS)))
     query = "SELECT a, b WHERE A AS a ; B AS b WITHIN 1 [t]"
-    place.write_bytes(b"no Parquet file at all")
-    with pytest.raises(DataError, match=r"events\.parquet: this is no Parquet file"):
-        recognize(df, query, type="type", time="t", partitions=3)
+    too_long = b"PAR1" + (2**31).to_bytes(4, "little") + b"PAR1"
+    for damaged in (b"no Parquet file at all", b"short", too_long):
+        place.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"events\.parquet: this is no Parquet file"):
+            recognize(df, query, type="type", time="t", partitions=3)
     place.unlink()
     with pytest.raises(DataError, match=r"events\.parquet does not exist"):
         recognize(df, query, type="type", time="t", partitions=3)
