@@ -19,6 +19,7 @@ from sqlglot import exp
 from estero.errors import DataError
 from estero.pipeline.csv_files import csv_query, malformed_row
 from estero.pipeline.reading_errors import reading
+from estero.pipeline.relations import Relation
 
 _FORMATS: Mapping[str, str] = {
     ".parquet": "parquet",
@@ -88,6 +89,9 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
         return _of_stream(iter(events), events.schema)
     if module == "polars" and hasattr(events, "collect"):
         raise DataError("a lazy frame is not read here", hint="call .collect() first, or pass the file")
+    if isinstance(events, duckdb.DuckDBPyRelation):
+        relation = Relation(events)
+        return Input(stream=relation, schema=relation.schema)
     if hasattr(events, "__arrow_c_stream__"):
         with reading():
             return _of_table(pa.table(events)) if module == "polars" else _of_exporter(events)
