@@ -15,6 +15,7 @@ from estero.language import assemble_condition, assemble_pattern
 from estero.language import query as q
 from estero.language.assemble_condition import name_of, span_of
 from estero.language.assemble_pattern import PartitionTail, Tail, with_tails
+from estero.language.literals import integer_value
 from estero.language.names import suggestion
 from estero.language.words import UNITS
 
@@ -132,8 +133,8 @@ def _where(children: Children, span: Span) -> _Clause:
     return _Clause("WHERE", (with_tails(pattern, tails), partition), span)
 
 
-def _whole_number(children: Children, _span: Span) -> int:
-    return int("".join(children))
+def _whole_number(children: Children, span: Span) -> int:
+    return integer_value("".join(children), span)
 
 
 def _within(children: Children, span: Span) -> _Clause:

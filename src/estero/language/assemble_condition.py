@@ -30,7 +30,7 @@ from estero.language.expressions import (
     SetPredicate,
     VariableReference,
 )
-from estero.language.literals import TIMESTAMP_FORM, string_value, timestamp_value
+from estero.language.literals import TIMESTAMP_FORM, integer_value, string_value, timestamp_value
 from estero.language.words import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES, unquoted
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _constant(children: Children, span: Span) -> Literal:
         return _typed_literal(children, span)
     match token.type:
         case "INT":
-            return Literal(int("".join(children)), span=span)
+            return Literal(integer_value("".join(children), span), span=span)
         case "FLOAT":
             return Literal(float("".join(children)), span=span)
         case "STRING":

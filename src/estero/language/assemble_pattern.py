@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.errors import QueryError, Span
 from estero.language import pattern as p
 from estero.language.assemble_condition import name_of, node_of, span_of
+from estero.language.literals import integer_value
 from estero.language.names import suggestion
+
+if TYPE_CHECKING:
+    from lark import Token
 
 Children = list[Any]
 """Patterns, pieces of the kinds below, and tokens."""
@@ -190,15 +194,20 @@ def _bounded(contiguous: bool) -> Callable[[Children, Span], p.Pattern]:
 
 
 def _exactly(children: Children, _span: Span) -> tuple[int, int | None]:
-    return int(children[0]), int(children[0])
+    times = _times(children[0])
+    return times, times
 
 
 def _at_least(children: Children, _span: Span) -> tuple[int, int | None]:
-    return int(children[0]), None
+    return _times(children[0]), None
 
 
 def _from_to(children: Children, _span: Span) -> tuple[int, int | None]:
-    return int(children[0]), int(children[1])
+    return _times(children[0]), _times(children[1])
+
+
+def _times(token: Token) -> int:
+    return integer_value(token, span_of(token))
 
 
 def _optional(children: Children, span: Span) -> p.Pattern:

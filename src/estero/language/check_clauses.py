@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from estero.errors import NOWHERE, Span
-from estero.language.kinds import INT_MAX
 from estero.language.labels import KnownTypes
+from estero.language.literals import INT_MAX
 from estero.language.names import SPELLING, some, suggestion
 from estero.language.pattern import EventType
 from estero.language.problems import Problems

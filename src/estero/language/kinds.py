@@ -30,7 +30,7 @@ from estero.language.expressions import (
     SetPredicate,
     Value,
 )
-from estero.language.literals import literal_text
+from estero.language.literals import INT_MAX, INT_MIN, literal_text
 from estero.language.names import SPELLING, listed, some, suggestion
 from estero.language.problems import Problems
 from estero.language.regex import check_regex
@@ -38,8 +38,6 @@ from estero.language.schema import Kind
 from estero.language.words import SCALAR_FUNCTIONS
 
 NUMBERS: Final = frozenset({Kind.INT, Kind.FLOAT})
-INT_MIN: Final = -(2**63)
-INT_MAX: Final = 2**63 - 1
 
 Lookup = Callable[[Attribute], Kind | None]
 """The kind of an attribute; None where it is not known or wrong (and noted as a problem)."""

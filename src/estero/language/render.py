@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from estero.language.expressions import Node
+from estero.language.literals import integer_text
 from estero.language.pattern import (
     All,
     As,
@@ -60,7 +61,7 @@ def render_query(tree: QueryTree) -> str:
     if tree.consume is not Consume.NONE:
         clauses.append(f"CONSUME BY {tree.consume.value}")
     if tree.limit is not None:
-        clauses.append(f"LIMIT {tree.limit}")
+        clauses.append(f"LIMIT {integer_text(tree.limit)}")
     return " ".join(clauses)
 
 
@@ -109,11 +110,11 @@ def render_window(window: Window) -> str:
     """The text of a window, as it stands behind WITHIN."""
     match window:
         case EventWindow(events):
-            return f"{events} EVENTS"
+            return f"{integer_text(events)} EVENTS"
         case DurationWindow(parts):
-            return " ".join(f"{amount} {unit.name}" for amount, unit in parts)
+            return " ".join(f"{integer_text(amount)} {unit.name}" for amount, unit in parts)
         case AttributeWindow(ticks, attribute):
-            return f"{ticks} [{quoted(attribute)}]"
+            return f"{integer_text(ticks)} [{quoted(attribute)}]"
 
 
 def _pattern(pattern: Pattern, least: int) -> str:
@@ -204,11 +205,11 @@ def _repetition(iteration: Iteration) -> str:
         case 1, None:
             return f"{sign}+"
         case least, None:
-            return f"{sign}{{{least},}}"
+            return f"{sign}{{{integer_text(least)},}}"
         case least, most if least == most:
-            return f"{sign}{{{least}}}"
+            return f"{sign}{{{integer_text(least)}}}"
         case least, most:
-            return f"{sign}{{{least},{most}}}"
+            return f"{sign}{{{integer_text(least)},{integer_text(most)}}}"
 
 
 def _key(key: PartitionKey) -> str:

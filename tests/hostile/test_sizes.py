@@ -1,0 +1,63 @@
+"""Texts and patterns that are large or deep: an answer, or an error that says what is too large; no hang."""
+
+from __future__ import annotations
+
+import pytest
+
+import estero
+from estero import QueryError
+from estero.language import builder
+from estero.language.parse import parse_condition
+
+NINES = "9" * 5_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT * WHERE A FILTER A[v = {NINES}]",
+        f"SELECT * WHERE A FILTER A[v = -{NINES}]",
+        f"SELECT * WHERE A FILTER A[v IN {{1..{NINES}}}]",
+        f"SELECT * WHERE A{{{NINES}}}",
+        f"SELECT * WHERE A{{{NINES},}}",
+        f"SELECT * WHERE A{{1,{NINES}}}",
+        f"SELECT * WHERE A WITHIN {NINES} EVENTS",
+        f"SELECT * WHERE A WITHIN {NINES} SECONDS",
+        f"SELECT * WHERE A WITHIN {NINES} [t]",
+        f"SELECT * WHERE A LIMIT {NINES}",
+    ],
+)
+def test_an_integer_of_thousands_of_digits_is_refused_at_its_place(text: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        estero.query(text)
+    error = caught.value
+    assert error.message == "this integer does not fit in 64 bits"
+    assert error.hint == "it has 5,000 digits"
+    assert text[error.span.start : error.span.end].lstrip("-") == NINES
+
+
+@pytest.mark.parametrize("body", [f"T(x, {NINES})", f"T(x) WITHIN {NINES} EVENTS", f"T(x) LIMIT {NINES}"])
+def test_so_it_is_in_a_conjunctive_query(body: str) -> None:
+    with pytest.raises(QueryError, match="this integer does not fit in 64 bits") as caught:
+        estero.conjunctive(f"Q(x) <- {body}")
+    assert caught.value.hint == "it has 5,000 digits"
+
+
+def test_leading_zeros_do_not_make_an_integer_large() -> None:
+    assert parse_condition("v = " + "0" * 5_000 + "7") == parse_condition("v = 7")
+
+
+def test_the_builder_refuses_such_integers_too() -> None:
+    a, large = builder.event("A"), 10**5_000
+    value = builder.var("A").v
+    for built in (
+        a.where(value > large),
+        a.repeated(large),
+        builder.select(a).limit(large),
+        builder.select(a).within(seconds=large),
+        builder.select(a).within(events=large),
+    ):
+        with pytest.raises(QueryError) as caught:
+            estero.query(built)
+        assert caught.value.message == "this integer does not fit in 64 bits"
+        assert caught.value.hint == "it has more than 1,000 digits"
