@@ -6,16 +6,27 @@ import json
 from pathlib import Path
 
 from estero import DataError, Query
+from estero.output_file import output_file
 
 _NOTE = "estero.json"
 
 
 def check_note(checkpoint: Path, note: dict[str, str]) -> None:
-    """Raises `DataError` where the checkpoint was made by another query, or from or to somewhere else."""
+    """Raises `DataError` where the checkpoint was made by another query, or from or to somewhere else.
+
+    The same where what is noted in it cannot be read.
+    """
     file = checkpoint / _NOTE
     if not file.is_file():
         return
-    noted = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        noted = dict(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise DataError(
+            "this note of what the checkpoint is of cannot be read",
+            file=str(file),
+            hint="if query, source and sink are those of before, delete it: it is written anew",
+        ) from error
     for what, value in note.items():
         if noted.get(what) != value:
             raise DataError(
@@ -27,7 +38,8 @@ def check_note(checkpoint: Path, note: dict[str, str]) -> None:
 
 def write_note(checkpoint: Path, note: dict[str, str]) -> None:
     """Notes what the checkpoint is of."""
-    (checkpoint / _NOTE).write_text(json.dumps(note, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    with output_file(checkpoint / _NOTE) as file:
+        file.write(json.dumps(note, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
 def note_of(query: Query, source: str, sink: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 import typer
 
 from estero.cli.options import (
+    PICTURES,
     Columns,
     Count,
     Debug,
@@ -232,7 +233,10 @@ def explain(
         stream = stream_of(events, type, time, time_unit, order, delimiter, columns, timestamp_format)
         explanation = parsed.explain(stream.path, **stream.arguments)
     if svg is not None:
-        svg.write_text(explanation.svg(), encoding="utf-8")
+        from estero.output_file import output_file
+
+        with output_file(svg) as file:
+            file.write(explanation.svg().encode())
     print(explanation)
 
 
@@ -289,6 +293,11 @@ def demo(
     from estero import demo as night
     from estero.cli.terminal import output, table_of, working
 
+    if picture.suffix.lower() not in PICTURES:
+        raise typer.BadParameter(
+            f"{picture.name} does not say its format: use one of {', '.join(PICTURES)}",
+            param_hint="--picture",
+        )
     console = output()
     events = night.events()
     parsed = estero.query(night.QUERY)

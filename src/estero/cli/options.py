@@ -35,6 +35,7 @@ SUFFIXES = {
     ".arrow": Format.ARROW,
     ".feather": Format.ARROW,
 }
+PICTURES = (".svg", ".png", ".pdf")
 
 EVENTS = "Options for the events"
 

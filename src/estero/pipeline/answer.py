@@ -201,8 +201,9 @@ class Answer:
         """Write the answer, batch by batch, to a path or an open binary file.
 
         `format` is parquet, csv, jsonl or arrow; a path says it by its suffix. `positions` writes the
-        positions of events in place of their attributes. A path is written under a temporary name and
-        renamed at the end, so it never holds half an answer. ValueError for an unknown format.
+        positions of events in place of their attributes. A file is replaced at the end, so it never holds
+        half an answer, and keeps its mode and owner; a link stays, and its target is replaced; a pipe or a
+        device is written to. ValueError for an unknown format, OSError where the path cannot be written.
         """
         write_answer(target, self.schema, self.batches(), format=format, positions=positions)
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from datetime import date, datetime, time
 from os import PathLike
 from pathlib import Path
@@ -18,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from estero.output_file import forward_only, output_file
 from estero.pipeline.complex_event import Layout
 
 ROWS_PER_GROUP = 131_072
@@ -50,7 +49,7 @@ def write_answer(
     format: str | None = None,
     positions: bool = False,
 ) -> None:
-    """Writes the batches of an answer to a path (under a temporary name first) or an open binary file.
+    """Writes the batches of an answer to a path (`output_file`) or an open binary file.
 
     A path says the format by its suffix where `format` does not; `positions` writes the positions of
     events in place of their attributes. ValueError for an unknown format, before anything is read.
@@ -63,30 +62,10 @@ def write_answer(
     if isinstance(target, str | PathLike):
         path = Path(target)
         write = writer_of(format_of(path) if format is None else format)
-        with replaced(path) as file:
+        with output_file(path) as file:
             write(file, schema, batches)
     else:
-        writer_of(str(format))(target, schema, batches)
-
-
-@contextmanager
-def replaced(path: Path) -> Iterator[BinaryIO]:
-    """A file that becomes `path` when the block ends well; else it is gone and `path` is as it was.
-
-    OSError, before anything is written, where `path` cannot be a file.
-    """
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a directory, not a file to write to")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: there is no directory {path.parent}")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        writer_of(str(format))(forward_only(target), schema, batches)
 
 
 def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from io import BytesIO
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from estero.output_file import output_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from os import PathLike
     from typing import BinaryIO
 
     from matplotlib.figure import Figure
@@ -42,17 +45,40 @@ class Picture:
     figure: Figure
 
     def save(self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None) -> None:
-        """Write it to a path, by its suffix (svg, png, pdf), or to an open binary file as `format`."""
-        kind = str(target).rpartition(".")[2].lower() if format is None else format
-        undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-        with styled():
-            self.figure.savefig(target, format=kind, dpi=160, facecolor="white", metadata=undated.get(kind))
+        """Write it to a path, by its suffix (svg, png, pdf), or to an open binary file as `format`.
+
+        ValueError for an unknown format, OSError where the path cannot be written (`output_file`).
+        """
+        drawn = self._drawn(_format_of(target) if format is None else format)
+        if isinstance(target, str | PathLike):
+            with output_file(target) as file:
+                file.write(drawn)
+        else:
+            target.write(drawn)
 
     def svg(self) -> str:
         """The picture as SVG text."""
+        return self._drawn("svg").decode()
+
+    def _drawn(self, kind: str) -> bytes:
+        known = self.figure.canvas.get_supported_filetypes()
+        if kind not in known:
+            raise ValueError(f"a picture is not drawn as {kind!r}: use one of {', '.join(sorted(known))}")
+        undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
         file = BytesIO()
-        self.save(file, format="svg")
-        return file.getvalue().decode()
+        with styled():
+            self.figure.savefig(file, format=kind, dpi=160, facecolor="white", metadata=undated.get(kind))
+        return file.getvalue()
 
     def _repr_svg_(self) -> str:
         return self.svg()
+
+
+def _format_of(target: str | PathLike[str] | BinaryIO) -> str:
+    """The format that the suffix of a path names."""
+    if not isinstance(target, str | PathLike):
+        raise ValueError("an open file does not say its format: give format=")  # noqa: TRY004 (the path would)
+    suffix = Path(target).suffix.lower().lstrip(".")
+    if not suffix:
+        raise ValueError(f"{target} does not say its format: end it in .svg, .png or .pdf, or give format=")
+    return suffix
