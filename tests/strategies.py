@@ -305,11 +305,11 @@ def queries(draw: st.DrawFn, max_operators: int = 4) -> QueryTree:
 
 @cache
 def windows() -> st.SearchStrategy[Window]:
-    """Windows of each kind, a few events or seconds long."""
+    """Windows of each kind, a few events or seconds long; those of no length are of one time."""
     return st.one_of(
         st.integers(1, 8).map(EventWindow),
-        st.integers(1, 10).map(lambda ticks: AttributeWindow(ticks, "time")),
-        st.integers(1, 10).map(lambda seconds: DurationWindow(((seconds, TimeUnit.SECONDS),))),
+        st.integers(0, 10).map(lambda ticks: AttributeWindow(ticks, "time")),
+        st.integers(0, 10).map(lambda seconds: DurationWindow(((seconds, TimeUnit.SECONDS),))),
         st.integers(1, 5000).map(
             lambda amount: DurationWindow(((2, TimeUnit.SECONDS), (amount, TimeUnit.MILLISECONDS)))
         ),
@@ -318,7 +318,7 @@ def windows() -> st.SearchStrategy[Window]:
 
 @cache
 def _key_brackets() -> st.SearchStrategy[tuple[KeyBracket, ...]]:
-    names = [("k",), ("s",), ("n",), ("k", "n")]
+    names = [("k",), ("s",), ("n",)]
     return st.sampled_from(
         [
             (KeyBracket(("k",)),),

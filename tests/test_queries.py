@@ -55,9 +55,9 @@ def test_without_a_type_column_all_events_are_of_the_stream_of_from() -> None:
     assert estero.query("SELECT * WHERE Event AS a FILTER a[x = 2]").run(table).count() == 1
 
 
-def test_an_unknown_type_is_an_error_with_the_nearest_names() -> None:
+def test_a_type_that_no_list_of_types_has_is_an_error_with_the_nearest_names() -> None:
     with pytest.raises(estero.QueryError) as caught:
-        estero.query("SELECT * WHERE SELL ; BYU").run(EVENTS, type="kind")
+        estero.query("SELECT * WHERE SELL ; BYU").run(EVENTS, type="kind", types=["SELL"])
     assert str(caught.value) == (
         "there are no events of type BYU\n"
         "  1 | SELECT * WHERE SELL ; BYU\n"
@@ -74,7 +74,7 @@ def test_a_type_that_may_be_absent_is_declared() -> None:
 
 def test_check_says_everything_at_once() -> None:
     text = "SELECT nope WHERE SELL AS a ; BYU AS b FILTER a[prize > 1] AND a[price > 'x'] WITHIN 2 SECONDS"
-    errors = estero.check(text, EVENTS, type="kind", time="ts")
+    errors = estero.check(text, EVENTS, type="kind", time="ts", types=["SELL", "BUY"])
     assert [error.message for error in errors] == [
         "no event is marked nope",
         "there are no events of type BYU",

@@ -14,6 +14,7 @@ from estero.errors import (
     DataError,
     EnvironmentProblem,
     EsteroError,
+    EsteroWarning,
     LimitExceeded,
     QueryError,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "DataError",
     "EnvironmentProblem",
     "EsteroError",
+    "EsteroWarning",
     "LimitExceeded",
     "Query",
     "QueryError",

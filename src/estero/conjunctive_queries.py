@@ -56,6 +56,7 @@ class ConjunctiveQuery(Query):
         self.conjunctive = parse_conjunctive(text)
         self.tree = as_pattern_query(self.conjunctive)
         self.automaton = None
+        self.is_whole = True
         raise_all(check_conjunctive(self.conjunctive))
 
     @classmethod

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from dataclasses import dataclass
 
 
@@ -105,3 +107,15 @@ class EnvironmentProblem(EsteroError):
 
 class LimitExceeded(EsteroError):
     """A stated limit was reached (automaton states, memory); says which and how to go on."""
+
+
+class EsteroWarning(UserWarning):
+    """Something that is allowed, and probably not meant; the command line says it in a line."""
+
+
+def warn(message: str) -> None:
+    """Warns of something with an `EsteroWarning`, at the place in the user's code that leads here."""
+    frame, level = sys._getframe(1), 2  # noqa: SLF001 (what `warnings` itself looks at)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "estero":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, EsteroWarning, stacklevel=level)

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from estero.errors import QueryError
+from estero.errors import QueryError, warn
 from estero.language.builder import Built, tree_of
 from estero.language.check import check_query
 from estero.language.labels import type_names
 from estero.language.languages import not_ceql
+from estero.language.names import some, suggestion
 from estero.language.parse import parse_query
 from estero.language.pattern import EventType
 from estero.language.query import QueryTree
@@ -45,21 +46,27 @@ class Query:
     The arguments that say how events are laid out mean the same everywhere: `type` is the column with
     the event type (without it there is one type, named after FROM, or ``Event``), `time` the time column,
     `order` columns that break ties of time, `time_unit` the length of a tick of an integer time column
-    ("ns", "us", "ms", "s", "min", "h", "d"). `types` lists event types that may occur even if these
-    events have none of them; `csv_options` are passed to the reader of CSV files.
+    ("ns", "us", "ms", "s", "min", "h", "d"). A type of the query of which there are no events is no error,
+    but an `EsteroWarning`; `types`, a list of the types there may be, beside those that occur, makes it a
+    `QueryError`. `csv_options` are passed to the reader of CSV files.
     """
 
     def __init__(self, text: str | Built) -> None:
         self.tree = _tree_of_text(text if isinstance(text, str) else str(tree_of(text)))
         self.automaton: CEA | None = None
+        self.is_whole = True
         raise_all(check_query(self.tree, None))
 
     @classmethod
-    def of_tree(cls, tree: QueryTree, automaton: CEA | None = None) -> Self:
-        """The query of a parsed text, not checked yet: `check` will. An `automaton` runs in its place."""
+    def of_tree(cls, tree: QueryTree, automaton: CEA | None = None, *, is_whole: bool = True) -> Self:
+        """The query of a parsed text, not checked yet: `check` will. An `automaton` runs in its place.
+
+        It is not whole where the pattern could not be read, and something else is in its place.
+        """
         made = cls.__new__(cls)
         made.tree = tree
         made.automaton = automaton
+        made.is_whole = is_whole
         return made
 
     def __str__(self) -> str:
@@ -234,18 +241,33 @@ class Query:
         return self.plan(layout)
 
     def _schema(self, source: Source, types: Sequence[str]) -> Schema:
-        """The schema of a source; closed where a type of this query does not occur: that is an error."""
+        """The schema of a source; warns of types of this query that do not occur.
+
+        Where `types` says which there are, it is closed if one does not occur: that is an error.
+        """
         schema = source.schema
-        if schema.closed or schema.shared is None:
+        if schema.closed or schema.shared is None or not self.is_whole:
             return schema
-        wanted = event_type_names(self.tree)
         declared = set(types)
-        if all(not declared.isdisjoint(names) or any(map(source.has_type, names)) for names in wanted):
-            return schema
-        known = set(source.type_names())
-        if not known:
-            return schema
-        return replace(schema, types=dict.fromkeys(sorted(known | declared), schema.shared), closed=True)
+        looked_at = not (declared and source.one_shot)
+        missing = [
+            names
+            for names in event_type_names(self.tree)
+            if declared.isdisjoint(names) and not (looked_at and any(map(source.has_type, names)))
+        ]
+        known = sorted({*source.type_names(), *declared}) if missing else []
+        if declared and missing:
+            return replace(schema, types=dict.fromkeys(known, schema.shared), closed=True)
+        if known:
+            for names in dict.fromkeys(missing):
+                warn(_without_events(names[0], known))
+        return schema
+
+
+def _without_events(name: str, known: Sequence[str]) -> str:
+    there = f"there are no events of type {name}, only of {some(known, word='and')}"
+    near = suggestion(name, known)
+    return f"{there}: {near}" if near else there
 
 
 def restore(query: Query | str, state: bytes) -> ContinuousRecognizer:

@@ -38,8 +38,8 @@ def check(
     """Everything that is wrong with a text, in order of place; with `events`, what does not fit them.
 
     The text is a query in CEQL or, with a head and ``<-``, a conjunctive one. Where parts of a query in CEQL
-    cannot be read, they have an error each, and the rest is checked without them. Raises `DataError` where
-    the events cannot be read.
+    cannot be read, they have an error each, and the rest is checked without them. Types without events are
+    warned of, as by `Query.run`. Raises `DataError` where the events cannot be read.
     """
 
     def unfit(query: Query) -> list[QueryError]:
@@ -66,4 +66,4 @@ def check(
         return list(reading.errors)
     if events is None:
         return reading.with_checks(check_query(reading.tree, None))
-    return reading.with_checks(unfit(Query.of_tree(reading.tree)))
+    return reading.with_checks(unfit(Query.of_tree(reading.tree, is_whole="WHERE" not in reading.lost)))

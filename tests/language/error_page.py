@@ -43,6 +43,8 @@ _EVENTS = {
     "none": "",
     "trades": "The events are `SELL` and `BUY`, with the time `ts`.",
     "streams": "The events are `SELL` of the stream `s` and `BUY` of `t`.",
+    "closed": 'The events are `SELL` and `BUY` in one table, and `types=["SELL", "BUY"]` closes the list.',
+    "untyped": "No column is named that says the type; there is one called `kind`.",
     "untimed": "No time column is named.",
     "joined": "The events are `T`, with an integer `k`, `S`, with an integer `a` and a string `b`, "
     "and `R`, with a float `a`, a string `b` and a list `l`.",

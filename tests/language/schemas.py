@@ -27,6 +27,8 @@ SCHEMAS: dict[str, Schema | None] = {
     "none": None,
     "trades": Schema({"SELL": SELL, "BUY": BUY}, closed=True, time="ts"),
     "streams": Schema({"s>SELL": SELL, "t>BUY": BUY}, closed=True, time="ts"),
+    "closed": Schema({"SELL": SELL, "BUY": SELL}, shared=SELL, closed=True, time="ts"),
+    "untyped": Schema({"Event": SELL | {"kind": Kind.STRING}}, closed=True, time="ts", untyped=True),
     "untimed": Schema(shared=SELL),
     "ticks": Schema(shared=TICK, time="at"),
     "joined": Schema(

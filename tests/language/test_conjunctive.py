@@ -127,7 +127,7 @@ def test_what_cannot_be_read_is_explained(text: str, message: str, found: str, h
             "S(x, y)",
             "(T ALL S ALL R) FILTER …",
         ),
-        ("Q(x) <- X(x)", "there are no events of type X", "X", "types=[…]"),
+        ("Q(x) <- X(x)", "there are no events of type X", "X", "one without events will do"),
         ("Q(x) <- T(x, _)", "T has 1 attribute, not 2", "T(x, _)", "T(k: x)"),
         ("Q(x) <- S(x)", "S has 2 attributes, not 1", "S(x)", "S(a: x)"),
         ("Q(x) <- S(c: x)", "S has no attribute c", "c: x", "names are those of the events' columns"),

@@ -70,7 +70,7 @@ def test_the_page_of_errors_is_the_table() -> None:
         ),
         (
             "trades",
-            "SELECT * WHERE SELL ; BUY PARTITION BY [broker, name] WITHIN 5 [ts] CONSUME BY PARTITION",
+            "SELECT * WHERE SELL ; BUY PARTITION BY [broker, id], name WITHIN 0 [ts] CONSUME BY PARTITION",
         ),
         (
             "trades",
@@ -78,7 +78,7 @@ def test_the_page_of_errors_is_the_table() -> None:
         ),
         (
             "trades",
-            "SELECT * WHERE SELL FILTER SELL[price = NULL OR coalesce(name, 'a') = 'b' OR tags IS NULL]",
+            "SELECT * WHERE SELL FILTER SELL[price IS NULL OR coalesce(name, 'a') = 'b' OR tags IS NULL]",
         ),
         ("streams", "SELECT * FROM s, t WHERE s>SELL ; BUY FILTER SELL[ok] AND BUY[broker = 'b']"),
         ("streams", "SELECT * FROM s WHERE SELL FILTER SELL[ok]"),

@@ -22,8 +22,9 @@ QUERIES = {
     "attribute_window": ("SELECT * WHERE a WITHIN 5 [ts]", "SELECT * WHERE a WITHIN [ts]"),
     "consume_clause": ("SELECT * WHERE a CONSUME BY ANY", "SELECT * WHERE a CONSUME BY MOST"),
     "limit_clause": ("SELECT * WHERE a LIMIT 1", "SELECT * WHERE a LIMIT one"),
-    "partition_tail": ("SELECT * WHERE a PARTITION BY [k], [l]", "SELECT * WHERE a PARTITION BY k"),
+    "partition_tail": ("SELECT * WHERE a PARTITION BY [k], [l]", "SELECT * WHERE a PARTITION BY (k)"),
     "bracket": ("SELECT * WHERE a PARTITION BY [k, l]", "SELECT * WHERE a PARTITION BY []"),
+    "lone_key": ("SELECT * WHERE a PARTITION BY ip, user", "SELECT * WHERE a PARTITION BY a.ip, b.ip"),
     "key": ("SELECT * WHERE (a PARTITION BY [a.k])", "SELECT * WHERE (a PARTITION BY [a.k.l])"),
 }
 PATTERNS = {

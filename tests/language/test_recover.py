@@ -49,7 +49,7 @@ def test_each_broken_clause_has_an_error_and_the_rest_is_checked() -> None:
 
 def test_nothing_is_said_of_what_depends_on_a_part_that_cannot_be_read() -> None:
     assert said("SELECT x WHERE a ; ; b FILTER c[y]") == ["';' is not expected here"]
-    assert said("SELECT * WHERE a PARTITION BY k CONSUME BY PARTITION") == ["k is not expected here"]
+    assert said("SELECT * WHERE a PARTITION BY 1 CONSUME BY PARTITION") == ["'1' is not expected here"]
     assert said("SELECT * FROM s t WHERE u>a") == ["t is not expected here"]
 
 

@@ -10,7 +10,9 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
@@ -41,6 +43,7 @@ from estero.cli.options import (
     TimestampFormat,
     TimeUnit,
     Type,
+    Types,
     format_of,
     stream_of,
 )
@@ -107,7 +110,8 @@ def reported(command: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            command(*args, **kwargs)
+            with _warnings_as_lines():
+                command(*args, **kwargs)
             sys.stdout.flush()
         except (typer.Exit, typer.BadParameter):
             raise
@@ -125,6 +129,29 @@ def reported(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(_explained(error)) from None
 
     return run
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Each warning of Estero's is a line on standard error, once; other warnings are as they were."""
+    from estero import EsteroWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", EsteroWarning)
+        show = warnings.showwarning
+        said: set[str] = set()
+
+        def say(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if not issubclass(category, EsteroWarning):
+                show(message, category, *where, **more)
+            elif str(message) not in said:
+                from estero.cli.terminal import remark
+
+                said.add(str(message))
+                remark(str(message))
+
+        warnings.showwarning = say
+        yield
 
 
 def _explained(error: Exception) -> int:
@@ -150,6 +177,7 @@ def run(
     time: Time = None,
     time_unit: TimeUnit = None,
     order: Order = None,
+    types: Types = None,
     delimiter: Delimiter = None,
     columns: Columns = None,
     timestamp_format: TimestampFormat = None,
@@ -167,7 +195,7 @@ def run(
     if events is None:
         raise typer.BadParameter("run needs events", param_hint="--events")
     chosen = format_of(out, format)
-    stream = stream_of(events, type, time, time_unit, order, delimiter, columns, timestamp_format)
+    stream = stream_of(events, type, time, time_unit, order, types, delimiter, columns, timestamp_format)
     parsed = _query(query)
     if explain:
         from estero.cli.terminal import messages
@@ -193,6 +221,7 @@ def check(
     time: Time = None,
     time_unit: TimeUnit = None,
     order: Order = None,
+    types: Types = None,
     delimiter: Delimiter = None,
     columns: Columns = None,
     timestamp_format: TimestampFormat = None,
@@ -205,7 +234,7 @@ def check(
     if events is None:
         _raise_all(estero.check(text))
     else:
-        stream = stream_of(events, type, time, time_unit, order, delimiter, columns, timestamp_format)
+        stream = stream_of(events, type, time, time_unit, order, types, delimiter, columns, timestamp_format)
         _raise_all(estero.check(text, stream.path, **stream.arguments))
     print(f"{query}: ok")
 
@@ -219,6 +248,7 @@ def explain(
     time: Time = None,
     time_unit: TimeUnit = None,
     order: Order = None,
+    types: Types = None,
     delimiter: Delimiter = None,
     columns: Columns = None,
     timestamp_format: TimestampFormat = None,
@@ -230,7 +260,7 @@ def explain(
     if events is None:
         explanation = parsed.explain()
     else:
-        stream = stream_of(events, type, time, time_unit, order, delimiter, columns, timestamp_format)
+        stream = stream_of(events, type, time, time_unit, order, types, delimiter, columns, timestamp_format)
         explanation = parsed.explain(stream.path, **stream.arguments)
     if svg is not None:
         from estero.output_file import output_file

@@ -88,6 +88,15 @@ Order = Annotated[
         rich_help_panel=EVENTS,
     ),
 ]
+Types = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--types",
+        metavar="A,B,…",
+        help="The types there may be, beside those that occur: any other in the query is an error.",
+        rich_help_panel=EVENTS,
+    ),
+]
 Delimiter = Annotated[
     str | None,
     typer.Option(
@@ -141,16 +150,20 @@ Svg = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Events and how they are laid out; `layout` are the keyword arguments that say so everywhere."""
+    """Events and how they are laid out; `layout` are the keyword arguments that say so everywhere.
+
+    `types` are those there may be, beside those that occur.
+    """
 
     path: str
     layout: dict[str, Any] = field(default_factory=dict)
     csv_options: dict[str, Any] | None = None
+    types: tuple[str, ...] = ()
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of `Query.run` and its like."""
-        return {**self.layout, "csv_options": self.csv_options}
+        return {**self.layout, "csv_options": self.csv_options, "types": self.types}
 
 
 def stream_of(
@@ -159,6 +172,7 @@ def stream_of(
     time: str | None,
     time_unit: str | None,
     order: list[str] | None,
+    types: list[str] | None,
     delimiter: str | None,
     columns: str | None,
     timestamp_format: str | None,
@@ -172,7 +186,8 @@ def stream_of(
     if timestamp_format is not None:
         csv_options["timestampformat"] = timestamp_format
     layout = {"type": type, "time": time, "time_unit": time_unit, "order": order or []}
-    return Stream(events, layout, csv_options or None)
+    named = tuple(name.strip() for each in types or () for name in each.split(",") if name.strip())
+    return Stream(events, layout, csv_options or None, named)
 
 
 def format_of(out: Path | None, named: Format | None) -> Format:

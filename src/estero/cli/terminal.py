@@ -153,3 +153,10 @@ def complain(text: str) -> None:
     from rich.text import Text
 
     messages().print(Text.assemble(("error: ", "bold red"), text), soft_wrap=True)
+
+
+def remark(text: str) -> None:
+    """Writes a line to standard error about what is allowed, and probably not meant."""
+    from rich.text import Text
+
+    messages().print(Text.assemble(("warning: ", "bold yellow"), text), soft_wrap=True)

@@ -77,21 +77,28 @@ def _partition_tail(children: Children, span: Span) -> Tail:
     places = tuple(place for _, place in children[2:])
 
     def wrap(pattern: p.Pattern, place: Span) -> p.Pattern:
-        if len(brackets) > 1:
-            raise QueryError(
-                "PARTITION BY inside a pattern has one bracket",
-                span=places[1],
-                found="a second bracket",
-                expected="one bracket of keys",
-                hint="for several keys put one PARTITION BY behind the other",
-            )
-        return p.PartitionBy(pattern, brackets[0], span=place)
+        for keys, bracket in zip(brackets, places, strict=True):
+            pattern = p.PartitionBy(pattern, keys, span=Span(place.start, bracket.end))
+        return pattern
 
     return PartitionTail(wrap, span, brackets, places)
 
 
 def _bracket(children: Children, span: Span) -> tuple[tuple[p.PartitionKey, ...], Span]:
     return tuple(children), span
+
+
+def _lone_key(children: Children, span: Span) -> tuple[tuple[p.PartitionKey, ...], Span]:
+    (key,) = children
+    if key.variable is not None:
+        raise QueryError(
+            "keys of variables stand in brackets",
+            span=span,
+            found="a key without brackets",
+            expected="PARTITION BY [x.a, y.b]: what x and y mark agrees, x.a = y.b",
+            hint="or leave the variable out: PARTITION BY a is the attribute a of all events",
+        )
+    return (key,), span
 
 
 def _key(children: Children, _span: Span) -> p.PartitionKey:
@@ -257,6 +264,7 @@ PRODUCTIONS: Final = {
     "keep_tail": _keep_tail,
     "partition_tail": _partition_tail,
     "bracket": _bracket,
+    "lone_key": _lone_key,
     "key": _key,
     "disjunction": _disjunction,
     "unless": _unless,

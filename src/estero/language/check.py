@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from estero.errors import QueryError, Span
-from estero.language.check_clauses import check_clauses
+from estero.language.check_clauses import check_alternatives, check_clauses
 from estero.language.check_filters import check_filter
 from estero.language.check_scopes import check_scopes
 from estero.language.kinds import NUMBERS, kind_of
@@ -106,15 +106,7 @@ class _PatternCheck:
                 or f"FROM {', '.join([*streams, node.stream])} reads it too",
             )
         elif not self.known.exists(node):
-            schema = self.known.schema
-            types = tuple(schema.types) if schema else ()
-            self.problems.add(
-                f"there are no events of type {node.name}",
-                node.span,
-                expected=some(types) or "no type at all: there are no events",
-                hint=suggestion(node.name, types)
-                or "types that have no events yet are named where the events are given: types=[…]",
-            )
+            self.known.note_missing(node, self.problems)
 
     def _iteration(self, node: Iteration) -> None:
         text = self.problems.text
@@ -174,6 +166,10 @@ class _PatternCheck:
 
     def _partition(self, node: PartitionBy) -> None:
         types = label_types(node.pattern)
+        plain = [key.attribute for key in node.keys if key.variable is None]
+        every = _all_types(node.pattern)
+        if check_alternatives(every, plain, self._keys_of(node), self.known, self.problems):
+            return
         first: tuple[str, Kind] | None = None
         for key in node.keys:
             span = self.problems.inner_span(node.span, quoted(key.attribute))
@@ -186,7 +182,7 @@ class _PatternCheck:
                     hint=suggestion(key.variable, types) or f"bind it inside with AS {quoted(key.variable)}",
                 )
                 continue
-            marked = types[key.variable] if key.variable is not None else _all_types(node.pattern)
+            marked = types[key.variable] if key.variable is not None else every
             kinds = self.known.together(marked)
             if kinds is not None and key.attribute not in kinds:
                 self.problems.add(
@@ -204,6 +200,11 @@ class _PatternCheck:
                 )
             elif kinds is not None:
                 first = self._agreeing(first, key.attribute, kinds[key.attribute], span)
+
+    def _keys_of(self, node: PartitionBy) -> Span:
+        """The place of the keys: all behind BY."""
+        by = self.problems.text.upper().rfind("BY", node.span.start, node.span.end)
+        return node.span if by < 0 else Span(by + 3, node.span.end)
 
     def _agreeing(
         self, first: tuple[str, Kind] | None, name: str, kinds: set[Kind], span: Span

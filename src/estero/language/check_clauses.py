@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from estero.errors import NOWHERE, Span
@@ -75,7 +76,9 @@ def _check_item(
 
 
 def _check_bracket(bracket: KeyBracket, tree: QueryTree, known: KnownTypes, problems: Problems) -> None:
-    kinds = known.together(node for node in tree.pattern.walk() if isinstance(node, EventType))
+    types = [node for node in tree.pattern.walk() if isinstance(node, EventType)]
+    check_alternatives(types, bracket.alternatives, bracket.span, known, problems)
+    kinds = known.together(types)
     if kinds is None:
         return
     for attribute in bracket.alternatives:
@@ -96,18 +99,34 @@ def _check_bracket(bracket: KeyBracket, tree: QueryTree, known: KnownTypes, prob
             )
 
 
+def check_alternatives(
+    types: Sequence[EventType], names: Sequence[str], span: Span, known: KnownTypes, problems: Problems
+) -> bool:
+    """Whether one of the types has two of the names in one bracket of PARTITION BY, which is noted."""
+    found = known.having_two(types, names)
+    if found is not None:
+        of, first, second = found[0], *map(quoted, found[1:])
+        problems.add(
+            f"{of} has both {first} and {second}, and names in one bracket are alternatives",
+            span,
+            expected=f"PARTITION BY {first}, {second} for the key of both",
+            hint=f"[{first}, {second}] is for types of which each has one of the two",
+        )
+    return found is not None
+
+
 def _check_window(tree: QueryTree, schema: Schema | None, problems: Problems) -> None:
     match tree.window:
         case EventWindow(events):
             if not 1 <= events <= INT_MAX:
                 _wrong_length("events", events, tree.window, problems)
         case DurationWindow(parts):
-            if any(amount < 0 for amount, _ in parts) or not 1 <= tree.window.nanoseconds <= INT_MAX:
+            if any(amount < 0 for amount, _ in parts) or tree.window.nanoseconds > INT_MAX:
                 _wrong_length("nanoseconds", tree.window.nanoseconds, tree.window, problems)
             elif schema is not None:
                 _check_duration(tree.window, schema, problems)
         case AttributeWindow(ticks):
-            if not 1 <= ticks <= INT_MAX:
+            if not 0 <= ticks <= INT_MAX:
                 _wrong_length("ticks", ticks, tree.window, problems)
             elif schema is not None:
                 _check_attribute(tree.window, schema, problems)
@@ -116,16 +135,17 @@ def _check_window(tree: QueryTree, schema: Schema | None, problems: Problems) ->
 
 
 def _wrong_length(of: str, length: int, window: Window, problems: Problems) -> None:
+    least = 1 if of == "events" else 0
     if of == "nanoseconds":
-        message = (
-            "a window is at most 292 years long" if length > 0 else "a window has to be longer than no time"
-        )
-        expected = "a duration of 1 NANOSECOND to 292 years, of whole units none of which is negative"
+        expected = "a duration of at most 292 years, of whole units none of which is negative"
     else:
-        message = (
-            f"a window is at most {INT_MAX} {of}" if length > 0 else f"a window has to be longer than 0 {of}"
-        )
-        expected = f"a whole number from 1 to {INT_MAX}"
+        expected = f"a whole number from {least} to {INT_MAX}"
+    if of == "events" and length == 0:
+        message = "a window has to be longer than 0 events"
+    elif length > INT_MAX:
+        message = f"a window is at most {'292 years long' if of == 'nanoseconds' else f'{INT_MAX} {of}'}"
+    else:
+        message = "a window is not negative"
     problems.add(message, window.span, expected=expected, hint="leave WITHIN out for no bound")
 
 

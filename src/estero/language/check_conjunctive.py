@@ -117,14 +117,7 @@ def _check_atom(
     schema = known.schema
     _check_arguments(atom, problems)
     if not known.exists(atom.relation):
-        types = tuple(schema.types) if schema else ()
-        problems.add(
-            f"there are no events of type {atom.relation.name}",
-            atom.relation.span,
-            expected=some(types) or "no type at all: there are no events",
-            hint=suggestion(atom.relation.name, types)
-            or "types that have no events yet are named where the events are given: types=[…]",
-        )
+        known.note_missing(atom.relation, problems)
         return
     kinds = known.attributes(atom.relation)
     names = attributes_in_order(atom, tree.streams, schema, type_column)

@@ -158,11 +158,13 @@ class KindChecker:
 
     def _test(self, node: Node) -> None:
         match node:
-            case Comparison(_, left, right):
+            case Comparison(operator, left, right):
+                self._not_with_null(operator, left, right, node)
                 self.comparable(left, right, node)
             case In(operand, members):
                 self._in(operand, members)
             case Between(operand, low, high):
+                self._not_with_null("=", operand, low if low == Literal(None) else high, node)
                 self.comparable(operand, low, node)
                 self.comparable(operand, high, node)
             case Like(operand, pattern):
@@ -181,8 +183,30 @@ class KindChecker:
             case _:
                 raise TypeError(f"{type(node).__name__} has no kind")
 
+    def _not_with_null(self, operator: str, left: Node, right: Node, place: Node) -> None:
+        """Note it where one side of a comparison is NULL, so that it is never true."""
+        if Literal(None) not in (left, right):
+            return
+        other = right if left == Literal(None) else left
+        name = _what(other) if isinstance(other, Attribute) else "x"
+        test = "IS NOT NULL" if operator == "!=" else "IS NULL"
+        self._problems.add(
+            "a comparison with NULL is never true",
+            place.span,
+            expected="IS NULL or IS NOT NULL",
+            hint=f"write {name} {test}",
+        )
+
     def _in(self, operand: Node, members: tuple[Literal | Range, ...]) -> None:
         for member in members:
+            if member == Literal(None):
+                self._problems.add(
+                    "NULL equals nothing, so it is no member of a set",
+                    member.span,
+                    expected="constants other than NULL",
+                    hint=f"write {_what(operand)} IS NULL, joined to the rest by OR",
+                )
+                continue
             if isinstance(member, Literal):
                 self.comparable(operand, member, member)
                 continue

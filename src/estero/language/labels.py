@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from estero.language.names import some, suggestion
 from estero.language.pattern import As, EventType, Pattern, Rename
+from estero.language.problems import Problems
 from estero.language.schema import Attributes, Kind, Schema
 from estero.language.selection import label_types
+
+_USUAL: Final = frozenset({"type", "kind", "event", "event_type", "eventtype", "event_kind", "event_name"})
+"""What a column with the type of events is often called."""
 
 
 def type_names(event_type: EventType, streams: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -73,6 +79,42 @@ class KnownTypes:
             return True
         return any(name in self.schema.types for name in type_names(event_type, self.streams))
 
+    def having_two(
+        self, types: Iterable[EventType], alternatives: Sequence[str]
+    ) -> tuple[str, str, str] | None:
+        """A type that has two of the alternatives of a key, and these two; None where none has."""
+        for each in types:
+            attributes = self.attributes(each) or ()
+            found = [name for name in dict.fromkeys(alternatives) if name in attributes]
+            if len(found) > 1:
+                return each.name, found[0], found[1]
+        return None
+
+    def note_missing(self, event_type: EventType, problems: Problems) -> None:
+        """Note that there can be no events of a type, and how the types of events are said."""
+        types = tuple(self.schema.types) if self.schema else ()
+        near = suggestion(event_type.name, types)
+        if self.schema is not None and self.schema.untyped:
+            problems.add(
+                f"there are no events of type {event_type.name}: no column says the type of an event",
+                event_type.span,
+                expected=f"{some(types)}, the type of all events",
+                hint=near or _naming_the_column(self.schema.types[types[0]]),
+            )
+            return
+        shared = self.schema is not None and self.schema.shared is not None
+        problems.add(
+            f"there are no events of type {event_type.name}",
+            event_type.span,
+            expected=some(types) or "no type at all: there are no events",
+            hint=near
+            or (
+                "types=[…] says which types there are: name it there, if there may be such events"
+                if shared
+                else "give it a table among the events; one without events will do"
+            ),
+        )
+
     def together(self, types: Iterable[EventType]) -> Mapping[str, set[Kind]] | None:
         """The attributes that some of the types have, with their kinds; None where one type is not known."""
         kinds: dict[str, set[Kind]] = {}
@@ -83,3 +125,11 @@ class KnownTypes:
             for name, kind in attributes.items():
                 kinds.setdefault(name, set()).add(kind)
         return kinds
+
+
+def _naming_the_column(attributes: Attributes) -> str:
+    """How to say which column holds the type; it is named where it can be told."""
+    strings = [name for name, kind in attributes.items() if kind is Kind.STRING]
+    usual = [name for name in strings if name.casefold() in _USUAL]
+    column = (usual or strings)[0] if usual or len(strings) == 1 else "…"
+    return f'name the column with the type where the events are given: type="{column}" (--type {column})'

@@ -33,7 +33,7 @@ def listed(names: Iterable[str], word: str = "or") -> str:
     return f"{', '.join(front)} {word} {last}" if front else last
 
 
-def some(names: Iterable[str], most: int = 8) -> str:
+def some(names: Iterable[str], most: int = 8, word: str = "or") -> str:
     """The first names as one phrase, and how many more there are.
 
     >>> some(["a", "b", "c"], most=2)
@@ -41,8 +41,8 @@ def some(names: Iterable[str], most: int = 8) -> str:
     """
     every = tuple(names)
     if len(every) <= most:
-        return listed(every) if every else ""
-    return f"{', '.join(every[:most])} or {len(every) - most} more"
+        return listed(every, word) if every else ""
+    return f"{', '.join(every[:most])} {word} {len(every) - most} more"
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

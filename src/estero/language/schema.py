@@ -34,8 +34,9 @@ class Schema:
 
     `types` maps each type name that is known beforehand to its attributes. When all types share one
     table, `shared` holds its attributes, and a type that is not in `types` may still exist unless
-    `closed` (then `types` is all there is). `time` names the time attribute; `time_unit` is the
-    length of one tick when it is an integer.
+    `closed` (then `types` is all there is). `untyped`: no column says the type, so that all events are of
+    the one in `types`. `time` names the time attribute; `time_unit` is the length of one tick when it is an
+    integer.
     """
 
     types: Mapping[str, Attributes] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class Schema:
     closed: bool = False
     time: str | None = None
     time_unit: TimeUnit | None = None
+    untyped: bool = field(default=False, compare=False, repr=False)
 
     def attributes_of(self, type_name: str) -> Attributes | None:
         """The attributes of a type, in the order of its table, or None where there is no such type."""

@@ -276,7 +276,7 @@ class Source:
     def _schema(self, time: str | None, time_unit: TimeUnit | None) -> Schema:
         together: Attributes = {name: self.column_types[name].kind for name in self.columns}
         if self.type_column is None:
-            return Schema({self.only_type: together}, closed=True, time=time, time_unit=time_unit)
+            return Schema({self.only_type: together}, None, True, time, time_unit, untyped=True)
         if not self._mapped:
             return Schema(shared=together, time=time, time_unit=time_unit)
         types = {

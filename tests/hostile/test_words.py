@@ -1,0 +1,163 @@
+"""What people type who come from elsewhere: an index of what was typed, and what is said."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+import estero
+from estero.cli import app
+from estero.spark import recognize
+
+LOGINS = pa.table(
+    {
+        "kind": ["FAIL", "FAIL", "OK", "OK", "FAIL", "OK"],
+        "at": [1, 1, 1, 2, 5, 5],
+        "ip": ["a", "a", "a", "b", "b", "b"],
+        "user": ["x", "y", "x", "x", "y", "y"],
+    }
+)
+HOW = {"type": "kind", "time": "at"}
+
+
+def pairs(text: str, events: object = LOGINS) -> list[tuple[int, int]]:
+    return sorted((found.start, found.end) for found in estero.query(text).run(events, **HOW))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    pyarrow.parquet.write_table(LOGINS, tmp_path / "logins.parquet")
+    return tmp_path
+
+
+def command(files: Path, name: str, text: str, *options: str) -> Result:
+    (files / "query.ceql").write_text(text)
+    events = ["--events", str(files / "logins.parquet"), "--type", "kind", "--time", "at"]
+    return CliRunner().invoke(app, [name, str(files / "query.ceql"), *events, *options])
+
+
+# ---------------------------------------------------------------------------- types without events
+
+
+def test_a_type_without_events_is_a_warning_that_names_near_ones() -> None:
+    with pytest.warns(estero.EsteroWarning) as caught:
+        assert pairs("SELECT * WHERE FIAL ; OK") == []
+    assert [str(each.message) for each in caught] == [
+        "there are no events of type FIAL, only of FAIL and OK: did you mean FAIL?"
+    ]
+    assert caught[0].filename == __file__
+
+
+def test_a_type_without_events_that_is_like_none_is_warned_of_with_those_there_are() -> None:
+    with pytest.warns(estero.EsteroWarning, match="^there are no events of type ALARM, only of FAIL and OK$"):
+        assert pairs("SELECT * WHERE FAIL ; NOT(ALARM) ; OK PARTITION BY ip, user") == [(0, 2), (4, 5)]
+
+
+def test_a_list_of_types_makes_it_an_error_and_silences_those_on_it() -> None:
+    query = estero.query("SELECT * WHERE FAIL ; LOCK")
+    assert query.run(LOGINS, **HOW, types=["LOCK"]).count() == 0  # type: ignore[arg-type]
+    with pytest.raises(estero.QueryError, match="there are no events of type LOCK"):
+        query.run(LOGINS, **HOW, types=["FAIL", "OK"])  # type: ignore[arg-type]
+
+
+def test_a_stream_whose_types_are_listed_has_no_others() -> None:
+    query = estero.query("SELECT * WHERE FAIL ; LOCK")
+    assert query.recognizer(LOGINS.schema, type="kind").push(LOGINS).count() == 0
+    with pytest.raises(estero.QueryError, match="there are no events of type LOCK"):
+        query.recognizer(LOGINS.schema, type="kind", types=["FAIL", "OK"])
+    with pytest.raises(estero.QueryError, match="there are no events of type LOCK"):
+        query.run(LOGINS.to_reader(), type="kind", types=["FAIL", "OK"])
+
+
+def test_nothing_is_said_of_the_types_of_a_stream_without_events() -> None:
+    assert pairs("SELECT * WHERE FAIL ; LOCK", LOGINS.slice(0, 0)) == []
+
+
+@pytest.mark.parametrize("name", ["run", "check", "explain"])
+def test_the_command_line_says_it_in_a_line(files: Path, name: str) -> None:
+    options = ["--engine", "duckdb", "--count", "--explain"] if name == "run" else []
+    result = command(files, name, "SELECT * WHERE FIAL ; OK", *options)
+    assert result.exit_code == 0
+    line = "warning: there are no events of type FIAL, only of FAIL and OK: did you mean FAIL?\n"
+    assert result.stderr.count("warning") == 1
+    assert line in result.stderr
+    closed = command(files, name, "SELECT * WHERE FIAL ; OK", *options, "--types", "FAIL, OK")
+    assert (closed.exit_code, "error: there are no events of type FIAL\n" in closed.stderr) == (2, True)
+
+
+def test_nothing_is_said_of_a_pattern_that_cannot_be_read() -> None:
+    errors = estero.check("SELECT * WHERE FAIL ; ; OK WITHIN -1 EVENTS", LOGINS, **HOW)  # type: ignore[arg-type]
+    assert [error.message for error in errors] == ["';' is not expected here", "a window is not negative"]
+
+
+# --------------------------------------------------------------------------- keys, windows, NULL
+
+
+TYPED = (
+    ("SELECT * WHERE FAIL ; OK PARTITION BY ip, user", [(0, 2), (4, 5)]),
+    ("SELECT * WHERE FAIL ; OK PARTITION BY [ip], [user]", [(0, 2), (4, 5)]),
+    ("SELECT * WHERE (FAIL ; OK PARTITION BY ip, user) WITHIN 1 [at]", [(0, 2), (4, 5)]),
+    ("SELECT * WHERE FAIL ; OK WITHIN 0 [at]", [(0, 2), (1, 2), (4, 5)]),
+    ("SELECT * WHERE FAIL ; OK WITHIN 0 SECONDS", [(0, 2), (1, 2), (4, 5)]),
+    ("SELECT * WHERE FAIL ; OK PARTITION BY ip WITHIN 0 [at]", [(0, 2), (1, 2), (4, 5)]),
+    ("SELECT * WHERE (FAIL AS a ; OK AS b) FILTER a.user = b.user WITHIN 0 [at]", [(0, 2), (4, 5)]),
+)
+
+
+@pytest.mark.parametrize(("text", "found"), TYPED)
+def test_keys_without_brackets_and_windows_of_one_time(text: str, found: list[tuple[int, int]]) -> None:
+    query = estero.query(text)
+    assert estero.query(str(query)) == query
+    answer = query.run(LOGINS, **HOW, time_unit="s")  # type: ignore[arg-type]
+    assert sorted((each.start, each.end) for each in answer) == found
+    assert answer.count() == len(found)
+    recognizer = query.recognizer(LOGINS.schema, **HOW, time_unit="s")
+    pushed = [(each.start, each.end) for batch in LOGINS.to_pylist() for each in recognizer.push(batch)]
+    assert sorted(pushed) == found
+
+
+@pytest.mark.spark
+def test_they_mean_the_same_on_spark(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([tuple(row.values()) for row in LOGINS.to_pylist()], LOGINS.column_names)
+    for text, found in (TYPED[0], TYPED[3]):
+        matches = recognize(frame, text, **HOW, time_unit="s", positions=True)  # type: ignore[arg-type]
+        assert sorted((row.start, row.end) for row in matches.collect()) == found, text
+
+
+def test_alternatives_of_which_a_type_has_both_are_an_error() -> None:
+    with pytest.raises(estero.QueryError) as caught:
+        pairs("SELECT * WHERE FAIL ; OK PARTITION BY [ip, user]")
+    assert caught.value.message == "FAIL has both ip and user, and names in one bracket are alternatives"
+    assert caught.value.expected == "PARTITION BY ip, user for the key of both"
+    tables = {"FAIL": LOGINS.select(["at", "ip"]), "OK": LOGINS.select(["at", "user"])}
+    query = estero.query("SELECT * WHERE FAIL ; OK PARTITION BY [ip, user]")
+    assert query.run(tables, time="at").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "hint"),
+    [
+        ("ip = NULL", "write ip IS NULL"),
+        ("NULL != ip", "write ip IS NOT NULL"),
+        ("ip < NULL", "write ip IS NULL"),
+        ("ip BETWEEN NULL AND 'b'", "write ip IS NULL"),
+        ("ip NOT IN {'a', NULL}", "write ip IS NULL, joined to the rest by OR"),
+    ],
+)
+def test_a_comparison_with_null_is_an_error(condition: str, hint: str) -> None:
+    with pytest.raises(estero.QueryError) as caught:
+        estero.query(f"SELECT * WHERE FAIL FILTER FAIL[{condition}]")
+    assert caught.value.hint == hint
+
+
+def test_warnings_can_be_errors() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", estero.EsteroWarning)
+        with pytest.raises(estero.EsteroWarning):
+            pairs("SELECT * WHERE FIAL")
