@@ -213,11 +213,11 @@ def test_what_does_not_fit_together_is_said_with_the_names_of_the_states(
         (
             "SELL[name = ]",
             """\
-the transition from 'q0' to 'q1': ']' is not expected here
+the transition from 'q0' to 'q1': there is no value before this ]
   1 | SELL[name = ]
     |             ^
     expected: a value
-    hint: something is missing before it, or it is one too many""",
+    hint: write what the = needs: a number, a string in single quotes, an attribute or a condition""",
         ),
         (
             "price > 10",

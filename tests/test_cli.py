@@ -165,7 +165,7 @@ def test_check_says_ok_or_points_at_the_place(night: Path) -> None:
     assert (fine.exit_code, fine.stdout) == (0, f"{night / 'frost.ceql'}: ok\n")
     wrong = estero("check", night / "syntax.ceql")
     assert (wrong.exit_code, wrong.stdout) == (2, "")
-    assert "error: ';' is not expected here" in wrong.stderr
+    assert "error: there is no part between ; and ;" in wrong.stderr
     assert "^" in wrong.stderr
 
 
@@ -190,7 +190,7 @@ def test_check_goes_on_behind_what_it_cannot_read(night: Path) -> None:
     said = [
         "no event is marked v",
         "no events of type Wnd",
-        "'=' is not expected",
+        "== is not an operator",
         "no unit SECUNDS",
         "LIMIT keeps",
     ]

@@ -93,7 +93,10 @@ def test_the_command_line_says_it_in_a_line(files: Path, name: str) -> None:
 
 def test_nothing_is_said_of_a_pattern_that_cannot_be_read() -> None:
     errors = estero.check("SELECT * WHERE FAIL ; ; OK WITHIN -1 EVENTS", LOGINS, **HOW)  # type: ignore[arg-type]
-    assert [error.message for error in errors] == ["';' is not expected here", "a window is not negative"]
+    assert [error.message for error in errors] == [
+        "there is no part between ; and ;",
+        "a window is not negative",
+    ]
 
 
 # --------------------------------------------------------------------------- keys, windows, NULL
@@ -161,3 +164,28 @@ def test_warnings_can_be_errors() -> None:
         warnings.simplefilter("error", estero.EsteroWarning)
         with pytest.raises(estero.EsteroWarning):
             pairs("SELECT * WHERE FIAL")
+
+
+# ------------------------------------------------------------------------- the index: words.txt
+
+
+def index() -> list[tuple[str, str]]:
+    """What was typed, and what is said of it: message and hint of each error."""
+    blocks = Path(__file__).with_name("words.txt").read_text(encoding="utf-8").split("\n\n")
+    return [
+        (typed.removeprefix("typed: "), said.strip())
+        for typed, _, said in (each.partition("\n") for each in blocks)
+    ]
+
+
+@pytest.mark.parametrize(("typed", "said"), index(), ids=lambda text: text[:60])
+def test_what_is_typed_wrong_is_said_with_what_to_write(typed: str, said: str) -> None:
+    errors = estero.check(typed)
+    assert "\n".join(f"said:  {error.message}\nhint:  {error.hint}" for error in errors) == said
+    assert all(error.text == typed and error.expected and error.span.end <= len(typed) for error in errors)
+
+
+def test_the_index_is_long_and_no_hint_in_it_shrugs() -> None:
+    typed = [each for each, _ in index()]
+    assert len(typed) == len(set(typed)) >= 120
+    assert [each for each, said in index() if "one too many" in said] == []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+import pandas as pd
 import pytest
 
 from estero.language.build_conditions import Condition, Expression
@@ -172,8 +173,33 @@ def test_a_window_is_one_of_three_kinds() -> None:
     for wrong in ({}, {"events": 5, "hours": 1}, {"ticks": 5}, {"attribute": "ts"}):
         with pytest.raises(ValueError, match="a window is events="):
             query.within(**wrong)
-    with pytest.raises(ValueError, match="there is no unit weeks; the units are nanoseconds"):
-        query.within(weeks=1)
+    with pytest.raises(ValueError, match="there is no unit moons; the units are nanoseconds"):
+        query.within(moons=1)
+
+
+@pytest.mark.parametrize(
+    ("duration", "said"),
+    [
+        ("30 minutes", "30 MINUTES"),
+        ("1h30m", "1 HOURS 30 MINUTES"),
+        (" 2 weeks 500 ms ", "2 WEEKS 500 MILLISECONDS"),
+        (timedelta(days=8, minutes=90), "8 DAYS 1 HOURS 30 MINUTES"),
+        (pd.Timedelta("1min 5us 7ns"), "1 MINUTES 5 MICROSECONDS 7 NANOSECONDS"),
+        (timedelta(0), "0 SECONDS"),
+    ],
+)
+def test_a_window_may_be_a_text_or_a_timedelta(duration: str | timedelta, said: str) -> None:
+    query = select(a).within(duration)
+    assert str(query) == f"SELECT * WHERE a WITHIN {said}"
+    assert parse_query(str(query)) == query.tree
+
+
+@pytest.mark.parametrize("duration", ["soon", "5", "minutes", 5, pd.NaT, ""])
+def test_what_is_no_duration_is_refused(duration: object) -> None:
+    with pytest.raises(ValueError, match="is no duration: write hours=2"):
+        select(a).within(duration)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a window is not negative"):
+        select(a).within(timedelta(seconds=-1))
 
 
 def test_empty_chains_are_refused() -> None:

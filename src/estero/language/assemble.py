@@ -16,7 +16,8 @@ from estero.language import query as q
 from estero.language.assemble_condition import name_of, span_of
 from estero.language.assemble_pattern import PartitionTail, Tail, with_tails
 from estero.language.literals import integer_value
-from estero.language.names import suggestion
+from estero.language.mistakes_in_clauses import unit_of
+from estero.language.names import listed, suggestion
 from estero.language.words import UNITS
 
 if TYPE_CHECKING:
@@ -86,9 +87,19 @@ def _strategy(children: Children, span: Span) -> _Clause:
             span=span,
             found=str(children[0]),
             expected="ALL, ANY, STRICT, MAX, NEXT or LAST",
-            hint=suggestion(word, [*q.Strategy.__members__, "ANY"]) or "labels are separated by commas",
+            hint=_INSTEAD.get(word)
+            or suggestion(word, [*q.Strategy.__members__, "ANY"])
+            or "labels are separated by commas",
         )
     return _Clause("STRATEGY", q.Strategy[word], span)
+
+
+_INSTEAD: Final = {
+    "DISTINCT": "leave it out: an answer has no complex event twice",
+    "FIRST": "NEXT keeps, of those with one end, that with the earliest events",
+    "TOP": "LIMIT 5 behind the pattern keeps 5 for each end",
+}
+"""What is written for words of other languages."""
 
 
 def _select_list(children: Children, span: Span) -> _Clause:
@@ -155,11 +166,20 @@ def _unit(word: Token) -> q.TimeUnit:
             f"there is no unit {word}",
             span=span_of(word),
             found=str(word),
-            expected="EVENTS, NANOSECONDS, MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS",
-            hint=suggestion(word.upper(), [*q.TimeUnit.__members__, "EVENTS"])
-            or "ticks of an integer time column are written WITHIN 5 [time]",
+            expected=listed(["EVENTS", *q.TimeUnit.__members__]),
+            hint=_unit_instead(word),
         )
     return unit
+
+
+def _unit_instead(word: Token) -> str:
+    if word.lower().removesuffix("s") in ("month", "year", "quarter"):
+        return "months and years differ in length: write so many DAYS"
+    known = unit_of(word)
+    near = suggestion(word.upper(), [*q.TimeUnit.__members__, "EVENTS"])
+    return (
+        f"write {known}" if known else near or "ticks of an integer time column are written WITHIN 5 [time]"
+    )
 
 
 def _attribute_window(children: Children, span: Span) -> q.Window:

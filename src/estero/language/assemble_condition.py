@@ -223,7 +223,9 @@ def _set_argument(name: str, argument: Node) -> VariableReference | Attribute | 
                 span=argument.span,
                 found="an expression",
                 expected="X, X.a or a constant",
-                hint="pass the attribute, and let the predicate compute with it",
+                hint="pass the attribute, and let the predicate compute with it"
+                if isinstance(argument, Arithmetic | Negative | Call | Aggregate)
+                else f"a condition on the events marked {name} stands in square brackets: {name}[…]",
             )
 
 

@@ -11,6 +11,7 @@ from estero.language import pattern as p
 from estero.language.assemble_condition import name_of, node_of, span_of
 from estero.language.literals import integer_value
 from estero.language.names import suggestion
+from estero.language.render import render_pattern
 
 if TYPE_CHECKING:
     from lark import Token
@@ -126,6 +127,15 @@ def _absent(children: Children, span: Span) -> _Absent:
     inner = children[1]
     while isinstance(inner, p.As | p.Filter):
         inner = inner.pattern
+    if isinstance(inner, p.Disjunction) and all(isinstance(part, p.EventType) for part in inner.parts):
+        types = map(render_pattern, inner.parts)
+        raise QueryError(
+            "NOT(…) takes one event type",
+            span=children[1].span,
+            found="several event types",
+            expected="an event type, with AS and FILTER if wanted",
+            hint=f"for none of them write a ; {' ; '.join(f'NOT({each})' for each in types)} ; b",
+        )
     if not isinstance(inner, p.EventType):
         raise QueryError(
             "NOT(…) takes one event type",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TypeAlias
 
 from estero.language.build_conditions import (
@@ -31,6 +32,7 @@ from estero.language.build_conditions import (
     outside,
     var,
 )
+from estero.language.build_durations import durations_of, unit_named
 from estero.language.pattern import (
     All,
     As,
@@ -335,7 +337,7 @@ class QueryBuilder:
 
     def within(
         self,
-        *durations: tuple[int, TimeUnit | str],
+        *durations: tuple[int, TimeUnit | str] | timedelta | str,
         events: int | None = None,
         ticks: int | None = None,
         attribute: str | None = None,
@@ -343,14 +345,19 @@ class QueryBuilder:
     ) -> QueryBuilder:
         """No longer than this: ``events=100``, ``hours=2, minutes=30`` or ``ticks=5, attribute="ts"``.
 
-        Durations can be given as pairs, too, ``(2, "hours"), (30, "minutes")``; they are added.
+        Durations can be given as a text, ``"2 hours 30 min"``, as a timedelta of Python or pandas, and as
+        pairs, ``(2, "hours"), (30, "minutes")``; several are added. Raises ValueError for what is none.
 
         >>> query = select(event("a"))
         >>> print(query.within(events=100), query.within(hours=2, minutes=30), sep="\\n")
         SELECT * WHERE a WITHIN 100 EVENTS
         SELECT * WHERE a WITHIN 2 HOURS 30 MINUTES
+        >>> print(query.within("90 min"), query.within(timedelta(minutes=90)), sep="\\n")
+        SELECT * WHERE a WITHIN 90 MINUTES
+        SELECT * WHERE a WITHIN 1 HOURS 30 MINUTES
         """
-        pairs = [*durations, *((amount, name) for name, amount in units.items())]
+        pairs = [pair for each in durations for pair in durations_of(each)]
+        pairs += [(amount, unit_named(name)) for name, amount in units.items()]
         given = [events is not None, ticks is not None or attribute is not None, bool(pairs)]
         if sum(given) != 1 or (ticks is None) != (attribute is None):
             raise ValueError(
@@ -360,8 +367,7 @@ class QueryBuilder:
             return QueryBuilder(replace(self.tree, window=EventWindow(events)))
         if ticks is not None and attribute is not None:
             return QueryBuilder(replace(self.tree, window=AttributeWindow(ticks, attribute)))
-        parts = tuple((amount, _unit(name)) for amount, name in pairs)
-        return QueryBuilder(replace(self.tree, window=DurationWindow(parts)))
+        return QueryBuilder(replace(self.tree, window=DurationWindow(tuple(pairs))))
 
     def consume_by(self, policy: Consume | str) -> QueryBuilder:
         """What is forgotten after an answer: ``CONSUME BY ANY``.
@@ -385,15 +391,6 @@ def _with_attributes(label: str, names: SequenceOf[str]) -> SelectItem:
     if isinstance(names, str) or not names:
         raise ValueError(f"the attributes of {label} are a list of at least one name")
     return SelectItem(label, tuple(names))
-
-
-def _unit(name: TimeUnit | str) -> TimeUnit:
-    if isinstance(name, TimeUnit):
-        return name
-    if name.upper() not in TimeUnit.__members__:
-        known = ", ".join(each.lower() for each in TimeUnit.__members__)
-        raise ValueError(f"there is no unit {name}; the units are {known}")
-    return TimeUnit[name.upper()]
 
 
 def _partition_key(key: str | Expression) -> PartitionKey:

@@ -19,6 +19,7 @@ from estero.language.query import (
     KeyBracket,
     QueryTree,
     SelectItem,
+    Strategy,
     Window,
 )
 from estero.language.schema import Kind, Schema
@@ -61,7 +62,12 @@ def _check_item(
             f"no event is marked {item.label}",
             place,
             expected=some(types),
-            hint=suggestion(item.label, types) or f"bind it in the pattern with AS {quoted(item.label)}",
+            hint=suggestion(item.label, types)
+            or (
+                f"a strategy stands before what is shown: SELECT {item.label.upper()} *"
+                if item.label.upper() in Strategy.__members__
+                else f"bind it in the pattern with AS {quoted(item.label)}"
+            ),
         )
         return
     kinds = known.together(types[item.label])

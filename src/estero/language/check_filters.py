@@ -22,7 +22,8 @@ from estero.language.pattern import EventType, Filter
 from estero.language.problems import Problems
 from estero.language.schema import Kind
 from estero.language.selection import label_types
-from estero.language.words import quoted
+from estero.language.set_predicates import registered
+from estero.language.words import SET_PREDICATES, quoted
 
 
 def check_filter(node: Filter, bound: tuple[str, ...], known: KnownTypes, problems: Problems) -> None:
@@ -57,7 +58,8 @@ class _FilterCheck(KindChecker):
                 return self._aggregate(node)
             case SetPredicate():
                 self._set_predicate(node)
-                return Kind.BOOL
+                is_known = node.name in SET_PREDICATES or registered(node.name) is not None
+                return Kind.BOOL if is_known else None
             case _:
                 return super().kind(node)
 

@@ -117,7 +117,7 @@ def _variable(children: Children, span: Span) -> Term:
 
 def _hint(token: Token, accepted: set[str], before: str) -> str:
     """How to mend what stands in the wrong place."""
-    from estero.language.syntax_errors import unclosed
+    from estero.language.clauses import unclosed
 
     opened = unclosed(before)
     if not before:

@@ -38,6 +38,7 @@ class TimeUnit(Enum):
     MINUTES = 60_000_000_000
     HOURS = 3_600_000_000_000
     DAYS = 86_400_000_000_000
+    WEEKS = 604_800_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

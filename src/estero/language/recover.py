@@ -14,16 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from estero.errors import QueryError, Span
+from estero.language.clauses import clauses_of
 from estero.language.parse import parse_query
 from estero.language.query import QueryTree
 
-_PIECES: Final = re.compile(
-    r"""'(?:[^']|'')*'|"[^"]*"|`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<word>\w+)""",
-    re.DOTALL,
-)
-_ANYWHERE: Final = frozenset({"SELECT", "FROM", "WHERE", "WITHIN", "CONSUME", "LIMIT"})
-"""Clauses that stand in no parentheses, so that they end what was left open."""
-_OUTSIDE: Final = frozenset({"FILTER", "KEEP", "PARTITION"})
 _LEAST: Final = "SELECT*WHERE _"
 
 
@@ -59,9 +53,9 @@ def read(text: str) -> Reading:
     """The tree of a text, of what is left of it where parts cannot be read; never raises.
 
     >>> [error.message for error in read("SELECT * WHERE a FILTER a[x == 1] WITHIN 5 SECUNDS").errors]
-    ["'=' is not expected here", 'there is no unit SECUNDS']
+    ['== is not an operator', 'there is no unit SECUNDS']
     """
-    clauses = tuple(_clauses(text))
+    clauses = tuple(clauses_of(text))
     left, lost, errors = text, set[str](), list[QueryError]()
     for _ in range(len(clauses) + 1):
         try:
@@ -78,22 +72,6 @@ def read(text: str) -> Reading:
         else:
             return Reading(replace(tree, text=text), tuple(errors), frozenset(lost), clauses)
     return Reading(None, tuple(errors[: len(lost) or 1]), frozenset(lost), clauses)
-
-
-def _clauses(text: str) -> Iterable[tuple[str, Span]]:
-    """Each clause's first word, and its place up to the next one."""
-    starts: list[tuple[str, int]] = []
-    depth, before = 0, ""
-    for piece in _PIECES.finditer(text):
-        depth = max(0, depth + (piece["open"] is not None) - (piece["close"] is not None))
-        word = (piece["word"] or "").upper()
-        is_policy = word == "PARTITION" and before == "BY" and starts and starts[-1][0] == "CONSUME"
-        if word in _ANYWHERE or (word in _OUTSIDE and depth == 0 and not is_policy):
-            depth = 0
-            starts.append((word, piece.start()))
-        before = word
-    ends = [start for _, start in starts[1:]] + [len(text) + 1]
-    return [(word, Span(start, end)) for (word, start), end in zip(starts, ends, strict=False)]
 
 
 def _broken(clauses: tuple[tuple[str, Span], ...], place: int) -> int | None:

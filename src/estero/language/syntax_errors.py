@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from estero.errors import QueryError, Span
 from estero.language.assemble_condition import span_of
+from estero.language.clauses import unclosed
+from estero.language.mistakes import mistake_of
 from estero.language.names import suggestion
 from estero.language.words import KEYWORDS, is_keyword
 
@@ -48,6 +50,28 @@ _WORDS: Final = {
     "$END": _END,
 }
 
+_SIGNS: Final = {
+    "&&": "AND",
+    "||": "OR",
+    "&": "AND",
+    "|": "OR",
+    "!": "NOT",
+    "≠": "!=",
+    "≤": "<=",
+    "≥": ">=",
+    "→": ";",
+    "−": "-",
+    "×": "*",
+}
+"""Signs that no token begins with, and what is written instead; of two that begin alike the longer first."""
+_STRANGE: Final = {
+    **dict.fromkeys("“”‘’", "strings stand in single quotes: 'INTC'"),
+    **dict.fromkeys("$@", "write the value itself: a number, or a string in single quotes"),
+    "#": "a comment begins with --; names with # in them stand in double quotes",
+    "^": "there are no powers: write x * x",
+    "\\": "a text goes on in the next line without any sign",
+}
+
 
 def syntax_error(
     problem: UnexpectedInput, text: str, start: str, grammar: Lark | None = None, hint: Hint | None = None
@@ -86,7 +110,7 @@ def _unreadable(problem: UnexpectedCharacters, text: str) -> QueryError:
             expected=f"a closing {rest[0]}",
             hint="double quotes and backticks are for names; strings stand in single quotes",
         )
-    for sign, word in (("&&", "AND"), ("||", "OR"), ("&", "AND"), ("|", "OR"), ("!", "NOT"), ("≠", "!=")):
+    for sign, word in _SIGNS.items():
         if rest.startswith(sign):
             return QueryError(
                 f"{sign} is not an operator",
@@ -94,7 +118,7 @@ def _unreadable(problem: UnexpectedCharacters, text: str) -> QueryError:
                 span=Span(start, start + len(sign)),
                 found=sign,
                 expected=word,
-                hint=f"write {word}",
+                hint=f"write {word}" if word != "NOT" else "write NOT, and in a pattern NOT(…)",
             )
     return QueryError(
         f"{rest[0]!r} means nothing here",
@@ -102,9 +126,9 @@ def _unreadable(problem: UnexpectedCharacters, text: str) -> QueryError:
         span=span,
         found=rest[0],
         expected="a name, a constant or an operator",
-        hint="strings stand in single quotes: 'INTC'"
-        if rest[0] in "“”‘’"
-        else "names with other characters than letters, digits and _ stand in double quotes",
+        hint=_STRANGE.get(
+            rest[0], "names with other characters than letters, digits and _ stand in double quotes"
+        ),
     )
 
 
@@ -118,13 +142,15 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark, h
         message = f"there is no {start.replace('_', ' ')} here"
     else:
         message = "the text ends too early" if at_end else f"{_shown(token)} is not expected here"
+    known = mistake_of(token, accepted, text, span.start, start) if hint is _hint_or_advice else None
     return QueryError(
-        message,
+        known.message if known else message,
         text=text,
         span=span,
         found=_END if at_end else str(token),
-        expected=_expected_unit(expected_words(accepted, grammar), accepted, text[: span.start]),
-        hint=hint(token, accepted, text[: span.start].rstrip()),
+        expected=(known.expected if known else "")
+        or _expected_unit(expected_words(accepted, grammar), accepted, text[: span.start]),
+        hint=known.hint if known else hint(token, accepted, text[: span.start].rstrip()),
     )
 
 
@@ -228,16 +254,3 @@ def _advice(token: Token, accepted: set[str]) -> str:
     if token.type == "$END":
         return "something has to follow the last word, or it is one too many"
     return "something is missing before it, or it is one too many"
-
-
-def unclosed(text: str) -> int | None:
-    """The place of the last bracket that is not closed, outside strings and comments."""
-    open_at: list[int] = []
-    for piece in re.finditer(
-        r"""'(?:[^']|'')*'|"[^"]*"|`[^`]*`|--[^\n]*|/\*.*?\*/|[()\[\]{}]""", text, re.DOTALL
-    ):
-        if piece[0] in "([{":
-            open_at.append(piece.start())
-        elif piece[0] in ")]}" and open_at:
-            open_at.pop()
-    return open_at[-1] if open_at else None

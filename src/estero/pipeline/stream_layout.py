@@ -30,6 +30,7 @@ _UNITS = {
     "min minute": 60_000_000_000,
     "h hour": 3_600_000_000_000,
     "d day": 86_400_000_000_000,
+    "w week": 604_800_000_000_000,
 }
 _NANOSECONDS = {name: length for names, length in _UNITS.items() for name in names.split()}
 _SCHEMA = "schema of "

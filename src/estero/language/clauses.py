@@ -1,0 +1,89 @@
+"""The clauses of a text that may be no query yet: where each begins, and which one a place is in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from estero.errors import Span
+
+PIECES: Final = re.compile(
+    r"""'(?:[^']|'')*'|"[^"]*"|`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<word>\w+)""",
+    re.DOTALL,
+)
+"""Strings, quoted names and comments, each whole; brackets; words."""
+_ANYWHERE: Final = frozenset({"SELECT", "FROM", "WHERE", "WITHIN", "CONSUME", "LIMIT"})
+"""Clauses that stand in no parentheses, so that they end what was left open."""
+_TAILS: Final = frozenset({"FILTER", "KEEP", "PARTITION"})
+"""Clauses of a pattern, which may stand in parentheses."""
+_OPERATOR: Final = re.compile(r"\s*(?:[=<>!~+*/%.\])]|-[^-]|(?:IN|IS|LIKE|BETWEEN|NOT)\b)", re.IGNORECASE)
+_VALUE_FOLLOWS: Final = re.compile(r"(?:[\[(,=<>+-]|\b(?:AND|OR|NOT))$", re.IGNORECASE)
+
+
+def clauses_of(text: str) -> list[tuple[str, Span]]:
+    """Each clause's first word in capitals, and its place up to the next one.
+
+    >>> [word for word, _ in clauses_of("select * where (a filter a[limit = 1]) within 5 events")]
+    ['SELECT', 'WHERE', 'WITHIN']
+    """
+    starts: list[tuple[str, int]] = []
+    depth = 0
+    for word, piece in _words(text):
+        depth = max(0, depth + (piece["open"] is not None) - (piece["close"] is not None))
+        if word in _ANYWHERE or (word in _TAILS and depth == 0):
+            depth = 0
+            starts.append((word, piece.start()))
+    ends = [start for _, start in starts[1:]] + [len(text) + 1]
+    return [(word, Span(start, end)) for (word, start), end in zip(starts, ends, strict=False)]
+
+
+def clause_at_end(text: str, first: str = "") -> str:
+    """The first word of the clause that the end of a text is in; `first` is that of its beginning.
+
+    >>> clause_at_end("SELECT * WHERE (a FILTER a[x = "), clause_at_end("SELECT * WHERE (a FILTER b) ;")
+    ('FILTER', 'WHERE')
+    """
+    around: list[str] = []
+    clause = first
+    for word, piece in _words(text):
+        if piece["open"] is not None:
+            around.append(clause)
+        elif piece["close"] is not None:
+            clause = around.pop() if around else clause
+        elif word in _ANYWHERE or word in _TAILS:
+            clause = word
+    return clause
+
+
+def is_used_as_name(text: str, start: int, end: int) -> bool:
+    """Whether the word at a place stands where only a name makes sense: ``a.limit``, ``[limit > 5]``."""
+    before = text[max(0, start - 200) : start].rstrip()
+    expects_value = _VALUE_FOLLOWS.search(before) is not None
+    return before.endswith((".", "$", "@", ":")) or (expects_value and _OPERATOR.match(text, end) is not None)
+
+
+def unclosed(text: str) -> int | None:
+    """The place of the last bracket that is not closed, outside strings and comments."""
+    open_at: list[int] = []
+    for piece in PIECES.finditer(text):
+        if piece["open"] is not None:
+            open_at.append(piece.start())
+        elif piece["close"] is not None and open_at:
+            open_at.pop()
+    return open_at[-1] if open_at else None
+
+
+def _words(text: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Each piece, with the word that begins a clause in capitals, or the empty string."""
+    before, clause = "", ""
+    for piece in PIECES.finditer(text):
+        word = (piece["word"] or "").upper()
+        is_policy = word == "PARTITION" and before == "BY" and clause == "CONSUME"
+        begins = word in _ANYWHERE or word in _TAILS
+        if begins and not is_policy and not is_used_as_name(text, piece.start(), piece.end()):
+            clause = word
+            yield word, piece
+        else:
+            yield "", piece
+        before = word
