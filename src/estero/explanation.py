@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 from estero.automata.cea import CEA, FIRST, EventPredicate, LabelSet, Transition
 from estero.automata.residual import HiddenSet
-from estero.errors import LimitExceeded
 from estero.language.query import QueryTree
 from estero.plan import Plan
 from estero.plan_in_words import filter_lines, plan_lines
@@ -116,20 +115,24 @@ def _size(plan: Plan) -> str:
     lazily = "worked out as events ask for them"
     classes = _classes(plan.automaton.predicates)
     if len(classes) <= FEW_CLASSES:
-        automaton = replace(plan, state_cap=min(plan.state_cap, FEW_STATES)).deterministic()
-        try:
-            states = 1
-            state = 0
-            while state < states:
-                for bits in classes:
-                    row = automaton.row(state, automaton.class_of(bits))
-                    states = max(states, row.skip + 1, *(target + 1 for _, target in row.edges))
-                state += 1
-        except LimitExceeded:
-            pass
-        else:
+        states = _few_states(plan, classes)
+        if states is not None:
             return f"deterministic: {states} states, {len(classes)} classes of events at most; {lazily}"
     return f"deterministic: states and classes of events are {lazily}, at most {plan.state_cap:,} states"
+
+
+def _few_states(plan: Plan, classes: Iterable[int]) -> int | None:
+    """How many states the deterministic automaton has, or None where they are more than a few."""
+    automaton = plan.deterministic()
+    states, state = 1, 0
+    while state < states:
+        for bits in classes:
+            row = automaton.row(state, automaton.class_of(bits))
+            states = max(states, row.skip + 1, *(target + 1 for _, target in row.edges))
+            if states > min(plan.state_cap, FEW_STATES):
+                return None
+        state += 1
+    return states
 
 
 def _classes(predicates: tuple[EventPredicate, ...]) -> list[int]:

@@ -122,9 +122,16 @@ def test_an_event_of_any_type_has_no_attributes_to_compare() -> None:
 MANY = " ; ".join(f"(A AS x{place})?" for place in range(12))
 
 
-def test_too_many_states_are_refused() -> None:
+def test_many_optional_parts_have_a_chain() -> None:
     equal = " AND ".join(f"y.k = x{place}.k" for place in range(12))
-    assert chain(f"B AS y ; {MANY} FILTER {equal}") == "its chain automaton has more than 1,000 states"
+    found = chain(f"B AS y ; {MANY} FILTER {equal}")
+    assert isinstance(found, Chain)
+    assert len(found.states) == 13
+
+
+def test_too_many_states_are_refused() -> None:
+    found = chain("B AS y ; A{1001} AS x FILTER x.k = y.k")
+    assert found == "its chain automaton has more than 1,000 states"
 
 
 def chain(text: str, schema: Schema = SCHEMA) -> Chain | str:

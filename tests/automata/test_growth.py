@@ -10,7 +10,9 @@ import pytest
 import estero
 from estero.automata.compile_pattern import compile_pattern
 from estero.automata.determinize import DEAD, LazyAutomaton
+from estero.automata.fragment import Part, Workshop
 from estero.automata.growth import growing_part
+from estero.automata.need import Need
 from estero.language.parse import parse_pattern
 from estero.language.render import render_pattern
 
@@ -45,24 +47,76 @@ def test_the_part_that_grows_is_named(text: str, part: str) -> None:
     )
 
 
+TRANSITIONS = "300,000 automaton transitions; what grows is "
+STATES_OF_AND = (
+    "50,000 automaton states; what grows is A{17}+ AND A{19}+ AND A{23}+ AND A{29}+: join fewer parts by AND"
+)
+
+
 @pytest.mark.parametrize(
-    ("text", "part"),
+    ("text", "grows"),
     [
-        ("B ; ((A{1000}){1000} OR C)", "A{1000}{1000}"),
-        ("B : (A? ; " + "B? ; " * 20 + "C)", "A? ; " + "B? ; " * 20 + "C"),
+        (
+            "B ; ((A{1000}){1000} OR C)",
+            "50,000 automaton states; what grows is A{1000}{1000}: bound its iterations by smaller numbers",
+        ),
+        (
+            "B : (A" + " ; B?" * 1_000 + ")",
+            TRANSITIONS + ("A" + " ; B?" * 24)[:120] + " …: make fewer of its parts optional",
+        ),
+        (
+            "C ; (" + " ALL ".join(f"(A{i} ; B)" for i in range(20)) + ")",
+            TRANSITIONS
+            + " ALL ".join(f"A{i} ; B" for i in range(20))[:120]
+            + " …: join fewer parts by ALL, or write those whose order is known as a sequence, with ;",
+        ),
+        ("A{17}+ AND A{19}+ AND A{23}+ AND A{29}+ OR B", STATES_OF_AND),
     ],
 )
-def test_a_pattern_that_is_too_long_written_out_is_refused(text: str, part: str) -> None:
+def test_a_pattern_that_is_too_large_written_out_is_refused(text: str, grows: str) -> None:
     with pytest.raises(estero.LimitExceeded) as caught:
         compile_pattern(parse_pattern(text))
-    assert str(caught.value) == (
-        f"the pattern needs more than 200,000 automaton states; what grows is {part}: "
-        "bound its iterations by smaller numbers, or make fewer of its parts optional"
-    )
+    assert str(caught.value) == f"the pattern needs more than {grows}"
 
 
 def test_a_long_iteration_is_written_out_in_time_linear_in_its_length() -> None:
     assert compile_pattern(parse_pattern("A{20000}")).automaton.states == 20_001
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("A" + "+" * 90, "A+"),
+        ("A" + " :+" * 90, "A :+"),
+        ("A" + "+ :+" * 45, "A+"),
+        ("A" + "{1}" * 90, "A"),
+        ("A{3,}{2,}+", "A{6,}"),
+        ("A :{3,} :{2,}", "A :{6,}"),
+        ("A+ AS x+", "(A AS x)+"),
+        (" ALL ".join(["A"] * 40), "A{1,40}"),
+    ],
+)
+def test_what_says_the_same_is_the_same_automaton(text: str, plain: str) -> None:
+    assert compile_pattern(parse_pattern(text)).automaton == compile_pattern(parse_pattern(plain)).automaton
+
+
+@pytest.mark.parametrize(("text", "less"), [("A :{2,}+", "A{2,}"), ("A{2,} :{2,}", "A{4,}")])
+def test_what_says_more_is_not_made_less(text: str, less: str) -> None:
+    assert compile_pattern(parse_pattern(text)).automaton != compile_pattern(parse_pattern(less)).automaton
+
+
+def test_parts_that_are_optional_add_one_state_each() -> None:
+    few, many = (compile_pattern(parse_pattern("A" + " ; B?" * n)).automaton for n in (30, 60))
+    assert (few.states, many.states) == (32, 62)
+    assert len(many.transitions) <= 4 * len(few.transitions)
+
+
+def test_the_construction_of_a_long_sequence_is_linear() -> None:
+    """Each atom, and each of them once more as a part of the sequence."""
+    shop = Workshop()
+    parts = [Part(shop.atom(Need(("A",)), frozenset("A"))) for _ in range(5_000)]
+    shop.sequence(parts)
+    assert shop.arcs == 5_000
 
 
 def test_an_automaton_without_a_pattern_has_no_part_to_name() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from estero.language.parse import parse_pattern
 from estero.language.query import QueryTree
 from estero.pipeline.answer import Answer
 from estero.semantics import Event, evaluate_query, is_answer
@@ -30,6 +32,37 @@ def test_every_complex_event_is_found_once(tree: QueryTree, events: list[Event])
 @given(full_queries(max_operators=8), streams(min_size=3, max_size=7))
 def test_deep_patterns_are_evaluated_as_shallow_ones(tree: QueryTree, events: list[Event]) -> None:
     tree = replace(tree, limit=None)
+    assert in_process(tree, events) == evaluate_query(tree, events, tick=TICK)
+
+
+SMALLER = [
+    "A++",
+    "(A:+)+ ; B",
+    "(A+):+ : B",
+    "(A AS x){2,}{2,}",
+    "(A:{2,})+",
+    "(A{2,}):+ ; B",
+    "((A ; B)+ AS x:+ AS y){2,}",
+    "((A FILTER A[n > 1])+ FILTER A[n < 9])+",
+    "A ; A? ; B? ; A? ; B? ; A?",
+    "A? ; B? ; A : B? : A? ; B?",
+    "(A AS x)? ; (B AS y)? ; A ; (B AS z)? ; (A AS u)? : (B AS w)? FILTER x.n < z.n",
+    "(A AS x)? : B ; (A AS y)? FILTER x.n = y.n",
+    "(A? ; B ; (A ; B?)?)+",
+    "A ALL A ALL A",
+    "A ALL B ALL A ALL B",
+    "(A FILTER A[n > 1]) ALL (A FILTER A[n > 1]) ALL A",
+    "(A AS x ALL A AS x FILTER x[n > 1]) ; B",
+    "(A AS x) ALL (A AS x) ALL (A AS y) FILTER x.n = y.n",
+]
+"""Patterns whose automata are smaller than their operators one by one would make them."""
+
+
+@pytest.mark.parametrize("text", SMALLER)
+@given(events=streams(max_size=8))
+@settings(max_examples=15)
+def test_patterns_whose_automata_are_made_smaller(text: str, events: list[Event]) -> None:
+    tree = QueryTree(parse_pattern(text))
     assert in_process(tree, events) == evaluate_query(tree, events, tick=TICK)
 
 

@@ -83,7 +83,7 @@ def _keep_if(workshop: Workshop, fragment: Fragment, condition: Node) -> Fragmen
 
 
 def _narrow(arc: Arc, condition: EventFilter) -> Arc:
-    return replace(arc, need=arc.need.also(condition.predicate)) if condition.variable in arc.labels else arc
+    return arc._replace(need=arc.need.also(condition.predicate)) if condition.variable in arc.labels else arc
 
 
 def _seen_false(workshop: Workshop, fragment: Fragment, refuted: EventFilter) -> Fragment:
@@ -91,7 +91,7 @@ def _seen_false(workshop: Workshop, fragment: Fragment, refuted: EventFilter) ->
     after = workshop.copy(fragment)
     to_after = {arc.target: copied.target for arc, copied in zip(fragment.arcs, after.arcs, strict=True)}
     crossing = [
-        replace(arc, need=arc.need.also(Not(refuted.predicate)), target=to_after[arc.target])
+        arc._replace(need=arc.need.also(Not(refuted.predicate)), target=to_after[arc.target])
         for arc in fragment.arcs
         if refuted.variable in arc.labels
     ]

@@ -2,24 +2,26 @@
 
 Each case builds the fragment of a pattern from those of its parts; `fragment` and `products` hold the
 glue. The number of states is linear in the pattern once bounded iterations are written out, except that
-OR inside a filter copies what it filters, AND and ALL multiply, and UNLESS keeps sets of states.
+OR inside a filter copies what it filters, AND and ALL multiply, and UNLESS keeps sets of states. What is
+optional costs transitions, not states.
 Filters that are more than one-event predicates come out as residuals (places.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import compress, product
+from typing import Final
 
-from estero.automata.cea import CEA, EventPredicate
+from estero.automata.cea import CEA, NO_LABELS, EventPredicate, LabelSet
 from estero.automata.compile_filter import apply_filter
-from estero.automata.fragment import Arc, Fragment, Pass, Workshop, freeze
+from estero.automata.fragment import Arc, Fragment, Part, Pass, Workshop, freeze
 from estero.automata.need import ANYTHING, Need, need_of
 from estero.automata.places import Atom, Places, find_places
 from estero.automata.products import all_of, also_seen, conjunction, passed_over, strict, unless
 from estero.automata.residual import ALL_MARKED, NO_HIDDEN, Residual
-from estero.errors import LimitExceeded
 from estero.language.labels import type_names
 from estero.language.pattern import (
     All,
@@ -41,7 +43,9 @@ from estero.language.pattern import (
     Unless,
     unshared,
 )
-from estero.language.render import render_pattern
+
+WRITTEN_OUT: Final = 4
+"""The most optional parts of a sequence of which each choice is an automaton of its own, where that helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +78,6 @@ def compile_pattern(pattern: Pattern, streams: tuple[str, ...] = (), *, interval
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of a sequence; `nullable` when it may be left out."""
-
-    fragment: Fragment
-    nullable: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Compiler:
     workshop: Workshop
     streams: tuple[str, ...]
@@ -103,7 +99,7 @@ class _Compiler:
                 or (each.variable == ALL_MARKED and arc.labels)
                 or (not each.variable and arc.source == fragment.initial)
             }
-            return replace(arc, hidden=arc.hidden | given) if given else arc
+            return arc._replace(hidden=arc.hidden | given) if given else arc
 
         return self.workshop.relabel(fragment, give)
 
@@ -123,11 +119,11 @@ class _Compiler:
             case Disjunction(parts):
                 return shop.union(self.fragment(part) for part in parts)
             case Conjunction(parts):
-                return self._products(pattern, parts, conjunction)
+                return self._products([self.fragment(part) for part in parts], conjunction)
             case All(parts):
-                return self._products(pattern, parts, all_of)
+                return self._products(list(self._parts_of_all(parts)), all_of)
             case Unless(inner, forbidden):
-                return self._unless(pattern, self.fragment(inner), forbidden)
+                return self._unless(self.fragment(inner), forbidden)
             case Sequence():
                 return self._sequence(pattern)
             case Iteration():
@@ -145,7 +141,7 @@ class _Compiler:
 
     def _labelled(self, inner: Pattern, change: Callable[[frozenset[str]], frozenset[str]]) -> Fragment:
         return self.workshop.relabel(
-            self.fragment(inner), lambda arc: replace(arc, labels=change(arc.labels))
+            self.fragment(inner), lambda arc: arc._replace(labels=change(arc.labels))
         )
 
     def _filter(self, pattern: Filter, inner: Fragment) -> Fragment:
@@ -156,66 +152,82 @@ class _Compiler:
         def narrow(arc: Arc) -> Arc:
             if arc.source != fragment.initial:
                 return arc
-            return replace(arc, need=replace(arc.need, first=True))
+            return arc._replace(need=replace(arc.need, first=True))
 
         return self.workshop.relabel(fragment, narrow)
 
     # -------------------------------------------------------------------------------------- products
 
     def _products(
-        self,
-        pattern: Pattern,
-        parts: tuple[Pattern, ...],
-        join: Callable[[Workshop, Fragment, Fragment], Fragment],
+        self, fragments: list[Fragment], join: Callable[[Workshop, Fragment, Fragment], Fragment]
     ) -> Fragment:
-        fragments = [self.fragment(part) for part in parts]
-        try:
-            return reduce(lambda one, two: join(self.workshop, one, two), fragments)
-        except LimitExceeded as error:
-            raise _naming(pattern, error) from error
+        """The product of all, two at a time."""
+        return reduce(lambda one, two: join(self.workshop, one, two), fragments)
 
-    def _unless(self, pattern: Unless, wanted: Fragment, forbidden: Pattern) -> Fragment:
+    def _parts_of_all(self, parts: tuple[Pattern, ...]) -> Iterator[Fragment]:
+        """What ALL joins: its parts, of which equal single events are one repetition.
+
+        A choice of one event for each of n equal parts marks 1 to n such events, and so does ``{1,n}``; the
+        product of the parts would have a state for each set of them.
+        """
+        alike: dict[Pattern | int, list[Pattern]] = {}
+        for number, part in enumerate(parts):
+            alike.setdefault(part if self._is_one_event(part) else number, []).append(part)
+        for first, *others in alike.values():
+            fragment = self.fragment(first)
+            yield self._times(fragment, 1, 1 + len(others)) if others else fragment
+
+    def _is_one_event(self, part: Pattern) -> bool:
+        """Whether it is an event with labels and filters, and nothing tells its place from others."""
+        while isinstance(part, As | Filter) and not self.places.hidden(part):
+            part = part.pattern
+        return isinstance(part, EventType) and not self.places.hidden(part)
+
+    def _unless(self, wanted: Fragment, forbidden: Pattern) -> Fragment:
         atom = self.places.absent.get(id(forbidden))
         if atom is not None:
             return also_seen(self.workshop, wanted, self._predicate(atom), atom.hidden)
-        try:
-            return unless(self.workshop, wanted, self.fragment(forbidden))
-        except LimitExceeded as error:
-            raise _naming(pattern, error) from error
+        return unless(self.workshop, wanted, self.fragment(forbidden))
 
     # ----------------------------------------------------------------------------------- in succession
 
     def _sequence(self, sequence: Sequence) -> Fragment:
-        whole = self._part(sequence.parts[0])
+        parts = [self._part(sequence.parts[0], ())]
         for link, part in zip(sequence.links, sequence.parts[1:], strict=True):
-            whole = self._join(whole, self._part(part), link)
-        return whole.fragment
+            if link.contiguous:
+                parts += [Part(self._one_between(self.places.absent[id(each)])) for each in link.absent]
+            parts.append(self._part(part, () if link.contiguous else tuple(self._skips(link))))
+        optional = sum(part.nullable for part in parts)
+        if self.places.residuals and 0 < optional <= WRITTEN_OUT:
+            return self._written_out(parts)
+        return self.workshop.sequence(parts)
 
-    def _part(self, pattern: Pattern) -> _Part:
-        if isinstance(pattern, Optional):
-            return _Part(self._part(pattern.pattern).fragment, nullable=True)
-        return _Part(self.fragment(pattern), nullable=False)
+    def _written_out(self, parts: list[Part]) -> Fragment:
+        """The sequences with and without each part that may be missing, apart from each other.
 
-    def _join(self, left: _Part, right: _Part, link: Link) -> _Part:
+        A run then knows from its first event which parts are to come, and so what is to be compared.
+        """
         shop = self.workshop
-        first = left.fragment
-        skips: list[Pass] = []
-        if link.contiguous:
-            for absent in link.absent:
-                first = shop.concatenation(first, self._one_between(self.places.absent[id(absent)]))
-        else:
-            atoms = [self.places.absent[id(absent)] for absent in link.absent]
-            skips = passed_over(
-                [self._predicate(atom) for atom in atoms if not atom.hidden],
-                [(self._predicate(atom), atom.hidden) for atom in atoms if atom.hidden],
-            )
-        alternatives = [shop.concatenation(first, right.fragment, skips)]
-        if right.nullable:
-            alternatives.append(shop.copy(left.fragment))
-        if left.nullable:
-            alternatives.append(shop.copy(right.fragment))
-        joined = alternatives[0] if len(alternatives) == 1 else shop.union(alternatives)
-        return _Part(joined, left.nullable and right.nullable)
+        sequences: list[Fragment] = []
+        for present in product(*((True, False) if part.nullable else (True,) for part in parts)):
+            kept = [Part(shop.copy(part.fragment), part.skips) for part in compress(parts, present)]
+            if kept:
+                sequences.append(shop.sequence(kept))
+        return shop.union(sequences)
+
+    def _part(self, pattern: Pattern, skips: tuple[Pass, ...]) -> Part:
+        if isinstance(pattern, Optional):
+            return replace(self._part(pattern.pattern, skips), nullable=True)
+        return Part(self.fragment(pattern), skips)
+
+    def _skips(self, link: Link) -> list[Pass]:
+        """What ``;`` may pass over."""
+        atoms = [self.places.absent[id(absent)] for absent in link.absent]
+        return passed_over(
+            self.workshop,
+            [self._predicate(atom) for atom in atoms if not atom.hidden],
+            [(self._predicate(atom), atom.hidden) for atom in atoms if atom.hidden],
+        )
 
     def _one_between(self, atom: Atom) -> Fragment:
         """One event that is not the atom, or is marked as hidden."""
@@ -224,24 +236,67 @@ class _Compiler:
         if not atom.hidden:
             return no
         yes = self.workshop.atom(need_of(predicate), frozenset())
-        seen = replace(yes, arcs=tuple(replace(arc, hidden=atom.hidden) for arc in yes.arcs))
+        seen = replace(yes, arcs=tuple(arc._replace(hidden=atom.hidden) for arc in yes.arcs))
         return self.workshop.union([no, seen])
 
     def _predicate(self, atom: Atom) -> EventPredicate:
         return EventPredicate(type_names(atom.event_type, self.streams), atom.condition)
 
     def _iteration(self, iteration: Iteration) -> Fragment:
-        body = self.fragment(iteration.pattern)
+        repeated = self._unnested(iteration)
+        fragment = self.fragment(repeated.body)
+        if repeated.labels:
+            fragment = self.workshop.relabel(
+                fragment, lambda arc: arc._replace(labels=arc.labels | repeated.labels) if arc.labels else arc
+            )
+        return self._times(fragment, repeated.minimum, iteration.maximum, contiguous=repeated.contiguous)
+
+    def _unnested(self, iteration: Iteration) -> _Repeated:
+        """The same without repetitions directly inside it.
+
+        ``φ++`` is ``φ+``, ``(φ{3,} AS x){2,}`` is ``(φ AS x){6,}``. This holds where neither has an upper
+        bound, nothing has to know where the inner rounds begin, and both links are the same, or that with
+        ``:`` need not be there.
+        """
+        found = _Repeated(iteration.pattern, iteration.minimum, iteration.contiguous, NO_LABELS)
+        while iteration.maximum is None:
+            inner, given = found.body, set[str]()
+            while isinstance(inner, As) and not self.places.hidden(inner):
+                given.add(inner.variable)
+                inner = inner.pattern
+            if not isinstance(inner, Iteration) or inner.maximum is not None or self.places.hidden(inner):
+                break
+            strictest = inner if inner.contiguous else found
+            if inner.contiguous != found.contiguous and strictest.minimum > 1:
+                break
+            found = _Repeated(
+                inner.pattern,
+                inner.minimum * found.minimum,
+                inner.contiguous and found.contiguous,
+                found.labels | given,
+            )
+        return found
+
+    def _times(
+        self, body: Fragment, minimum: int, maximum: int | None, *, contiguous: bool = False
+    ) -> Fragment:
+        """`body` repeated; the number of states is known before they are made."""
         shop = self.workshop
-        skips: list[Pass] = [] if iteration.contiguous else [(ANYTHING, NO_HIDDEN)]
-        if iteration.maximum is None:
-            last = shop.iteration(shop.copy(body), contiguous=iteration.contiguous)
-            rounds, early_end = [shop.copy(body) for _ in range(iteration.minimum - 1)], iteration.minimum
-        else:
-            last = shop.copy(body)
-            rounds, early_end = [shop.copy(body) for _ in range(iteration.maximum - 1)], iteration.minimum
-        return shop.in_turn([*rounds, last], skips, early_end)
+        rounds = minimum if maximum is None else maximum
+        shop.reserve(rounds * (1 + len({arc.source for arc in body.arcs})))
+        skips: list[Pass] = [] if contiguous else [(ANYTHING, NO_HIDDEN)]
+        copies = [shop.copy(body) for _ in range(rounds - 1)]
+        last = shop.copy(body)
+        if maximum is None:
+            last = shop.iteration(last, contiguous=contiguous)
+        return shop.in_turn([*copies, last], skips, minimum)
 
 
-def _naming(pattern: Pattern, error: LimitExceeded) -> LimitExceeded:
-    return LimitExceeded(f"{error}: {render_pattern(pattern)}")
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """What an iteration repeats, how often at least, how its rounds are linked, and how they are labelled."""
+
+    body: Pattern
+    minimum: int
+    contiguous: bool
+    labels: LabelSet

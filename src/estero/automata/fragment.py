@@ -9,21 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import chain, count, pairwise
+from itertools import chain, pairwise
+from typing import Final, NamedTuple
 
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, Guard, LabelSet, Origin, Transition
+from estero.automata.growth import too_large
 from estero.automata.need import ANYTHING, Need, need_of
 from estero.automata.residual import NO_HIDDEN, HiddenSet
-from estero.errors import LimitExceeded
 from estero.language.pattern import Pattern
-from estero.language.render import shortened
 
-STATE_CAP = 200_000
-"""States, copies included, after which building an automaton is given up (a few seconds)."""
+STATE_CAP: Final = 50_000
+"""States, copies included, after which building an automaton is given up."""
+
+ARC_CAP: Final = 300_000
+"""Transitions, those of every step of the construction, after which building is given up (below a second)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arc:
+class Arc(NamedTuple):
     """A transition of a fragment; `hidden` are labels that answers do not show."""
 
     source: int
@@ -46,35 +48,55 @@ class Fragment:
     arcs: tuple[Arc, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a sequence: what may be passed over before it, and whether it may be missing."""
+
+    fragment: Fragment
+    skips: tuple[Pass, ...] = ()
+    nullable: bool = False
+
+
 @dataclass(slots=True)
 class Workshop:
     """Makes fragments from fragments; hands out state numbers that are never used twice.
 
-    `origins` remembers of each state which parts of the pattern it was made for.
+    `origins` remembers of each state which parts of the pattern it was made for. `arcs` counts the
+    transitions that were made, also those that others have taken the place of: the work of it all.
     """
 
     origins: dict[int, Origin] = field(default_factory=dict)
-    _numbers: count[int] = field(default_factory=count)
+    arcs: int = 0
     _inside: list[Pattern] = field(default_factory=list)
+    _origin: Origin = ()
 
     def state(self) -> int:
         """A fresh state."""
-        number = next(self._numbers)
-        if number >= STATE_CAP:
-            part = f"; what grows is {shortened(self._inside[-1])}" if self._inside else ""
-            raise LimitExceeded(
-                f"the pattern needs more than {STATE_CAP:,} automaton states{part}: "
-                "bound its iterations by smaller numbers, or make fewer of its parts optional"
-            )
-        self.origins[number] = tuple(self._inside)
+        self.reserve(1)
+        number = len(self.origins)
+        self.origins[number] = self._origin
         return number
+
+    def reserve(self, states: int) -> None:
+        """Raises `LimitExceeded`, naming the part, where so many states more are too many."""
+        if len(self.origins) + states > STATE_CAP:
+            raise too_large(STATE_CAP, "states", self._inside)
+
+    def spend(self, arcs: int) -> None:
+        """Counts transitions. Raises `LimitExceeded`, naming the part, where they are too many."""
+        self.arcs += arcs
+        if self.arcs > ARC_CAP:
+            raise too_large(ARC_CAP, "transitions", self._inside)
 
     @contextmanager
     def making(self, pattern: Pattern) -> Iterator[None]:
         """States that are made meanwhile, copies too, are of `pattern`."""
+        before = self._origin
         self._inside.append(pattern)
+        self._origin = tuple(self._inside)
         yield
         self._inside.pop()
+        self._origin = before
 
     def atom(self, need: Need, labels: LabelSet) -> Fragment:
         """One event."""
@@ -83,13 +105,15 @@ class Workshop:
 
     def copy(self, fragment: Fragment) -> Fragment:
         """The same with fresh states."""
+        self.spend(len(fragment.arcs))
         fresh: dict[int, int] = {}
 
         def rename(state: int) -> int:
             return fresh.setdefault(state, self.state()) if state not in fresh else fresh[state]
 
         arcs = tuple(
-            replace(arc, source=rename(arc.source), target=rename(arc.target)) for arc in fragment.arcs
+            Arc(rename(source), need, labels, rename(target), hidden)
+            for source, need, labels, target, hidden in fragment.arcs
         )
         return Fragment(rename(fragment.initial), rename(fragment.final), arcs)
 
@@ -98,24 +122,40 @@ class Workshop:
         initial, final = self.state(), self.state()
         arcs: list[Arc] = []
         for part in parts:
+            self.spend(len(part.arcs))
             same = {part.initial: initial, part.final: final}
             arcs.extend(
-                replace(arc, source=same.get(arc.source, arc.source), target=same.get(arc.target, arc.target))
-                for arc in part.arcs
+                Arc(same.get(source, source), need, labels, same.get(target, target), hidden)
+                for source, need, labels, target, hidden in part.arcs
             )
         return Fragment(initial, final, tuple(arcs))
 
-    def concatenation(self, first: Fragment, second: Fragment, skips: Iterable[Pass] = ()) -> Fragment:
-        """`second` after `first`; `skips` says what may be passed over between them."""
-        arcs = [
-            replace(arc, target=second.initial) if arc.target == first.final else arc for arc in first.arcs
-        ]
-        arcs.extend(second.arcs)
-        arcs.extend(Arc(second.initial, need, NO_LABELS, second.initial, hidden) for need, hidden in skips)
-        return Fragment(first.initial, second.final, tuple(arcs))
+    def sequence(self, parts: Sequence[Part]) -> Fragment:
+        """The parts one after the other; not all of them may be missing.
+
+        No part is copied: what may end one part leads to all that may follow it, which is quadratic in the
+        number of parts in a row that may be missing, and linear without such parts.
+        """
+        initial, final = parts[0].fragment.initial, parts[-1].fragment.final
+        arcs: list[Arc] = []
+        may_begin = True
+        for number, part in enumerate(parts):
+            first, last = part.fragment.initial, part.fragment.final
+            targets = _entered_after(parts, number)
+            sources = (initial, first) if may_begin and number else (first,)
+            for arc in part.fragment.arcs:
+                begins = sources if arc.source == first else (arc.source,)
+                ends = targets if arc.target == last else (arc.target,)
+                arcs += [Arc(a, arc.need, arc.labels, b, arc.hidden) for a in begins for b in ends]
+                self.spend(len(begins) * len(ends))
+            if number:
+                arcs.extend(Arc(first, need, NO_LABELS, first, hidden) for need, hidden in part.skips)
+            may_begin = may_begin and part.nullable
+        return Fragment(initial, final, tuple(arcs))
 
     def in_turn(self, rounds: Sequence[Fragment], skips: Iterable[Pass], least: int) -> Fragment:
         """The rounds one after the other, linked by `skips`; from round `least` on each may be the last."""
+        self.spend(sum(len(each.arcs) for each in rounds))
         arcs: list[Arc] = []
         links: list[list[Arc]] = []
         final = rounds[-1].final
@@ -123,11 +163,11 @@ class Workshop:
             middle = following.initial
             ends = [arc for arc in round_.arcs if arc.target == round_.final]
             arcs += [
-                replace(arc, target=middle) if arc.target == round_.final else arc for arc in round_.arcs
+                arc._replace(target=middle) if arc.target == round_.final else arc for arc in round_.arcs
             ]
             links.append([Arc(middle, need, NO_LABELS, middle, hidden) for need, hidden in skips])
             if number >= least:
-                links[-1] += [replace(arc, target=final) for arc in ends]
+                links[-1] += [arc._replace(target=final) for arc in ends]
         arcs += rounds[-1].arcs
         return Fragment(rounds[0].initial, final, (*arcs, *chain.from_iterable(reversed(links))))
 
@@ -138,14 +178,26 @@ class Workshop:
         for arc in body.arcs:
             sources = (arc.source, middle) if arc.source == body.initial else (arc.source,)
             targets = (arc.target, middle) if arc.target == body.final else (arc.target,)
-            arcs.extend(replace(arc, source=a, target=b) for a in sources for b in targets)
+            arcs.extend(Arc(a, arc.need, arc.labels, b, arc.hidden) for a in sources for b in targets)
+        self.spend(len(arcs))
         if not contiguous:
             arcs.append(Arc(middle, ANYTHING, NO_LABELS, middle))
         return Fragment(body.initial, body.final, tuple(arcs))
 
     def relabel(self, fragment: Fragment, change: Callable[[Arc], Arc]) -> Fragment:
         """Each arc changed, sources and targets kept."""
+        self.spend(len(fragment.arcs))
         return replace(fragment, arcs=tuple(change(arc) for arc in fragment.arcs))
+
+
+def _entered_after(parts: Sequence[Part], number: int) -> tuple[int, ...]:
+    """The states that what ends a part leads to: before those that may follow, and the final one."""
+    entered: list[int] = []
+    for following in range(number + 1, len(parts)):
+        entered.append(parts[following].fragment.initial)
+        if not parts[following].nullable:
+            return tuple(entered)
+    return (*entered, parts[-1].fragment.final)
 
 
 def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> CEA:
@@ -159,7 +211,8 @@ def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> C
         for state in (arc.source, arc.target):
             numbers.setdefault(state, len(numbers))
     numbers.setdefault(fragment.final, len(numbers))
-    asked = [each for arc in arcs for each in (*arc.need.present, *sorted(arc.need.absent, key=str))]
+    needs = {id(arc.need): arc.need for arc in arcs}
+    asked = [each for need in needs.values() for each in (*need.present, *sorted(need.absent, key=str))]
     named = [each for each in dict.fromkeys(asked) if each != FIRST]
     predicates = {each: bit for bit, each in enumerate([*named, FIRST] if FIRST in asked else named)}
 
@@ -167,8 +220,9 @@ def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> C
         present, absent = (frozenset(predicates[p] for p in each) for each in (need.present, need.absent))
         return Guard(present, absent)
 
+    guards = {number: guard(need) for number, need in needs.items()}
     transitions = dict.fromkeys(
-        Transition(numbers[arc.source], guard(arc.need), arc.labels, numbers[arc.target], arc.hidden)
+        Transition(numbers[arc.source], guards[id(arc.need)], arc.labels, numbers[arc.target], arc.hidden)
         for arc in arcs
     )
     return CEA(

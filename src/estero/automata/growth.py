@@ -5,10 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from estero.automata.cea import CEA
-from estero.language.pattern import Pattern
+from estero.errors import LimitExceeded
+from estero.language.pattern import All, Conjunction, Filter, Iteration, Optional, Pattern, Unless
+from estero.language.pattern import Sequence as Succession
 from estero.language.render import shortened
 
 SAMPLE = 5_000
+COMPARED = 2_000_000
+"""The most pairs of a state and a part that are looked at."""
+
+
+def too_large(cap: int, of: str, inside: Sequence[Pattern]) -> LimitExceeded:
+    """The error that an automaton needs more than `cap` states or transitions (`of`).
+
+    `inside` are the parts of the pattern that are under construction, the smallest one last.
+    """
+    part = f"; what grows is {shortened(inside[-1])}" if inside else ""
+    remedy = _remedy(inside[-1]) if inside else "bound its iterations by smaller numbers"
+    return LimitExceeded(f"the pattern needs more than {cap:,} automaton {of}{part}: {remedy}")
+
+
+def _remedy(part: Pattern) -> str:
+    match part:
+        case All():
+            return "join fewer parts by ALL, or write those whose order is known as a sequence, with ;"
+        case Conjunction():
+            return "join fewer parts by AND"
+        case Unless():
+            return "forbid less at once, one event rather than a sequence of them"
+        case Filter():
+            return "write fewer OR between different variables, or one query for each case"
+        case Iteration():
+            return "bound its iterations by smaller numbers"
+        case Succession(parts) if any(isinstance(each, Optional) for each in parts):
+            return "make fewer of its parts optional"
+        case _:
+            return "write fewer parts, or several queries"
 
 
 def too_many_states(cea: CEA, subsets: Sequence[frozenset[int]], cap: int) -> str:
@@ -33,15 +65,18 @@ def growing_part(cea: CEA, subsets: Sequence[frozenset[int]]) -> Pattern | None:
     """
     if not cea.origins:
         return None
-    sample = subsets[:: max(1, len(subsets) // SAMPLE)]
-    states_of: dict[Pattern, set[int]] = {}
+    # By id, as the hash of a part walks all that is in it.
+    parts = {id(part): part for origin in cea.origins for part in origin}
+    states_of: dict[int, set[int]] = {number: set() for number in parts}
     for state, origin in enumerate(cea.origins):
         for part in origin:
-            states_of.setdefault(part, set()).add(state)
+            states_of[id(part)].add(state)
+    most = min(SAMPLE, max(1, COMPARED // len(parts)))
+    sample = subsets[:: max(1, len(subsets) // most)]
     enough = len(set(sample)) / 2
     growing = [
-        (len(states), part)
-        for part, states in states_of.items()
+        (len(states), parts[number])
+        for number, states in states_of.items()
         if len({subset & states for subset in sample}) >= enough
     ]
     return min(growing, key=lambda each: (each[0], len(list(each[1].walk()))))[1] if growing else None

@@ -13,23 +13,20 @@ from estero.automata.cea import CEA, NO_LABELS, EventPredicate, LabelSet
 from estero.automata.fragment import Arc, Fragment, Workshop, freeze, thaw
 from estero.automata.need import Need
 from estero.automata.residual import NO_HIDDEN, Hidden, HiddenSet
-from estero.errors import LimitExceeded
 
 Step = tuple[Need, LabelSet, HiddenSet, Hashable]
 """What a transition asks and marks, and the state after it."""
-
-ARC_CAP = 200_000
-"""Transitions after which building a product is given up."""
 
 
 def conjunction(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
     """The complex events of both: they read the same events and mark them alike."""
     leaving_one, leaving_two = _leaving(one), _leaving(two)
+    met = _Met(workshop)
 
     def steps(state: tuple[int, int]) -> Iterator[Step]:
         for a in leaving_one[state[0]]:
             for b in leaving_two[state[1]]:
-                need = a.need.meet(b.need) if a.labels == b.labels else None
+                need = met(a.need, b.need) if a.labels == b.labels else None
                 if need is not None:
                     yield need, a.labels, a.hidden | b.hidden, (a.target, b.target)
 
@@ -40,6 +37,7 @@ def all_of(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
     """Unions of a complex event of each: a part may still wait in its initial state, or be through."""
     leaving_one, leaving_two = _leaving(one), _leaving(two)
     stand_still = Need()
+    met = _Met(workshop)
 
     def moves(part: Fragment, leaving: dict[int, list[Arc]], state: int) -> Iterator[Arc]:
         yield from leaving[state]
@@ -49,7 +47,7 @@ def all_of(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
     def steps(state: tuple[int, int]) -> Iterator[Step]:
         for a in moves(one, leaving_one, state[0]):
             for b in moves(two, leaving_two, state[1]):
-                need = a.need.meet(b.need)
+                need = met(a.need, b.need)
                 target = (a.target, b.target)
                 if need is not None and target != (one.initial, two.initial):
                     yield need, a.labels | b.labels, a.hidden | b.hidden, target
@@ -70,7 +68,7 @@ def unless(workshop: Workshop, wanted: Fragment, forbidden: Fragment) -> Fragmen
         open_runs = [arc for source in (forbidden.initial, *state[1]) for arc in leaving_forbidden[source]]
         asked = _asked(open_runs)
         for arc in leaving[state[0]]:
-            for need in _cases(arc.need, asked):
+            for need in _cases(workshop, arc.need, asked):
                 reached = frozenset(each.target for each in open_runs if _passes(need, each.need))
                 if forbidden.final not in reached:
                     after = nothing if arc.target == wanted.final else reached
@@ -123,12 +121,15 @@ def also_seen(
 
 
 def passed_over(
-    forbidden: Iterable[EventPredicate], watched: Iterable[tuple[EventPredicate, HiddenSet]]
+    workshop: Workshop,
+    forbidden: Iterable[EventPredicate],
+    watched: Iterable[tuple[EventPredicate, HiddenSet]],
 ) -> list[tuple[Need, HiddenSet]]:
     """What may stand between two parts: no event that is `forbidden`; `watched` ones are marked as hidden."""
     base = Need().without(forbidden)
     cases: list[tuple[Need, HiddenSet]] = [] if base is None else [(base, NO_HIDDEN)]
     for predicate, hidden in watched:
+        workshop.spend(2 * len(cases))
         split = [(need.split(predicate), before) for need, before in cases]
         cases = [(true, before | hidden) for (true, _), before in split if true is not None]
         cases += [(false, before) for (_, false), before in split if false is not None]
@@ -147,7 +148,8 @@ def _explore(
     """The states that can be reached from `initial`, renamed; there is at most one final one."""
     start, end = workshop.state(), workshop.state()
     names: dict[Hashable, int] = {initial: start}
-    arcs: dict[Arc, None] = {}
+    arcs: dict[tuple[int, int, LabelSet, int, HiddenSet], Arc] = {}
+    same = _Same()
     todo = [initial]
     while todo:
         state = todo.pop()
@@ -156,10 +158,42 @@ def _explore(
                 names[target] = end if is_final(target) else workshop.state()
                 if names[target] != end:
                     todo.append(target)
-            arcs[Arc(names[state], need, labels, names[target], hidden)] = None
-            if len(arcs) > ARC_CAP:
-                raise LimitExceeded(f"two patterns at once need more than {ARC_CAP:,} transitions")
-    return Fragment(start, end, tuple(arcs))
+            workshop.spend(1)
+            known = same(need)
+            arc = Arc(names[state], known, labels, names[target], hidden)
+            arcs[arc.source, id(known), labels, arc.target, hidden] = arc
+    return Fragment(start, end, tuple(arcs.values()))
+
+
+class _Same:
+    """Gives equal needs as one object: hashing a need takes longer than all else that makes a transition."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, tuple[Need, Need]] = {}
+        self._by_value: dict[Need, Need] = {}
+
+    def __call__(self, need: Need) -> Need:
+        if id(need) not in self._by_id:
+            # Beside it stands the need itself, so that its id is not given to another.
+            self._by_id[id(need)] = self._by_value.setdefault(need, need), need
+        return self._by_id[id(need)][0]
+
+
+class _Met:
+    """What is true of an event that passes two needs, worked out once for each pair of them."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._same = _Same()
+        self._met: dict[tuple[int, int], Need | None] = {}
+
+    def __call__(self, one: Need, two: Need) -> Need | None:
+        self._workshop.spend(1)
+        one, two = self._same(one), self._same(two)
+        pair = id(one), id(two)
+        if pair not in self._met:
+            self._met[pair] = one.meet(two)
+        return self._met[pair]
 
 
 def _leaving(fragment: Fragment) -> defaultdict[int, list[Arc]]:
@@ -177,10 +211,11 @@ def _asked(arcs: Iterable[Arc]) -> list[EventPredicate]:
     )
 
 
-def _cases(need: Need, asked: list[EventPredicate]) -> list[Need]:
+def _cases(workshop: Workshop, need: Need, asked: list[EventPredicate]) -> list[Need]:
     """`need` split by whether each predicate is true, such that every case decides all of them."""
     cases = [need]
     for predicate in asked:
+        workshop.spend(2 * len(cases))
         cases = [part for case in cases for part in case.split(predicate) if part is not None]
     return cases
 
