@@ -84,7 +84,7 @@ def rows() -> list[dict[str, Any]]:
 
 def run(*, positions_only: bool = False, **options: Any) -> FakeRun:
     schema = answer_schema(
-        SHOWN, EVENTS, keys=[["name"]], time=pa.timestamp("us"), positions_only=positions_only
+        SHOWN, EVENTS, keys=[["name"]], time=pa.timestamp("us", "UTC"), positions_only=positions_only
     )
     content = rows()
     if positions_only:

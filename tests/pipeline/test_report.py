@@ -181,12 +181,14 @@ def test_positions_only_lists_hold_positions() -> None:
     assert [row["a"] for row in table(reporter, store_of(classified()))] == [[3], [3, 10]]
 
 
-def test_timestamps_come_in_their_own_unit_as_utc() -> None:
-    reporter = Reporter([], LABEL_SETS, classified().schema, time=pa.timestamp("ms"))
-    rows = table(reporter, store_of(classified()))
-    assert reporter.schema.field("end_time").type == pa.timestamp("ms", "UTC")
-    assert rows[0]["start_time"] == datetime(1970, 1, 1, microsecond=30_000, tzinfo=UTC)
-    assert rows[1]["end_time"] == datetime(1970, 1, 1, microsecond=200_000, tzinfo=UTC)
+def test_timestamps_come_in_their_own_unit_with_or_without_their_zone() -> None:
+    first = datetime(1970, 1, 1, microsecond=30_000, tzinfo=UTC)
+    for zone, expected in ((None, first.replace(tzinfo=None)), ("UTC", first)):
+        reporter = Reporter([], LABEL_SETS, classified().schema, time=pa.timestamp("ms", zone))
+        rows = table(reporter, store_of(classified()))
+        assert reporter.schema.field("end_time").type == pa.timestamp("ms", zone)
+        assert rows[0]["start_time"] == expected
+        assert rows[1]["end_time"] == expected.replace(microsecond=200_000)
 
 
 def test_an_integer_time_keeps_its_type() -> None:

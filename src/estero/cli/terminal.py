@@ -143,9 +143,16 @@ def short(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, datetime):
-        text = value.strftime("%Y-%m-%d %H:%M:%S")
-        return f"{text}.{value.microsecond:06d}".rstrip("0") if value.microsecond else text
+        return _time(value)
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _time(value: datetime) -> str:
+    """A time as it came: with its nanoseconds, which a Timestamp of pandas has, and its zone, if any."""
+    local = value.replace(tzinfo=None).isoformat()
+    zone = value.isoformat().removeprefix(local)
+    text = local.replace("T", " ")
+    return (text.rstrip("0") if "." in text else text) + ("Z" if zone == "+00:00" else zone)
 
 
 def complain(text: str) -> None:

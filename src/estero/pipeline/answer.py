@@ -14,6 +14,7 @@ from estero.engine.share import Share
 from estero.errors import EnvironmentProblem
 from estero.pipeline.complex_event import ComplexEvent, Layout, complex_events
 from estero.pipeline.notebook import preview
+from estero.pipeline.pandas_answers import pandas_of
 from estero.pipeline.writers import write_answer
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class Answer:
 
     def to_pandas(self) -> pd.DataFrame:
         """The whole answer in memory, as a pandas data frame; lists of events are arrays of dicts."""
-        return self.to_arrow().to_pandas()
+        return pandas_of(self.to_arrow())
 
     def to_polars(self) -> pl.DataFrame:
         """The whole answer in memory, as a Polars data frame; EnvironmentProblem without Polars."""

@@ -18,12 +18,12 @@ from estero.plan_joins import AnyPlan, KeyedPlan
 
 
 def time_type(source: Source) -> pa.DataType | None:
-    """The type in which the times of a source are shown: instants in UTC, or the integers they are."""
+    """The type in which times of a source are shown: timestamps in the zone they came in, or integers."""
     name = source.schema.time
     if name is None:
         return None
     column = source.column_types[name]
-    return pa.timestamp(column.tick, "UTC") if column.kind is Kind.TIMESTAMP else pa.int64()
+    return pa.timestamp(column.tick, source.zone) if column.kind is Kind.TIMESTAMP else pa.int64()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from estero.errors import DataError
 from estero.pipeline.csv_files import csv_query, malformed_row
+from estero.pipeline.pandas_frames import hint_at_index, table_of_frame
 from estero.pipeline.reading_errors import reading
 from estero.pipeline.relations import Relation
 
@@ -48,7 +49,8 @@ class Input:
     """One relation: a `query` in SQL over files, a `table` in memory, or a `stream` of record batches.
 
     `stream` opens a new stream at each call, but a `one_shot` input only once. `file` names the path in
-    errors, where there is one. `explain` finds what is wrong with files that DuckDB only says it cannot read.
+    errors, where there is one; `hint` is said where a column is missing. `explain` finds what is wrong with
+    files that DuckDB only says it cannot read.
     """
 
     query: str | None = None
@@ -57,6 +59,7 @@ class Input:
     schema: pa.Schema | None = None
     file: str | None = None
     one_shot: bool = False
+    hint: str = ""
     explain: Callable[[duckdb.DuckDBPyConnection], DataError | None] | None = None
 
 
@@ -83,8 +86,7 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
         return _of_table(pa.Table.from_batches([events]))
     module = type(events).__module__.partition(".")[0]
     if module == "pandas" and hasattr(events, "columns"):
-        with reading():
-            return _of_table(pa.Table.from_pandas(events, preserve_index=False))
+        return replace(_of_table(table_of_frame(events)), hint=hint_at_index(events))
     if isinstance(events, pa.RecordBatchReader):
         return _of_stream(iter(events), events.schema)
     if module == "polars" and hasattr(events, "collect"):
@@ -188,6 +190,8 @@ def _listed(schema: pa.Schema) -> str:
 
 def check_names(names: Sequence[str], file: str | None) -> None:
     """Raises `DataError` for two columns of one name, and for names that the classified table uses."""
+    if not names:
+        raise DataError("the events have no columns", file=file)
     for place, name in enumerate(names):
         if name in names[:place]:
             raise DataError(f"two columns are named {name!r}", file=file)

@@ -170,7 +170,7 @@ class Reporter:
         )
         self._shown = tuple(shown)
         self._keys = tuple(tuple(alternatives) for alternatives in keys)
-        self._time = None if time is None else time_type(time)
+        self._time = time
         self._positions_only = positions_only
         sets = len(label_sets)
         lookups = [
@@ -230,7 +230,7 @@ def answer_schema(
     """
     fields = [pa.field("start", pa.int64(), nullable=False), pa.field("end", pa.int64(), nullable=False)]
     if time is not None:
-        fields += [pa.field(name, time_type(time), nullable=False) for name in ("start_time", "end_time")]
+        fields += [pa.field(name, time, nullable=False) for name in ("start_time", "end_time")]
     taken = {field.name for field in fields}
     for alternatives in keys:
         key_type = _common_type([plain_type(events.field(name).type) for name in alternatives])
@@ -260,13 +260,6 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
     return data_type
 
 
-def time_type(data_type: pa.DataType) -> pa.DataType:
-    """The type of ``start_time`` and ``end_time`` for a time column of `data_type`: timestamps are in UTC."""
-    if pa.types.is_timestamp(data_type):
-        return pa.timestamp(data_type.unit, "UTC")
-    return data_type
-
-
 def _event_type(shown: Shown, events: pa.Schema) -> pa.DataType:
     taken = {"position"}
     attributes = [
@@ -291,6 +284,10 @@ def _common_type(types: Sequence[pa.DataType]) -> pa.DataType:
         return pa.int64()
     if all(pa.types.is_integer(each) or pa.types.is_floating(each) for each in types):
         return pa.float64()
+    if all(pa.types.is_timestamp(each) for each in types):
+        zones = {each.tz for each in types}
+        unit = "ns" if any(each.unit == "ns" for each in types) else "us"
+        return pa.timestamp(unit, zones.pop() if len(zones) == 1 else "UTC")
     return pa.string()
 
 

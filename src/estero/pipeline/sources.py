@@ -26,8 +26,10 @@ from estero.pipeline.columns import ColumnType, as_read, cast, column_type
 from estero.pipeline.fetching import fetched
 from estero.pipeline.inputs import Input, check_names, open_input, opening, read_twice
 from estero.pipeline.reading_errors import reading
+from estero.pipeline.report import plain_type
 from estero.pipeline.screening import Screen
 from estero.pipeline.stream_order import OrderCheck, null_time
+from estero.pipeline.zones import batch_in_zones, together, zone_in, zone_of
 from estero.plan import Classification
 
 MAPPED_TYPE = "__type"
@@ -78,6 +80,7 @@ class Source:
         self.type_column = type_column
         self._kinds_of_inputs = {name: self._describe(each) for name, each in inputs.items()}
         self.column_types: Mapping[str, ColumnType] = self._union() | self._time_of_nothing(time, time_unit)
+        self._came = self._types_as_they_came()
         self.only_type = only_type
         self.one_shot = any(each.one_shot for each in inputs.values())
         self.order = tuple(order)
@@ -93,6 +96,12 @@ class Source:
     def columns(self) -> tuple[str, ...]:
         """The names of all attributes, in order."""
         return tuple(name for name in self.column_types if not (self._mapped and name == MAPPED_TYPE))
+
+    @property
+    def zone(self) -> str | None:
+        """The zone of the time column, None where it has none or there is no time."""
+        came = self._came.get(self.schema.time or "")
+        return None if came is None else zone_of(came)
 
     @property
     def file(self) -> str | None:
@@ -112,13 +121,13 @@ class Source:
         try:
             screen = self._screen(classification)
             if screen is None:
-                yield from map(_with_unsigned_keys, self._run(self.sql(classification)))
+                yield from map(self._as_shown, self._run(self.sql(classification)))
                 return
             sql = classify_sql(classification, EVENTS, columns=self.column_types, screened=screen.rests)
             for batch in self._run(sql, screen):
                 relevant = batch if classification.keep_all else _with_bits(batch)
                 if relevant.num_rows:
-                    yield _with_unsigned_keys(relevant)
+                    yield self._as_shown(relevant)
         except DataError as error:
             raise self._naming_the_predicate(classification, error) from error.__cause__
 
@@ -138,7 +147,7 @@ class Source:
         )
         with Attached(self._connection, empty, view=self.view()) as (connection, _), reading(self.file):
             schema = connection.sql(f"{statement} LIMIT 0").to_arrow_table().schema
-        return _with_unsigned_keys(pa.RecordBatch.from_pylist([], schema=schema)).schema
+        return self._as_shown(pa.RecordBatch.from_pylist([], schema=schema)).schema
 
     def is_sorted(self) -> bool:
         """Whether the events come in stream order: by time, then the `order` columns.
@@ -212,6 +221,17 @@ class Source:
                     together[name] = _common(name, (origin[name], known), (type_name, column))
         return together
 
+    def _types_as_they_came(self) -> dict[str, pa.DataType]:
+        """For each column the type that says in which zones its values are shown."""
+        came: dict[str, list[pa.DataType]] = {}
+        for each, columns in zip(self._inputs.values(), self._kinds_of_inputs.values(), strict=True):
+            for name, (engine_type, _) in columns.items():
+                of_file = pa.timestamp("us", zone_in(engine_type))
+                known = of_file if each.schema is None else plain_type(each.schema.field(name).type)
+                came.setdefault(name, []).append(known)
+        found = {name: together(types) for name, types in came.items()}
+        return {name: each for name, each in found.items() if each is not None}
+
     def _check_columns(self, time: str | None, time_unit: TimeUnit | None) -> int | None:
         for role, name in (
             ("type", self.type_column),
@@ -271,6 +291,7 @@ class Source:
             each for each in names if each.lower() == name.lower()
         ]
         hint = f"did you mean {' or '.join(near)}?" if near else f"the columns are {', '.join(names)}"
+        hint += "".join(f"; {each.hint}" for each in self._inputs.values() if each.hint)
         return DataError(f"there is no {role} column {name!r}{where}", file=self.file, hint=hint)
 
     def _schema(self, time: str | None, time_unit: TimeUnit | None) -> Schema:
@@ -342,6 +363,10 @@ class Source:
             row = self._rows(f"SELECT min(row) FROM ({numbered}) WHERE missing")[0][0]
             raise null_time(str(time), row, self.file)
         return not found
+
+    def _as_shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A classified batch with columns in the types in which they are kept and shown."""
+        return _with_unsigned_keys(batch_in_zones(batch, self._came))
 
     def _run(self, sql: str, screen: Screen | None = None) -> Iterator[pa.RecordBatch]:
         """The answer to a query over ``events``; a failure of a stream comes out as it was raised.

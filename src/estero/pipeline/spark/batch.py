@@ -18,6 +18,7 @@ from estero.errors import NOWHERE, DataError, QueryError
 from estero.language.query import Consume, TimeUnit
 from estero.language.schema import Kind
 from estero.pipeline.classify import KEYS, POSITION, TIME
+from estero.pipeline.columns import LOCAL_TIME
 from estero.pipeline.report import answer_schema, label_of
 from estero.pipeline.sources import open_source
 from estero.pipeline.spark.distribute import distribute
@@ -288,12 +289,17 @@ def _fitted(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def shown_time(events: StructType, plan: AnyPlan) -> pa.DataType | None:
-    """The type in which answers show times: instants in UTC, or integers; None without a time."""
+    """The type in which answers show times: as they came, instants in UTC or local, or integers.
+
+    None without a time.
+    """
     name = plan.classification.schema.time
     if name is None:
         return None
-    kind = columns_of_frame(events)[name].kind
-    return pa.timestamp("us", "UTC") if kind is Kind.TIMESTAMP else pa.int64()
+    column = columns_of_frame(events)[name]
+    if column.kind is not Kind.TIMESTAMP:
+        return pa.int64()
+    return pa.timestamp("us", None if column.cast == LOCAL_TIME else "UTC")
 
 
 def _likeness(name: str, events: StructType) -> pa.DataType:

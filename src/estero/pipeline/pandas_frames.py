@@ -1,0 +1,162 @@
+"""Frames of pandas → Arrow tables, or an error that names the first row which does not fit.
+
+Arrow would make some values what they are not: a truth value among floats becomes 1.0, a string among bytes
+becomes bytes, a datetime among dates loses its hour. So values of several kinds in one column are an error here.
+NaN, None, NaT and NA are what pandas calls missing, and become NULL.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from decimal import Decimal
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from estero.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ALIKE = frozenset({"string", "integer", "floating", "boolean", "bytes", "empty", "mixed-integer-float"})
+"""What pandas calls columns of objects in which Arrow finds one kind of values, or none."""
+_TIMES = frozenset({"datetime", "datetime64", "timedelta", "timedelta64"})
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "a truth value": (bool, np.bool_),
+    "a number": (Real, Decimal, np.integer, np.floating),
+    "a string": (str,),
+    "bytes": (bytes,),
+    "a date": (dt.date,),
+    "a time": (np.datetime64,),
+    "a duration": (dt.timedelta, np.timedelta64),
+    "a struct": (dict,),
+    "a list": (list, tuple, set, frozenset, np.ndarray),
+}
+"""What values are called, each by the first of these types that it has; datetimes say their zone."""
+_MISFITS = (pa.ArrowException, OverflowError, TypeError, ValueError)
+_LETTERS = 40
+
+
+def table_of_frame(frame: pd.DataFrame) -> pa.Table:
+    """The columns of a frame, behind those of its index that have names.
+
+    Names are made strings; sparse columns are made dense. Raises `DataError` for columns with names of
+    several levels, and for values that are of several kinds, or that Arrow does not know.
+    """
+    import pandas as pd
+
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise DataError(
+            f"the columns of this frame have names of {frame.columns.nlevels} levels",
+            hint="give each one name: frame.columns = ['_'.join(map(str, each)) for each in frame.columns]",
+        )
+    columns = [(str(name), frame.iloc[:, place]) for place, name in enumerate(frame.columns)]
+    columns = [*_of_index(frame), *columns]
+    names = [name for name, _ in columns]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise DataError(f"two columns are named {name!r}", hint="rename one of them")
+    return pa.Table.from_arrays([_array(name, column) for name, column in columns], names=names)
+
+
+def hint_at_index(frame: pd.DataFrame) -> str:
+    """What to write where a column is missing that may be an index without a name; "" where there is none."""
+    import pandas as pd
+
+    if frame.index.nlevels > 1 or frame.index.name is not None or isinstance(frame.index, pd.RangeIndex):
+        return ""
+    return "the index of the frame has no name: frame.rename_axis('name') makes it a column"
+
+
+def _of_index(frame: pd.DataFrame) -> list[tuple[str, pd.Series[Any]]]:
+    """The levels of the index that have names; a column of the same name goes before."""
+    taken = set(map(str, frame.columns))
+    named = [(place, str(name)) for place, name in enumerate(frame.index.names) if name is not None]
+    return [
+        (name, frame.index.get_level_values(place).to_series()) for place, name in named if name not in taken
+    ]
+
+
+def _array(name: str, column: pd.Series[Any]) -> pa.Array | pa.ChunkedArray:
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.SparseDtype):
+        column = column.sparse.to_dense()
+    if isinstance(column.dtype, pd.CategoricalDtype) and not _is_alike(column.cat.categories):
+        column = column.astype(object)
+    if column.dtype == np.dtype(object):
+        _check_kinds(name, column)
+        if _inferred(column) in _TIMES:  # as objects, Arrow would cut their nanoseconds
+            column = column.infer_objects()
+    try:
+        return pa.array(column, from_pandas=True)
+    except _MISFITS as error:
+        raise _misfit(name, column) from error
+
+
+def _inferred(values: Any) -> str:
+    import pandas as pd
+
+    kind: str = pd.api.types.infer_dtype(values, skipna=True)
+    return kind
+
+
+def _is_alike(values: Any) -> bool:
+    return _inferred(values) in _ALIKE
+
+
+def _check_kinds(name: str, column: pd.Series[Any]) -> None:
+    """Raises `DataError` where a column holds values of several kinds."""
+    if _is_alike(column):
+        return
+    first = ""
+    for row, (value, missing) in enumerate(zip(column, column.isna(), strict=True), 1):
+        kind = first if missing else _kind(value)
+        first = first or kind
+        if kind != first:
+            raise DataError(
+                f"{_shown(value)} is {kind}, and above it stands {first}",
+                row=row,
+                column=name,
+                hint=f"give the column values of one kind, such as frame[{name!r}].astype(str)",
+            )
+
+
+def _kind(value: object) -> str:
+    """What a value is, for people."""
+    if isinstance(value, dt.datetime):
+        return "a time without a zone" if value.tzinfo is None else "a time with a zone"
+    for kind, types in _KINDS.items():
+        if isinstance(value, types):
+            return kind
+    return f"a value of type {type(value).__name__}"
+
+
+def _misfit(name: str, column: pd.Series[Any]) -> DataError:
+    """The error for a column that Arrow does not take: it names the first row without which it would."""
+    good, bad = 0, len(column)  # so many rows from the top can be read, and cannot
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            pa.array(column.iloc[:middle], from_pandas=True)
+            good = middle
+        except _MISFITS:
+            bad = middle
+    value = column.iloc[good]
+    if isinstance(value, int):
+        why = "does not fit into 64 bits" if good == 0 or abs(value) >= 1 << 63 else "is not exact as a float"
+        return DataError(f"{_shown(value)} {why}", row=bad, column=name)
+    return DataError(
+        f"{_shown(value)} cannot be read, or not as what stands above it: it is {_kind(value)}",
+        row=bad,
+        column=name,
+        hint="leave the column out, or make it numbers, strings or times",
+    )
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…"

@@ -1,0 +1,79 @@
+"""What comes in without a zone goes out without one, and what has a zone keeps it.
+
+DuckDB has instants, but no zones: whatever has a zone comes back in UTC. The type tells the zone, so it is
+put back there; no value changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+UTC = "UTC"
+
+
+def in_zones_of(data_type: pa.DataType, came: pa.DataType) -> pa.DataType:
+    """`data_type` with the zones that the type of the same values has in `came`, in nested types as well.
+
+    >>> in_zones_of(pa.timestamp("us", "UTC"), pa.timestamp("s", "Europe/Berlin"))
+    TimestampType(timestamp[us, tz=Europe/Berlin])
+    """
+    if pa.types.is_dictionary(came):
+        return in_zones_of(data_type, came.value_type)
+    if pa.types.is_timestamp(data_type) and pa.types.is_timestamp(came):
+        return pa.timestamp(data_type.unit, came.tz)
+    if pa.types.is_struct(data_type) and pa.types.is_struct(came):
+        if data_type.num_fields != came.num_fields:
+            return data_type
+        pairs = zip(data_type, came, strict=True)
+        return pa.struct([each.with_type(in_zones_of(each.type, other.type)) for each, other in pairs])
+    if pa.types.is_map(data_type) and pa.types.is_map(came):
+        item = data_type.item_field.with_type(in_zones_of(data_type.item_type, came.item_type))
+        return pa.map_(data_type.key_field, item)
+    if pa.types.is_list(data_type) and _has_items(came):
+        item = data_type.value_field
+        return pa.list_(item.with_type(in_zones_of(item.type, came.value_type)))
+    if pa.types.is_fixed_size_list(data_type) and _has_items(came):
+        item = data_type.value_field
+        return pa.list_(item.with_type(in_zones_of(item.type, came.value_type)), data_type.list_size)
+    return data_type
+
+
+def together(types: Iterable[pa.DataType]) -> pa.DataType | None:
+    """The type whose zones a column has that came in these types: UTC where they differ; None for no type.
+
+    >>> together([pa.timestamp("us", "Asia/Tokyo"), pa.timestamp("us")])
+    TimestampType(timestamp[us, tz=UTC])
+    """
+    distinct = [each for each in dict.fromkeys(types) if not pa.types.is_null(each)]
+    if len(distinct) < 2:
+        return distinct[0] if distinct else None
+    zones = {zone_of(each) for each in distinct}
+    return pa.timestamp("us", zones.pop() if len(zones) == 1 else UTC)
+
+
+def zone_of(data_type: pa.DataType) -> str | None:
+    """The zone of a type of timestamps; None for other types."""
+    zone: str | None = data_type.tz if pa.types.is_timestamp(data_type) else None
+    return zone
+
+
+def zone_in(engine_type: str) -> str | None:
+    """The zone of values that DuckDB reads from a file in this type: UTC, or none."""
+    return UTC if "TIME ZONE" in engine_type or "TZ" in engine_type else None
+
+
+def batch_in_zones(batch: pa.RecordBatch, came: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    """The batch, its columns in the zones of the types in which they came."""
+    for place, field in enumerate(batch.schema):
+        if field.name in came:
+            wanted = in_zones_of(field.type, came[field.name])
+            if wanted != field.type:
+                batch = batch.set_column(place, field.with_type(wanted), batch.column(place).cast(wanted))
+    return batch
+
+
+def _has_items(data_type: pa.DataType) -> bool:
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view)
+    return any(is_kind(data_type) for is_kind in kinds)

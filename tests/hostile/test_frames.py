@@ -1,0 +1,271 @@
+"""Frames as people have them: indexes, kinds of columns, missing values, zones and nanoseconds."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import estero
+from estero.cli.terminal import short
+from estero.errors import DataError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EACH = estero.query("SELECT * WHERE Event AS e")
+OVER_ONE = estero.query("SELECT * WHERE Event AS e FILTER e[v > 1]")
+PAIRS = estero.query("SELECT a, b WHERE A AS a ; B AS b WITHIN 2 SECONDS")
+NOON = datetime(2024, 3, 30, 12, tzinfo=UTC)
+NANOSECOND = 1_711_800_000_123_456_789
+ZONES = (None, "UTC", "Europe/Berlin", "+05:30")
+
+
+def frame(**columns: Any) -> pd.DataFrame:
+    """Three events a second apart."""
+    kinds = {"kind": ["A", "B", "B"]}
+    return pd.DataFrame(kinds | columns, index=pd.date_range("2024-03-30 12:00", periods=3, freq="s"))
+
+
+def refusal(events: object, **options: Any) -> str:
+    with pytest.raises(DataError) as caught:
+        EACH.run(events, **options).count()
+    return str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------- indexes
+
+
+def test_an_index_with_a_name_is_a_column() -> None:
+    answer = PAIRS.run(frame().rename_axis("ts"), type="kind", time="ts")
+    assert [ce.positions["b"] for ce in answer] == [(1,), (2,)]
+    assert next(iter(answer))["a"][0]["ts"] == pd.Timestamp("2024-03-30 12:00")
+
+
+def test_levels_of_an_index_are_columns_and_a_column_goes_before_one() -> None:
+    levels = frame(v=[1, 2, 3]).rename_axis("ts").set_index("kind", append=True)
+    assert PAIRS.run(levels, type="kind", time="ts").count() == 2
+    both = frame(v=[1, 2, 3]).rename_axis("v")
+    assert [ce["e"][0]["v"] for ce in EACH.run(both)] == [1, 2, 3]
+
+
+def test_an_index_without_a_name_is_hinted_at() -> None:
+    assert refusal(frame(v=[1, 2, 3]), time="ts") == (
+        "there is no time column 'ts'\n  hint: the columns are kind, v; "
+        "the index of the frame has no name: frame.rename_axis('name') makes it a column"
+    )
+
+
+def test_a_frame_with_an_index_is_pushed() -> None:
+    events = frame().rename_axis("ts")
+    recognizer = PAIRS.recognizer(events, type="kind", time="ts")
+    assert [recognizer.push(events.iloc[i : i + 1]).count() for i in range(3)] == [0, 1, 1]
+
+
+# ------------------------------------------------------------------------------------------- columns
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1, "x"], "row 2, column 'v': 'x' is a string, and above it stands a number"),
+        ([None, 1.5, True], "row 3, column 'v': True is a truth value, and above it stands a number"),
+        (["x", None, b"y"], "row 3, column 'v': b'y' is bytes, and above it stands a string"),
+        ([date(2024, 1, 1), NOON], "a time with a zone, and above it stands a date"),
+        (
+            [NOON, NOON.replace(tzinfo=None)],
+            (
+                "row 2, column 'v': datetime.datetime(2024, 3, 30, 12, 0) is a time without a zone, "
+                "and above it stands a time with a zone"
+            ),
+        ),
+        ([2, 2**64], "row 2, column 'v': 18446744073709551616 does not fit into 64 bits"),
+        ([0.5, 2**53 + 1], "row 2, column 'v': 9007199254740993 is not exact as a float"),
+        (
+            [[1], ["x"]],
+            "row 2, column 'v': ['x'] cannot be read, or not as what stands above it: it is a list\n",
+        ),
+        ([1j], "row 1, column 'v': 1j cannot be read"),
+    ],
+)
+def test_the_first_value_that_does_not_fit_is_named(values: list[object], message: str) -> None:
+    assert message in refusal(pd.DataFrame({"v": pd.Series(values, dtype=object)}))
+
+
+def test_a_category_of_several_kinds_names_the_row() -> None:
+    assert refusal(pd.DataFrame({"v": pd.Categorical(["x", "x", 1])})).startswith(
+        "row 3, column 'v': 1 is a number, and above it stands a string\n"
+        "  hint: give the column values of one kind, such as frame['v'].astype(str)"
+    )
+
+
+@pytest.mark.parametrize("names", [["v", "v"], ["0", 0]])
+def test_two_columns_of_one_name_are_named(names: list[Any]) -> None:
+    assert refusal(pd.DataFrame([[1, 2]], columns=names)) == (
+        f"two columns are named {names[0]!r}\n  hint: rename one of them"
+    )
+
+
+def test_names_of_several_levels_say_how_to_make_one() -> None:
+    levels = pd.MultiIndex.from_tuples([("v", "low"), ("v", "high")])
+    assert refusal(pd.DataFrame([[1, 2]], columns=levels)) == (
+        "the columns of this frame have names of 2 levels\n"
+        "  hint: give each one name: frame.columns = ['_'.join(map(str, each)) for each in frame.columns]"
+    )
+
+
+def test_a_frame_without_columns_says_so() -> None:
+    assert refusal(pd.DataFrame()) == "the events have no columns"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.arrays.SparseArray([0, 0, 2]),
+        pd.Categorical([0, 0, 2]),
+        pd.array([0, None, 2], dtype="Int64"),
+        pd.array([0, None, 2], dtype="int64[pyarrow]"),
+        pd.Series([0, None, 2], dtype=object),
+        np.array([0, 1, 2], np.float16),
+    ],
+    ids=lambda values: str(values.dtype),
+)
+def test_columns_of_any_dtype_are_read(values: Any) -> None:
+    assert [ce.start for ce in OVER_ONE.run(pd.DataFrame({"v": values}))] == [2]
+
+
+# ------------------------------------------------------------------------------------------- missing values
+
+
+def test_what_pandas_calls_missing_is_null_in_every_library() -> None:
+    events = frame(v=[0.5, np.nan, 2.5], s=["x", np.nan, None], b=[True, np.nan, False])
+    events = events.reset_index(drop=True)
+    for same in (events, pl.from_pandas(events), pa.Table.from_pandas(events)):
+        assert [ce.start for ce in OVER_ONE.run(same)] == [2]
+        missing = estero.query("SELECT * WHERE Event AS e FILTER e[v IS NULL AND s IS NULL AND b IS NULL]")
+        assert [ce.start for ce in missing.run(same)] == [1]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pl.DataFrame({"v": [0.5, float("nan"), None]}),
+        pa.table({"v": [0.5, float("nan"), None]}),
+        pd.DataFrame({"v": pd.arrays.ArrowExtensionArray(pa.array([0.5, float("nan"), None]))}),
+    ],
+    ids=["polars", "arrow", "pandas"],
+)
+def test_nan_beside_null_is_the_largest_number(events: object) -> None:
+    assert [ce.start for ce in OVER_ONE.run(events)] == [1]
+
+
+# ------------------------------------------------------------------------------------------- times
+
+
+def timed(zone: str | None, unit: str = "ns") -> pa.Table:
+    ticks = NANOSECOND if unit == "ns" else NANOSECOND // 1000
+    times = pa.array([ticks, ticks + 1], pa.timestamp(unit, zone))
+    nested = pa.StructArray.from_arrays([times], ["t"])
+    lists = pa.array([[None], []], pa.list_(times.type))
+    return pa.table({"kind": ["A", "B"], "t": times, "in": nested, "all": lists})
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_zones_and_units_are_kept_in_every_type(zone: str | None, unit: str) -> None:
+    events = timed(zone, unit)
+    found = PAIRS.run(events, type="kind", time="t").to_arrow()
+    wanted = pa.timestamp(unit, zone)
+    assert [found.schema.field(name).type for name in ("start_time", "end_time")] == [wanted] * 2
+    shown = found.schema.field("a").type.value_type
+    assert [shown.field(name).type for name in ("t", "in", "all")] == events.schema.types[1:]
+    assert found.column("end_time").to_pylist() == events.column("t")[1:].to_pylist()
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_nanoseconds_and_zones_are_in_every_output(zone: str | None) -> None:
+    answer = PAIRS.run(timed(zone), type="kind", time="t")
+    time = pd.Timestamp(NANOSECOND, tz="UTC").tz_convert(zone)
+    written = {name: io.BytesIO() for name in ("csv", "jsonl", "parquet")}
+    for name, file in written.items():
+        answer.write(file, format=name)
+    (line,) = map(json.loads, written["jsonl"].getvalue().splitlines())
+    row = answer.to_pandas().iloc[0]
+    for found in (next(iter(answer)).start_time, next(iter(answer))["a"][0]["t"], row["start_time"]):
+        assert (found, found.nanosecond, found.utcoffset()) == (time, 789, time.utcoffset())
+    event = {"kind": "A", "t": time, "in": {"t": time}, "all": [None], "position": 0}
+    assert row["a"].tolist() == [event]
+    assert line["start_time"] == line["labels"]["a"][0]["in"]["t"] == time.isoformat()
+    digits = time.strftime("%Y-%m-%d %H:%M:%S.123456789")
+    assert digits in written["csv"].getvalue().decode()
+    assert pa.parquet.read_table(written["parquet"]).equals(answer.to_arrow())
+    if zone != "+05:30":  # Polars has no zones that are offsets
+        assert answer.to_polars()["start_time"].dtype == pl.Datetime("ns", zone)
+    assert str(time) in answer._repr_html_()
+    assert short(time).startswith(digits)
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_recognizers_keep_zones_and_nanoseconds_past_a_snapshot(zone: str | None) -> None:
+    events = timed(zone)
+    recognizer = PAIRS.recognizer(events.schema, type="kind", time="t", lateness="1 second")
+    recognizer.push(events[:1])
+    restored = estero.restore(PAIRS, recognizer.snapshot())
+    restored.push(events[1:])
+    found = restored.flush().to_arrow()
+    assert found.equals(PAIRS.run(events, type="kind", time="t").to_arrow())
+
+
+def test_tables_of_types_with_different_zones_are_shown_in_utc() -> None:
+    tables = {
+        "A": pa.table({"t": pa.array([NOON], pa.timestamp("us", "Europe/Berlin"))}),
+        "B": pa.table({"t": pa.array([NOON], pa.timestamp("us", "Asia/Tokyo"))}),
+    }
+    found = PAIRS.run(tables, time="t").to_arrow()
+    assert found.schema.field("start_time").type == pa.timestamp("us", "UTC")
+    assert found.to_pylist()[0]["b"] == [{"t": NOON, "position": 1}]
+    same = PAIRS.run(dict.fromkeys("AB", tables["A"]), time="t")
+    assert same.schema.field("start_time").type == pa.timestamp("us", "Europe/Berlin")
+
+
+def test_times_that_stand_in_columns_as_objects_keep_their_nanoseconds() -> None:
+    times = pd.Series([pd.Timestamp(NANOSECOND), None], dtype=object)
+    assert EACH.run(pd.DataFrame({"t": times}))[0]["e"][0]["t"] == pd.Timestamp(NANOSECOND)
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [
+        (NOON, "2024-03-30 12:00:00Z"),
+        (NOON.replace(tzinfo=None, microsecond=120_000), "2024-03-30 12:00:00.12"),
+        (pd.Timestamp(NOON).tz_convert("Europe/Berlin"), "2024-03-30 13:00:00+01:00"),
+        (pd.Timestamp(NANOSECOND), "2024-03-30 12:00:00.123456789"),
+    ],
+)
+def test_tables_show_times_as_they_came(time: datetime, text: str) -> None:
+    assert short(time) == text
+
+
+@pytest.mark.spark
+def test_times_on_spark_have_a_zone_where_they_came_with_one(spark: SparkSession) -> None:
+    from estero.spark import recognize
+
+    rows = [
+        (kind, NOON.replace(tzinfo=None, second=n), NOON.replace(second=n)) for n, kind in enumerate("AB")
+    ]
+    df = spark.createDataFrame(rows, "kind string, n timestamp_ntz, z timestamp")
+    kind, naive, zoned = zip(*rows, strict=True)
+    times = {"n": pa.array(naive, pa.timestamp("us")), "z": pa.array(zoned, pa.timestamp("us", "UTC"))}
+    for name, zone in (("n", None), ("z", "UTC")):
+        found = recognize(df, PAIRS, type="kind", time=name, positions=True).toArrow()
+        here = PAIRS.run(pa.table({"kind": kind, **times}), type="kind", time=name).to_arrow()
+        assert found.schema.field("start_time").type == pa.timestamp("us", zone)
+        assert found.to_pylist() == here.to_pylist()
