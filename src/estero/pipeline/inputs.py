@@ -13,10 +13,10 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.ipc
 from sqlglot import exp
 
 from estero.errors import DataError
+from estero.pipeline.arrow_files import arrow_batches, arrow_schema
 from estero.pipeline.csv_files import csv_query, malformed_row
 from estero.pipeline.pandas_frames import hint_at_index, table_of_frame
 from estero.pipeline.reading_errors import reading
@@ -297,29 +297,12 @@ def _of_arrow_files(files: list[str], path: str) -> Input:
     def batches() -> Iterator[pa.RecordBatch]:
         for file in files:
             with reading(file):
-                yield from _arrow_batches(file)
+                yield from arrow_batches(file)
 
     with reading(path):
-        schema = next(iter(_arrow_readers(files[0]))).schema
+        schema = arrow_schema(files[0])
 
     def stream() -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(schema, batches())
 
     return Input(stream=stream, schema=schema, file=path)
-
-
-def _arrow_readers(file: str) -> Iterator[Any]:
-    with pa.memory_map(file) as mapped:
-        if mapped.read(6) == b"ARROW1":
-            yield pyarrow.ipc.open_file(mapped)
-        else:
-            mapped.seek(0)
-            yield pyarrow.ipc.open_stream(mapped)
-
-
-def _arrow_batches(file: str) -> Iterator[pa.RecordBatch]:
-    for reader in _arrow_readers(file):
-        if isinstance(reader, pyarrow.ipc.RecordBatchFileReader):
-            yield from (reader.get_batch(index) for index in range(reader.num_record_batches))
-        else:
-            yield from reader
