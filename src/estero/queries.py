@@ -199,7 +199,9 @@ class Query:
     def plan(self, layout: Layout) -> AnyPlan:
         """The plan for events that are laid out so; raises `QueryError` where the query does not fit them."""
         raise_all(self._errors(layout.schema, layout.type_column))
-        return self._planned(layout)
+        plan = self._planned(layout)
+        _warn_of_other_names(plan, timed=layout.schema.time is not None)
+        return plan
 
     def _errors(self, schema: Schema, type_column: str | None) -> list[QueryError]:  # noqa: ARG002
         """Everything in which the query does not fit a schema; conjunctive ones ask for the type's column."""
@@ -262,6 +264,19 @@ class Query:
             for names in dict.fromkeys(missing):
                 warn(_without_events(names[0], known))
         return schema
+
+
+def _warn_of_other_names(plan: AnyPlan, *, timed: bool) -> None:
+    """Warns of keys and labels that are not the names of their columns, as these are taken."""
+    from estero.pipeline.report import column_names
+
+    keys = [alternatives[0] for alternatives in plan.shown_keys]
+    labels = [each.label for each in plan.shown]
+    columns = column_names(keys, labels, timed=timed)
+    for place, (name, column) in enumerate(zip((*keys, *labels), columns, strict=True)):
+        if name != column:
+            what, advice = ("key", "") if place < len(keys) else ("label", "; AS gives it another name")
+            warn(f"the {what} {name} is shown as {column}: another column is called {name}{advice}")
 
 
 def _without_events(name: str, known: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -164,6 +165,80 @@ def test_warnings_can_be_errors() -> None:
         warnings.simplefilter("error", estero.EsteroWarning)
         with pytest.raises(estero.EsteroWarning):
             pairs("SELECT * WHERE FIAL")
+
+
+# ------------------------------------------------------------------- what is around a query's text
+
+
+def test_a_forgotten_type_is_said_with_the_column_that_may_hold_it() -> None:
+    with pytest.raises(estero.QueryError) as caught:
+        estero.query("SELECT * WHERE FAIL ; OK").run(LOGINS, time="at")
+    assert caught.value.message == "there are no events of type FAIL: no column says the type of an event"
+    assert caught.value.hint == (
+        'name the column with the type where the events are given: type="kind" (--type kind)'
+    )
+
+
+def test_labels_that_are_not_their_columns_are_said() -> None:
+    query = estero.query(
+        "SELECT start, user, ip WHERE FAIL AS start ; OK AS user ; OK AS ip PARTITION BY user"
+    )
+    with pytest.warns(estero.EsteroWarning) as caught:
+        answer = query.run(LOGINS, **HOW)  # type: ignore[arg-type]
+    assert [str(each.message) for each in caught] == [
+        "the label start is shown as start_: another column is called start; AS gives it another name",
+        "the label user is shown as user_: another column is called user; AS gives it another name",
+    ]
+    names = ["start", "end", "start_time", "end_time", "user", "start_", "user_", "ip"]
+    assert answer.schema.names == names
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (["2024-01-01", "2024-01-02"], "the time column holds a string; it must hold timestamps or integers"),
+        (["2024-01-01", "noon"], "'noon' is not a timestamp"),
+        ([1.5, 2.5], "the time column holds a float; it must hold timestamps or integers"),
+    ],
+)
+def test_times_of_a_frame_that_are_none_get_a_hint_for_frames(times: list[object], said: str) -> None:
+    frame = pd.DataFrame({"kind": ["FAIL", "OK"], "at": times})
+    with pytest.raises(estero.DataError) as caught:
+        estero.query("SELECT * WHERE FAIL").run(frame, **HOW)  # type: ignore[arg-type]
+    assert caught.value.message == said
+    assert caught.value.hint.startswith("make timestamps of it")
+    assert 'pandas.to_datetime(df["at"]' in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("a.csv", "csv_options={'timestampformat': …} (--timestamp-format) says how times are written"),
+        (
+            "a.jsonl",
+            "in JSON a timestamp is written '2024-01-31 12:00:00', or as an integer with its time_unit",
+        ),
+        ("a.parquet", "write the column as timestamps, or as integers with their time_unit"),
+    ],
+)
+def test_times_of_a_file_that_are_none_get_a_hint_for_that_file(tmp_path: Path, name: str, hint: str) -> None:
+    frame = pd.DataFrame({"kind": ["FAIL", "OK"], "at": ["noon", "dawn"]})
+    write = {"a.csv": frame.to_csv, "a.parquet": frame.to_parquet}.get(name)
+    if write is None:
+        frame.to_json(tmp_path / name, orient="records", lines=True)
+    else:
+        write(tmp_path / name, index=False)
+    with pytest.raises(estero.DataError, match="'noon' is not a timestamp") as caught:
+        estero.query("SELECT * WHERE FAIL").run(str(tmp_path / name), **HOW)  # type: ignore[arg-type]
+    assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize("name", ["run", "check", "explain", "stream", "demo"])
+def test_options_without_a_value_are_shown_without_one(name: str) -> None:
+    shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "160"}).stdout
+    assert "--debug" in shown
+    assert "<bool>" not in shown
+    assert "<bool>" not in CliRunner().invoke(app, ["--help"]).stdout
 
 
 # ------------------------------------------------------------------------- the index: words.txt

@@ -160,7 +160,9 @@ def test_the_first_string_that_is_no_time_is_named(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "bad.csv", "t,x", "2020-01-01 00:00:00,1", "noon,2")
     with pytest.raises(DataError, match=r"bad.csv, row 2, column 't': 'noon' is not a timestamp") as error:
         open_source(path, time="t")
-    assert "csv_options={'timestampformat': …} says how times are written" in str(error.value)
+    assert "csv_options={'timestampformat': …} (--timestamp-format) says how times are written" in str(
+        error.value
+    )
     with pytest.raises(DataError, match="column 'kind': 'SELL' is not a timestamp"):
         open_source(TRADES, time="kind")
 

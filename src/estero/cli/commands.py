@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
+from estero.cli import flags
 from estero.cli.options import (
     PICTURES,
     Columns,
@@ -80,6 +81,7 @@ NOBODY_READS = 128 + 13
 """As shells report a program that ended because the reader of its pipe did (SIGPIPE is 13)."""
 
 app = typer.Typer(
+    cls=flags.Group,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -168,7 +170,7 @@ def _explained(error: Exception) -> int:
     return QUERY_OR_USAGE_ERROR if isinstance(error, QueryError) else DATA_OR_RUN_ERROR
 
 
-@app.command()
+@app.command(cls=flags.Command)
 @reported
 def run(
     query: QueryFile,
@@ -212,7 +214,7 @@ def run(
         _show(found, chosen, all_rows=limit is not None, positions=positions)
 
 
-@app.command()
+@app.command(cls=flags.Command)
 @reported
 def check(
     query: QueryFile,
@@ -239,7 +241,7 @@ def check(
     print(f"{query}: ok")
 
 
-@app.command()
+@app.command(cls=flags.Command)
 @reported
 def explain(
     query: QueryFile,
@@ -270,7 +272,7 @@ def explain(
     print(explanation)
 
 
-@app.command()
+@app.command(cls=flags.Command)
 @reported
 def stream(
     query: QueryFile,
@@ -311,7 +313,7 @@ def stream(
     )
 
 
-@app.command()
+@app.command(cls=flags.Command)
 @reported
 def demo(
     picture: Picture = Path("estero-demo.svg"),

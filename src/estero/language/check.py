@@ -160,7 +160,7 @@ class _PatternCheck:
                 self.problems.add(
                     f"no event is marked {label}",
                     self.problems.inner_span(node.span, quoted(label)),
-                    expected=some(types),
+                    expected=some(types) or "no label at all",
                     hint=suggestion(label, types) or f"bind it inside with AS {quoted(label)}",
                 )
 
@@ -178,7 +178,7 @@ class _PatternCheck:
                 self.problems.add(
                     f"no event is marked {key.variable}",
                     type(span)(span.start, span.end - 1),
-                    expected=some(types),
+                    expected=some(types) or "no label at all",
                     hint=suggestion(key.variable, types) or f"bind it inside with AS {quoted(key.variable)}",
                 )
                 continue
@@ -188,7 +188,7 @@ class _PatternCheck:
                 self.problems.add(
                     f"there is no attribute {key.attribute}",
                     span,
-                    expected=some(kinds),
+                    expected=some(kinds) or "no attribute at all",
                     hint=suggestion(key.attribute, kinds) or SPELLING,
                 )
             elif kinds is not None and Kind.OPAQUE in kinds[key.attribute]:

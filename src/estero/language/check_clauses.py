@@ -61,7 +61,7 @@ def _check_item(
         problems.add(
             f"no event is marked {item.label}",
             place,
-            expected=some(types),
+            expected=some(types) or "no label at all",
             hint=suggestion(item.label, types)
             or (
                 f"a strategy stands before what is shown: SELECT {item.label.upper()} *"
@@ -76,7 +76,7 @@ def _check_item(
             problems.add(
                 f"the events marked {item.label} have no attribute {attribute}",
                 problems.inner_span(item.span, quoted(attribute)),
-                expected=some(kinds),
+                expected=some(kinds) or "no attribute at all",
                 hint=suggestion(attribute, kinds) or SPELLING,
             )
 
@@ -93,7 +93,7 @@ def _check_bracket(bracket: KeyBracket, tree: QueryTree, known: KnownTypes, prob
             problems.add(
                 f"no type in the pattern has an attribute {attribute}",
                 place,
-                expected=some(kinds),
+                expected=some(kinds) or "no attribute at all",
                 hint=suggestion(attribute, kinds) or SPELLING,
             )
         elif Kind.OPAQUE in kinds[attribute]:
@@ -192,7 +192,7 @@ def _check_attribute(window: AttributeWindow, schema: Schema, problems: Problems
         problems.add(
             f"there is no attribute {attribute}",
             place,
-            expected=some(sorted(every)),
+            expected=some(sorted(every)) or "no attribute at all",
             hint=suggestion(attribute, sorted(every)) or SPELLING,
         )
     elif not kinds <= set(_TIMES):

@@ -129,7 +129,7 @@ def _check_atom(
             problems.add(
                 f"{atom.relation.name} has no attribute {argument.attribute}",
                 argument.span,
-                expected=some(kinds),
+                expected=some(kinds) or "no attribute at all",
                 hint=suggestion(argument.attribute, kinds) or SPELLING,
             )
     checker = KindChecker(lambda each: kinds.get(each.name), problems)

@@ -96,7 +96,7 @@ class _FilterCheck(KindChecker):
         self._problems.add(
             f"no event is marked {variable}",
             place,
-            expected=some(self._bound),
+            expected=some(self._bound) or "no label at all",
             hint=suggestion(variable, self._bound) or f"bind it in the pattern with AS {quoted(variable)}",
         )
         return False

@@ -71,7 +71,7 @@ class _ScopeCheck:
                 self.problems.add(
                     f"{variable} is not marked in this pattern nor in one around it",
                     span,
-                    expected=some(sorted(visible)),
+                    expected=some(sorted(visible)) or "no label at all",
                     hint=f"put the FILTER behind the part that marks {variable}, or keep its label",
                 )
         for each in _inside_comparisons(condition):

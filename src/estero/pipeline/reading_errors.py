@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from estero.errors import DataError
+from estero.language.schema import Kind
 
 _CSV_LINE = re.compile(r"CSV Error on Line: (\d+)")
 _CSV_FILE = re.compile(r"^\s*file = (.*)$", re.MULTILINE)
@@ -94,3 +95,19 @@ def _of_csv(text: str, what: str | None) -> DataError:
 def _first_sentence(text: str) -> str:
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     return _PREFIX.sub("", lines[0]) if lines else "no reason is given"
+
+
+def how_to_have_timestamps(file: str | None, column: str, kind: Kind) -> str:
+    """The hint for a time column that holds none: for what the events are in, a `file` or a frame."""
+    if file is None and kind is Kind.FLOAT:
+        return f'make timestamps of it, pandas.to_datetime(df["{column}"], unit="s"), or integers'
+    if file is None:
+        return (
+            f'make timestamps of it: pandas.to_datetime(df["{column}"]), in Polars '
+            f'pl.col("{column}").str.to_datetime(), in Spark to_timestamp("{column}")'
+        )
+    if any(suffix in Path(file).name.lower() for suffix in (".csv", ".tsv", ".txt")):
+        return "csv_options={'timestampformat': …} (--timestamp-format) says how times are written"
+    if any(suffix in Path(file).name.lower() for suffix in (".json", ".ndjson")):
+        return "in JSON a timestamp is written '2024-01-31 12:00:00', or as an integer with its time_unit"
+    return "write the column as timestamps, or as integers with their time_unit"

@@ -231,16 +231,28 @@ def answer_schema(
     fields = [pa.field("start", pa.int64(), nullable=False), pa.field("end", pa.int64(), nullable=False)]
     if time is not None:
         fields += [pa.field(name, time, nullable=False) for name in ("start_time", "end_time")]
-    taken = {field.name for field in fields}
+    names = iter(
+        column_names([key[0] for key in keys], [each.label for each in shown], timed=time is not None)
+    )
     for alternatives in keys:
         key_type = _common_type([plain_type(events.field(name).type) for name in alternatives])
-        fields.append(pa.field(_free(alternatives[0], taken), key_type))
+        fields.append(pa.field(next(names), key_type))
     for each in shown:
         item = pa.int64() if positions_only else _event_type(each, events)
         column = pa.list_(pa.field("item", item, nullable=False))
         metadata = {LABEL_KEY: each.label.encode()}
-        fields.append(pa.field(_free(each.label, taken), column, nullable=False, metadata=metadata))
+        fields.append(pa.field(next(names), column, nullable=False, metadata=metadata))
     return pa.schema(fields)
+
+
+def column_names(keys: Sequence[str], labels: Sequence[str], *, timed: bool) -> list[str]:
+    """What the columns of keys and labels are called in an answer: those whose name is taken get underscores.
+
+    >>> column_names(["user"], ["start", "user"], timed=False)
+    ['user', 'start_', 'user_']
+    """
+    taken = {"start", "end", "start_time", "end_time"} if timed else {"start", "end"}
+    return [_free(name, taken) for name in (*keys, *labels)]
 
 
 def label_of(field: pa.Field) -> str | None:

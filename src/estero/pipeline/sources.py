@@ -25,7 +25,7 @@ from estero.pipeline.classify import KEYS, classify_sql, stream_order
 from estero.pipeline.columns import ColumnType, as_read, cast, column_type
 from estero.pipeline.fetching import fetched
 from estero.pipeline.inputs import Input, check_names, open_input, opening, read_twice
-from estero.pipeline.reading_errors import reading
+from estero.pipeline.reading_errors import how_to_have_timestamps, reading
 from estero.pipeline.report import plain_type
 from estero.pipeline.screening import Screen
 from estero.pipeline.stream_order import OrderCheck, null_time
@@ -261,7 +261,7 @@ class Source:
                 f"the time column holds {column.kind.value}; it must hold timestamps or integers",
                 file=self.file,
                 column=time,
-                hint="for CSV files, csv_options={'timestampformat': …} says how times are written",
+                hint=how_to_have_timestamps(self.file, time, column.kind),
             )
         if time_unit is not None:
             raise DataError(
@@ -280,7 +280,7 @@ class Source:
                 file=self.file,
                 row=row,
                 column=name,
-                hint="for CSV files, csv_options={'timestampformat': …} says how times are written",
+                hint=how_to_have_timestamps(self.file, name, Kind.STRING),
             )
 
     def _no_such_column(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import estero
-from estero.errors import DataError, QueryError
+from estero.errors import DataError, EsteroWarning, QueryError
 from estero.pipeline.spark.failures import jobs
 from estero.spark import match_count, recognize
 from pipeline.spark.frames import in_any_order, without_positions
@@ -69,7 +69,8 @@ def test_positions_are_shown_when_asked_for(spark: SparkSession) -> None:
 
 def test_a_column_says_which_label_it_shows(spark: SparkSession) -> None:
     df = events(spark, [])
-    found = recognize(df, "SELECT start WHERE A AS start", type="type", positions=True)
+    with pytest.warns(EsteroWarning, match="the label start is shown as start_: another column is called"):
+        found = recognize(df, "SELECT start WHERE A AS start", type="type", positions=True)
     assert found.columns == ["start", "end", "start_"]
     assert found.schema["start_"].metadata == {"estero:label": "start"}
 
