@@ -230,6 +230,7 @@ class Query:
             time_unit=time_unit,
             only_type=self.only_type,
             csv_options=csv_options,
+            declared=False,
         )
 
     def _checked_plan(self, source: Source, types: Sequence[str]) -> AnyPlan:

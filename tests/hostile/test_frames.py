@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -269,3 +270,63 @@ def test_times_on_spark_have_a_zone_where_they_came_with_one(spark: SparkSession
         here = PAIRS.run(pa.table({"kind": kind, **times}), type="kind", time=name).to_arrow()
         assert found.schema.field("start_time").type == pa.timestamp("us", zone)
         assert found.to_pylist() == here.to_pylist()
+
+
+# ------------------------------------------------------------------------------------------- no events
+
+EMPTY = {
+    "floats": pd.DataFrame({"kind": [], "v": [], "ts": [], "who": []}),
+    "objects": pd.DataFrame(columns=["kind", "v", "ts", "who"]),
+    "strings": pa.table({name: pa.array([], pa.string()) for name in ("kind", "v", "ts", "who")}),
+    "structs": pa.table(
+        {name: pa.array([], pa.struct({"x": pa.int8()})) for name in ("kind", "v", "ts", "who")}
+    ),
+    "polars": pl.DataFrame({"kind": [], "v": [], "ts": [], "who": []}),
+}
+ASKING = estero.query(
+    "SELECT * WHERE A AS a ; B AS b FILTER a[v > 1 AND who = 'x'] AND a.v < b.v PARTITION BY [who] "
+    "WITHIN 5 MINUTES"
+)
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_frame_without_rows_is_an_empty_stream_whatever_its_types(name: str) -> None:
+    answer = ASKING.run(EMPTY[name], type="kind", time="ts")
+    assert (answer.count(), list(answer), answer.to_arrow().num_rows) == (0, [], 0)
+    mapped = ASKING.run({"A": EMPTY[name], "B": EMPTY[name]}, time="ts")
+    assert mapped.count() == 0
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_table_without_rows_stands_beside_one_with_events(name: str) -> None:
+    times = pa.array([NOON, NOON], pa.timestamp("us", "Europe/Berlin"))
+    some = pa.table({"v": [2, 3], "who": ["x", "y"], "ts": times})
+    assert ASKING.run({"A": some, "B": EMPTY[name]}, time="ts").to_arrow().num_rows == 0
+    either = estero.query("SELECT * WHERE (A AS x OR B AS x) FILTER x[v > 2 AND who = 'y']")
+    (found,) = either.run({"A": some, "B": EMPTY[name]}, time="ts")
+    assert (found["x"][0]["v"], found.end_time) == (3, NOON)
+    assert found.end_time.utcoffset() == pd.Timestamp(NOON).tz_convert("Europe/Berlin").utcoffset()
+
+
+def test_an_empty_file_of_pandas_is_an_empty_stream(tmp_path: Path) -> None:
+    for name in ("floats", "objects"):
+        EMPTY[name].to_parquet(tmp_path / f"{name}.parquet")
+        assert ASKING.run(tmp_path / f"{name}.parquet", type="kind", time="ts").count() == 0
+
+
+def test_an_empty_frame_is_pushed_where_types_were_declared() -> None:
+    schema = pa.schema({"kind": pa.string(), "v": pa.int64(), "ts": pa.timestamp("us"), "who": pa.string()})
+    recognizer = ASKING.recognizer(schema, type="kind", time="ts")
+    assert [recognizer.push(each).count() for each in EMPTY.values()] == [0] * len(EMPTY)
+
+
+def test_the_columns_of_an_answer_to_nothing_have_the_types_of_the_events() -> None:
+    some = timed("Europe/Berlin")
+    empty = PAIRS.run(some[:0], type="kind", time="t")
+    assert empty.to_arrow().schema.equals(PAIRS.run(some, type="kind", time="t").schema)
+
+
+def test_the_types_that_were_declared_for_events_to_come_are_checked() -> None:
+    schema = pa.schema({"kind": pa.string(), "v": pa.string(), "ts": pa.timestamp("us"), "who": pa.string()})
+    with pytest.raises(estero.QueryError, match="a string cannot be compared with an integer"):
+        ASKING.recognizer(schema, type="kind", time="ts")

@@ -179,6 +179,8 @@ def _in_columns(table: pa.Table, schema: pa.Schema, where: str = "") -> pa.Table
 def _in_type(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if column.type.equals(field.type):
         return column
+    if not len(column):
+        return pa.chunked_array([], field.type)
     if not _fits(_value_type(column.type), _value_type(field.type)):
         raise DataError(f"holds {column.type}, and {field.type} was declared", column=field.name)
     try:

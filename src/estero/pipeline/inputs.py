@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet
 from sqlglot import exp
 
 from estero.errors import DataError
@@ -49,8 +50,8 @@ class Input:
     """One relation: a `query` in SQL over files, a `table` in memory, or a `stream` of record batches.
 
     `stream` opens a new stream at each call, but a `one_shot` input only once. `file` names the path in
-    errors, where there is one; `hint` is said where a column is missing. `explain` finds what is wrong with
-    files that DuckDB only says it cannot read.
+    errors, where there is one; `hint` is said where a column is missing. `nothing` are the columns of a table
+    without a row as they came. `explain` finds what is wrong with files that DuckDB only says it cannot read.
     """
 
     query: str | None = None
@@ -60,6 +61,7 @@ class Input:
     file: str | None = None
     one_shot: bool = False
     hint: str = ""
+    nothing: pa.Schema | None = None
     explain: Callable[[duckdb.DuckDBPyConnection], DataError | None] | None = None
 
 
@@ -235,10 +237,26 @@ def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
         return _of_arrow_files(files, path)
     if form == "csv":
         return _of_csv_files(files, path, csv_options or {})
+    if form == "parquet" and (empty := _schema_without_rows(files)) is not None:
+        return Input(table=empty.empty_table(), schema=empty, file=path)
     listed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql("duckdb")
     lines = Path(files[0]).suffixes[-1:] != [".json"]  # that may be one array of all events
     reader = "read_parquet" if form == "parquet" else "read_ndjson" if lines else "read_json"
     return Input(query=f"SELECT * FROM {reader}({listed})", file=path)
+
+
+def _schema_without_rows(files: Iterable[str]) -> pa.Schema | None:
+    """The columns of Parquet files where none has a row; None of others, and of those that cannot be read."""
+    schema = None
+    for file in files:
+        try:
+            footer = pyarrow.parquet.read_metadata(file)
+        except (pa.ArrowException, OSError):
+            return None
+        if footer.num_rows:
+            return None
+        schema = schema or footer.schema.to_arrow_schema()
+    return schema
 
 
 def _of_csv_files(files: list[str], path: str, options: Mapping[str, object]) -> Input:

@@ -1,7 +1,7 @@
 """Frames of pandas → Arrow tables, or an error that names the first row which does not fit.
 
 Arrow would make some values what they are not: a truth value among floats becomes 1.0, a string among bytes
-becomes bytes, a datetime among dates loses its hour. So values of several kinds in one column are an error here.
+becomes bytes, a datetime among dates loses its hour. So values of several kinds in one column are an error.
 NaN, None, NaT and NA are what pandas calls missing, and become NULL.
 """
 

@@ -25,6 +25,7 @@ from estero.pipeline.classify import KEYS, classify_sql, stream_order
 from estero.pipeline.columns import ColumnType, as_read, cast, column_type
 from estero.pipeline.fetching import fetched
 from estero.pipeline.inputs import Input, check_names, open_input, opening, read_twice
+from estero.pipeline.nothing import as_they_came, without_types
 from estero.pipeline.reading_errors import how_to_have_timestamps, reading
 from estero.pipeline.report import plain_type
 from estero.pipeline.screening import Screen
@@ -81,6 +82,7 @@ class Source:
         self._kinds_of_inputs = {name: self._describe(each) for name, each in inputs.items()}
         self.column_types: Mapping[str, ColumnType] = self._union() | self._time_of_nothing(time, time_unit)
         self._came = self._types_as_they_came()
+        self._nothing = self._types_of_nothing()
         self.only_type = only_type
         self.one_shot = any(each.one_shot for each in inputs.values())
         self.order = tuple(order)
@@ -197,8 +199,9 @@ class Source:
             check_names([row[0] for row in rows], each.file)
             untyped = each.query is not None and _is_untyped(connection, each.query, rows)
         kinds = {row[0]: column_type('"NULL"' if untyped else row[1], "duckdb") for row in rows}
-        if untyped and self.type_column in kinds:
-            kinds[self.type_column] = ColumnType(Kind.STRING)
+        role = kinds.get(self.type_column or "")
+        if role is not None and role.kind is Kind.NULL and (untyped or each.nothing is not None):
+            kinds[str(self.type_column)] = ColumnType(Kind.STRING, "VARCHAR")
         return {row[0]: (row[1], kinds[row[0]]) for row in rows}
 
     def _time_of_nothing(self, time: str | None, time_unit: TimeUnit | None) -> dict[str, ColumnType]:
@@ -231,6 +234,13 @@ class Source:
                 came.setdefault(name, []).append(known)
         found = {name: together(types) for name, types in came.items()}
         return {name: each for name, each in found.items() if each is not None}
+
+    def _types_of_nothing(self) -> dict[str, pa.DataType] | None:
+        """The types in which columns came where no table has a row; None where one may have."""
+        schemas = [each.nothing for each in self._inputs.values() if each.nothing is not None]
+        if len(schemas) < len(self._inputs):
+            return None
+        return {field.name: plain_type(field.type) for schema in schemas for field in schema}
 
     def _check_columns(self, time: str | None, time_unit: TimeUnit | None) -> int | None:
         for role, name in (
@@ -326,7 +336,9 @@ class Source:
             for name, (engine_type, column) in columns.items():
                 value: exp.Expr = exp.column(name, quoted=True)
                 common = self.column_types[name]
-                if column != common or engine_type.startswith("ENUM("):
+                if column.kind is Kind.NULL:
+                    value = exp.Null()  # of whatever type it has in the other tables
+                elif column != common or engine_type.startswith("ENUM("):
                     value = cast(as_read(name, column), _engine_type(common))
                 selected.append(f"{value.sql('duckdb')} AS {_quoted(name)}")
             parts.append(f"SELECT {', '.join(selected)} FROM {EVENTS}{index}")
@@ -366,6 +378,8 @@ class Source:
 
     def _as_shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """A classified batch with columns in the types in which they are kept and shown."""
+        if self._nothing is not None:
+            return _with_unsigned_keys(as_they_came(batch, self._nothing))
         return _with_unsigned_keys(batch_in_zones(batch, self._came))
 
     def _run(self, sql: str, screen: Screen | None = None) -> Iterator[pa.RecordBatch]:
@@ -429,6 +443,8 @@ def _common(name: str, first: tuple[str, ColumnType], second: tuple[str, ColumnT
     if left == right:
         return left
     kinds = {left.kind, right.kind}
+    if Kind.NULL in kinds:
+        return right if left.kind is Kind.NULL else left
     if kinds == {Kind.INT, Kind.FLOAT}:
         return ColumnType(Kind.FLOAT)
     if len(kinds) == 1:
@@ -492,6 +508,7 @@ def open_source(
     time_unit: TimeUnit | str | None = None,
     only_type: str = "Event",
     csv_options: Mapping[str, object] | None = None,
+    declared: bool = True,
 ) -> Source:
     """A source of `events`; nothing but names and types is read yet.
 
@@ -499,7 +516,8 @@ def open_source(
     interface, a pandas frame, an iterator or list of record batches, or a mapping of type name to any of
     these. `type` is the column with the event type; without it all events are of type `only_type`. `time`
     and `order` say the stream order; `time_unit` ("ns", "us", "ms", "s", "min", "h", "d") is a tick of an
-    integer time column. `csv_options` are those of DuckDB's ``read_csv``.
+    integer time column. `csv_options` are those of DuckDB's ``read_csv``. Where types are
+    not `declared`, those of a table without rows say nothing.
 
     Raises `DataError` where `events` cannot be read or a column is missing or of a wrong kind.
     """
@@ -511,6 +529,8 @@ def open_source(
         inputs = {str(name): open_input(each, csv_options) for name, each in events.items()}
     else:
         inputs = {only_type: open_input(events, csv_options)}
+    if not declared:
+        inputs = {name: without_types(each, type, time) for name, each in inputs.items()}
     return Source(
         inputs,
         type_column=MAPPED_TYPE if isinstance(events, Mapping) else type,
