@@ -12,6 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TABLE = HERE / "errors.txt"
+INDEX = HERE.parent / "hostile" / "words.txt"
 PAGE = HERE.parent.parent / "docs" / "errors.md"
 
 _OPENING = """# Errors
@@ -38,6 +39,10 @@ assert errors[0].expected == "SELL or a" and errors[0].hint == "bind it in the p
 A part of a text in CEQL that cannot be read is left out, and the rest is checked. Conjunctive queries are
 checked by `estero.check` and `estero check` too. What is known of the events decides how much can be
 checked: without events, what needs none; with them, types, attributes, kinds of values and the time.
+"""
+_TYPED = """## What people type
+
+Habits of SQL and of other pattern languages, and slips: what was typed, what is said, and how to mend it.
 """
 _EVENTS = {
     "none": "",
@@ -82,7 +87,9 @@ def cases() -> list[Case]:
 
 def page() -> str:
     """The text of docs/errors.md."""
-    return "\n".join([_OPENING, *map(_shown, blocks())])
+    return "\n".join(
+        [_OPENING, *map(_shown, blocks()), _TYPED, "```text", INDEX.read_text(encoding="utf-8") + "```", ""]
+    )
 
 
 def _shown(block: Case | str) -> str:

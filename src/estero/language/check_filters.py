@@ -179,6 +179,8 @@ class _MarkedBy:
         hint = suggestion(name, attributes)
         if quotes and not hint:
             hint = f"single quotes make a string: '{name}'"
+        if name.lower() in ("none", "nil", "nan"):
+            hint = "a value that is missing is asked for with IS NULL"
         self.problems.add(
             f"{of} has no attribute {name}",
             self.problems.inner_span(span, quoted(name)),
