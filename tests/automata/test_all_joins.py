@@ -173,4 +173,4 @@ def test_too_many_transitions_are_a_reason_not_an_error() -> None:
     same = " AND ".join(f"x{number}.k = x{number + 1}.k" for number in range(14))
     reason = join_plan(estero.query(f"SELECT * WHERE {parts} FILTER {same}").tree, Layout(SCHEMA, "type"))
     assert isinstance(reason, str)
-    assert reason.startswith("this query needs an automaton of more than 20000 transitions")
+    assert reason.startswith("this query needs an automaton of more than 20,000 transitions")

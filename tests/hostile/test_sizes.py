@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 
 import estero
-from estero import QueryError
+from estero import LimitExceeded, QueryError
+from estero.automata.hierarchical import hierarchical_pcea
 from estero.language import builder
+from estero.language.atoms import named_atoms
 from estero.language.parse import parse_condition
+from estero.language.parse_conjunctive import parse_conjunctive
+from estero.language.schema import Schema
 
 NINES = "9" * 5_000
 
@@ -61,3 +65,33 @@ def test_the_builder_refuses_such_integers_too() -> None:
             estero.query(built)
         assert caught.value.message == "this integer does not fit in 64 bits"
         assert caught.value.hint == "it has more than 1,000 digits"
+
+
+@pytest.mark.parametrize("count", [16, 26, 60])
+def test_a_query_that_joins_a_type_with_itself_too_often_names_the_type_and_its_atoms(count: int) -> None:
+    query = estero.conjunctive("Q(x) <- " + ", ".join(["T(x)"] * count))
+    with pytest.raises(LimitExceeded) as caught:
+        query.explain()
+    assert str(caught.value) == (
+        "this query needs an automaton of more than 20,000 transitions, because one event of type T may "
+        f"serve any of {count} atoms at once (0, 1, 2, 3, 4, 5, 6, 7 or {count - 8} more): constants that "
+        "tell these atoms apart, or fewer of them, make it smaller"
+    )
+
+
+def test_a_query_of_too_many_atoms_says_so() -> None:
+    query = estero.conjunctive("Q(x) <- " + ", ".join(f"T(x, {number})" for number in range(600)))
+    with pytest.raises(LimitExceeded) as caught:
+        query.explain()
+    assert str(caught.value) == (
+        "this query joins 600 atoms, and its automaton would gather partial matches in more than 250,000 "
+        "ways: write fewer atoms, or several queries"
+    )
+
+
+def test_hundreds_of_types_are_joined_by_two_transitions_each() -> None:
+    tree = parse_conjunctive("Q(x) <- " + ", ".join(f"T{number}(x)" for number in range(400)))
+    automaton = hierarchical_pcea(named_atoms(tree, Schema(shared={})))
+    assert len(automaton.transitions) == 800
+    assert sum(len(each.sources) for each in automaton.transitions) == 400 * 399
+    assert len(automaton.keys) == 2

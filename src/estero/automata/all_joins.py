@@ -303,12 +303,12 @@ def _witnesses(
     atoms: tuple[NamedAtom, ...],
 ) -> Iterator[tuple[str, str, NamedAtom, NamedAtom, NamedAtom]]:
     """Pairs of variables of which neither is in all atoms of the other, though they share one."""
-    having = {
-        name: [each for each in atoms if name in each.variables] for atom in atoms for name in atom.variables
-    }
+    having: dict[str, set[int]] = {}
+    for number, atom in enumerate(atoms):
+        for name in atom.variables:
+            having.setdefault(name, set()).add(number)
     for first, second in combinations(having, 2):
-        both = [each for each in having[first] if second in each.variables]
-        one = [each for each in having[first] if second not in each.variables]
-        other = [each for each in having[second] if first not in each.variables]
-        if both and one and other:
-            yield first, second, both[0], one[0], other[0]
+        one, other = having[first], having[second]
+        if one & other and one - other and other - one:
+            both, alone, apart = (atoms[min(each)] for each in (one & other, one - other, other - one))
+            yield first, second, both, alone, apart

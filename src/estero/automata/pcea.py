@@ -7,12 +7,16 @@ that the event at hand agrees with the last event of each of them on a key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from estero.automata.cea import EventPredicate, LabelSet
 from estero.language.expressions import Node
 from estero.language.render import render_condition
+
+KeyText = Callable[[int, tuple[str, ...]], str]
+"""The text of a key, by its number, for events of some types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +96,11 @@ class PCEA:
     def __post_init__(self) -> None:
         for state in self.final:
             self._check_state(state, "final")
+        widths = [key.width for key in self.keys]
         for number, transition in enumerate(self.transitions):
-            self._check_transition(transition, f"in transition {number}")
+            self._check_transition(transition, widths, f"in transition {number}")
 
-    def _check_transition(self, transition: PceaTransition, where: str) -> None:
+    def _check_transition(self, transition: PceaTransition, widths: Sequence[int], where: str) -> None:
         self._check_state(transition.target, where)
         if not 0 <= transition.predicate < len(self.predicates):
             raise ValueError(f"bit {transition.predicate} has no predicate, {where}")
@@ -109,7 +114,7 @@ class PCEA:
             for key in (source.left, source.right):
                 if not 0 <= key < len(self.keys):
                     raise ValueError(f"there is no key {key}, {where}")
-            if self.keys[source.left].width != self.keys[source.right].width:
+            if widths[source.left] != widths[source.right]:
                 raise ValueError(f"keys {source.left} and {source.right} differ in length, {where}")
 
     def _check_state(self, state: int, where: str) -> None:
@@ -131,8 +136,13 @@ class PCEA:
         count = len(self.states)
         yield f"{count} state{'s' * (count != 1)}: {', '.join(self.states)}; a run accepts in {final}"
         entered = self._entering_types()
+
+        @cache
+        def text(key: int, types: tuple[str, ...]) -> str:
+            return self.keys[key].of(types)
+
         for transition in self.transitions:
-            yield self._line(transition, entered)
+            yield self._line(transition, entered, text)
 
     def _entering_types(self) -> list[tuple[str, ...]]:
         """The types of the events by which each state is entered."""
@@ -141,16 +151,18 @@ class PCEA:
             entered[transition.target] |= dict.fromkeys(self.predicates[transition.predicate].types)
         return [tuple(types) for types in entered]
 
-    def _line(self, transition: PceaTransition, entered: list[tuple[str, ...]]) -> str:
+    def _line(self, transition: PceaTransition, entered: list[tuple[str, ...]], text: KeyText) -> str:
         predicate = self.predicates[transition.predicate]
         gathered = " & ".join(self.states[source.state] for source in transition.sources) or "begin"
         mark = f"mark {', '.join(sorted(transition.labels))}"
-        joins = [self._join(source, entered[source.state], predicate.types) for source in transition.sources]
+        joins = [
+            self._join(source, entered[source.state], predicate.types, text) for source in transition.sources
+        ]
         joining = f", joining {'; '.join(joins)}" if joins else ""
         return f"{gathered} → {self.states[transition.target]}  on {predicate}: {mark}{joining}"
 
-    def _join(self, source: Source, left: tuple[str, ...], right: tuple[str, ...]) -> str:
+    def _join(self, source: Source, left: tuple[str, ...], right: tuple[str, ...], text: KeyText) -> str:
         if self.keys[source.left].width == 0:
             return f"any {self.states[source.state]}"
-        keys = self.keys[source.left].of(left), self.keys[source.right].of(right)
+        keys = text(source.left, left), text(source.right, right)
         return f"{self.states[source.state]} by {' = '.join(keys)}"

@@ -60,13 +60,15 @@ def witness(tree: ConjunctiveTree) -> tuple[str, str, Atom, Atom, Atom] | None:
     With them come an atom that has both, one that has the first only, and one that has the second only
     (the paper's definition in section 4, and its Theorem 4.2).
     """
-    having = {name: [atom for atom in tree.atoms if name in atom.variables()] for name in tree.variables()}
+    having: dict[str, set[int]] = {name: set() for name in tree.variables()}
+    for number, atom in enumerate(tree.atoms):
+        for name in atom.variables():
+            having[name].add(number)
     for first, second in combinations(having, 2):
-        both = [atom for atom in having[first] if second in atom.variables()]
-        one = [atom for atom in having[first] if second not in atom.variables()]
-        other = [atom for atom in having[second] if first not in atom.variables()]
-        if both and one and other:
-            return first, second, both[0], one[0], other[0]
+        one, other = having[first], having[second]
+        if one & other and one - other and other - one:
+            both, alone, apart = (tree.atoms[min(each)] for each in (one & other, one - other, other - one))
+            return first, second, both, alone, apart
     return None
 
 

@@ -127,8 +127,8 @@ class ConjunctiveTree:
 
     def variables(self) -> tuple[str, ...]:
         """The variables of all atoms, each once: those of the head in its order, then the others."""
-        named = (variable.name for variable in self.head)
-        return tuple(dict.fromkeys([*(name for name in named if name in set(self._used())), *self._used()]))
+        used = dict.fromkeys(self._used())
+        return tuple(dict.fromkeys([*(each.name for each in self.head if each.name in used), *used]))
 
     def _used(self) -> Iterator[str]:
         for atom in self.atoms:
