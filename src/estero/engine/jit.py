@@ -8,23 +8,29 @@ from typing import Any
 import numba
 from numba.core import event
 
+from estero.engine.kernel_files import keep_on_disk
+
 _log = logging.getLogger("estero")
 
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+_OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False}
 
-kernel: Any = numba.njit(**_OPTIONS)
-"""For kernels, which allocate nothing.
 
-`_nrt=False` leaves out reference counting: a kernel that takes its arrays as named tuples would count
-at every field it reads. Measured on `advance` with every event relevant: 2 million events/s with it,
-12 million without.
-"""
+def kernel(function: Any) -> Any:
+    """For kernels, which allocate nothing.
 
-inlined: Any = numba.njit(**_OPTIONS, inline="always")
-"""For the frequent small steps of a kernel: a call would copy the descriptors of thirty arrays.
+    `_nrt=False` leaves out reference counting: a kernel that takes its arrays as named tuples would count
+    at every field it reads. Measured on `advance` with every event relevant: 2 million events/s with it,
+    12 million without.
+    """
+    return keep_on_disk(numba.njit(**_OPTIONS)(function))
 
-Rare steps are left to calls: inlining them as well made `advance` 5 % faster and tripled its compilation.
-"""
+
+def inlined(function: Any) -> Any:
+    """For the frequent small steps of a kernel: a call would copy the descriptors of thirty arrays.
+
+    Rare steps are left to calls: inlining them as well made `advance` 5 % faster and tripled its compilation.
+    """
+    return keep_on_disk(numba.njit(**_OPTIONS, inline="always")(function))
 
 
 class _Notice(event.Listener):
@@ -43,4 +49,4 @@ class _Notice(event.Listener):
         """Nothing is said at the end."""
 
 
-event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
+event.register("numba:compile", _Notice())

@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def warm_up(plan: AnyPlan, events: pa.Schema, time: pa.DataType | None, *, snaps
     family = _family(plan) + "-state" * snapshots
     if family in _WARM:
         return
-    with _alone(_notes() / family):
+    with _alone(family):
         recognition = recognition_of(plan, events, time=time)
         deque(recognition.recognize(_nothing_special(events)), maxlen=0)
         deque(recognition.recognizer.matches(_NO_ROOTS), maxlen=0)
@@ -80,21 +80,37 @@ def _notes() -> Path:
     state = "\n".join(f"{each} {each.stat().st_mtime_ns}" for each in sources)
     where = f"{version('numba')} {os.environ.get('NUMBA_CACHE_DIR', '')} {state}"
     digest = hashlib.sha256(where.encode()).hexdigest()[:12]
-    notes = Path(tempfile.gettempdir()) / f"estero-{getpass.getuser()}" / digest
+    notes = Path(tempfile.gettempdir()) / f"estero-{_user()}" / digest
     notes.mkdir(parents=True, exist_ok=True)
     return notes
 
 
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # in a container there may be no name for the number
+        return str(os.getuid())
+
+
 @contextmanager
-def _alone(note: Path) -> Iterator[None]:
-    """Alone on this machine until the block has ended without an error once; together from then on."""
-    done = note.with_suffix(".compiled")
-    if done.exists():
+def _alone(family: str) -> Iterator[None]:
+    """Alone on this machine until the block has ended without an error once; together from then on.
+
+    Where nothing can be noted in the temporary directory, nobody waits.
+    """
+    try:
+        note = _notes() / family
+        done = note.with_suffix(".compiled")
+        file = None if done.exists() else note.open("w")
+    except OSError:
+        file = None
+    if file is None:
         yield
         return
-    with note.open("w") as file, _locked(file.fileno()):
+    with file, _locked(file.fileno()):
         yield
-        done.touch()
+        with suppress(OSError):
+            done.touch()
 
 
 @contextmanager

@@ -1,0 +1,126 @@
+"""Compiled kernels on disk: whatever is there, a run answers, and what is sound is not compiled again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from estero.engine.jit import kernel
+
+KERNEL = """
+@kernel
+def doubled_{0}(number):
+    return 2 * number + {0} - {0}
+"""
+CALLED = """
+import logging
+import resource
+import sys
+
+logging.basicConfig(format="%(message)s", level=logging.WARNING)
+if "full" in sys.argv:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+import doubling
+for name, kernel in sorted(vars(doubling).items()):
+    if name.startswith("doubled"):
+        print(kernel(21), "from disk" if sum(kernel.stats.cache_hits.values()) else "compiled")
+"""
+COMPILED, FROM_DISK = "42 compiled\n", "42 from disk\n"
+NOTICE = "estero: compiling kernels, once; they are cached on disk for the next run\n"
+
+
+class Run:
+    """A module with so many kernels, and programs that call them."""
+
+    def __init__(self, home: Path, kernels: int = 1) -> None:
+        self.home = home
+        self.cache = home / "cache"
+        written = "".join(KERNEL.format(number) for number in range(kernels))
+        (home / "doubling.py").write_text(f"from estero.engine.jit import kernel\n{written}")
+
+    def __call__(self, *arguments: str, **variables: str) -> tuple[str, str]:
+        """What a program prints, and what it says beside that (not a notice of compilation)."""
+        inherited = {name: each for name, each in os.environ.items() if not name.startswith("NUMBA_")}
+        path = os.pathsep.join([str(self.home), *sys.path])
+        environment = {**inherited, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(self.cache), **variables}
+        program = [sys.executable, "-c", CALLED, *arguments]
+        ran = subprocess.run(program, capture_output=True, text=True, check=False, env=environment)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout, ran.stderr.replace(NOTICE, "")
+
+    def files(self, suffix: str) -> list[Path]:
+        return sorted(self.cache.rglob(f"*.{suffix}"))
+
+
+def _cut(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def _flipped(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
+
+
+def _of_another_version(content: bytes) -> bytes:
+    return content.replace(b"0.", b"9.", 1)
+
+
+def _emptied(_: bytes) -> bytes:
+    return b""
+
+
+DAMAGES: list[Callable[[bytes], bytes]] = [_cut, _flipped, _emptied, _of_another_version]
+
+
+def test_what_is_damaged_is_compiled_again_and_written_again(tmp_path: Path) -> None:
+    several = len(DAMAGES)
+    run = Run(tmp_path, 2 * several + 1)
+    assert run() == (COMPILED * (2 * several + 1), "")
+    files = [*run.files("nbi")[:several], *run.files("nbc")[several:-1]]
+    for file, damage in zip(files, 2 * DAMAGES, strict=True):
+        file.write_bytes(damage(file.read_bytes()))
+    assert run() == (COMPILED * 2 * several + FROM_DISK, "")
+    assert run() == (FROM_DISK * (2 * several + 1), "")
+
+
+def test_code_of_another_kernel_is_not_run(tmp_path: Path) -> None:
+    run = Run(tmp_path, 2)
+    run()
+    one, other = run.files("nbc")
+    one.write_bytes(other.read_bytes())
+    assert run() == (COMPILED + FROM_DISK, "")
+
+
+def test_on_a_full_disk_kernels_stay_in_memory(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    answer, said = run("full")
+    assert answer == COMPILED
+    assert said.startswith(f"estero: compiled kernels cannot be kept on disk ({run.cache}")
+    assert said.endswith(
+        ": File too large), so that each run compiles them: "
+        "set NUMBA_CACHE_DIR to a directory that can be written\n"
+    )
+
+
+def test_where_no_directory_can_be_written_kernels_stay_in_memory(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    for name in ("cache", "__pycache__", "user"):
+        (tmp_path / name).write_text("no directory")
+    user = str(tmp_path / "user")
+    answer, said = run(HOME=user, XDG_CACHE_HOME=user)
+    assert answer == COMPILED
+    assert said == (
+        "estero: compiled kernels cannot be kept on disk (there is no directory for them), so that each run "
+        "compiles them: set NUMBA_CACHE_DIR to a directory that can be written\n"
+    )
+
+
+def test_a_kernel_is_called_like_a_function() -> None:
+    @kernel
+    def thrice(number: int) -> int:
+        return 3 * number
+
+    assert thrice(2) == 6
