@@ -348,7 +348,10 @@ def test_a_reader_that_goes_away_is_no_error(night: Path) -> None:
     process.stderr.close()
 
 
-def test_an_interrupt_ends_a_long_run_and_leaves_no_file(night: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
+def test_a_signal_ends_a_long_run_in_a_line_and_leaves_no_file(
+    night: Path, tmp_path: Path, number: signal.Signals, word: str
+) -> None:
     arguments: list[str | Path] = [
         "run",
         night / "endless.ceql",
@@ -362,11 +365,17 @@ def test_an_interrupt_ends_a_long_run_and_leaves_no_file(night: Path, tmp_path: 
     assert process.stderr is not None
     while not any(each.stat().st_size for each in tmp_path.iterdir()):
         assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == 128 + signal.SIGINT
-    assert said(process.stderr.read().decode()) == ""
+    process.send_signal(number)
+    assert process.wait() == 128 + number
+    assert said(process.stderr.read().decode()) == f"{word}\n"
     process.stderr.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_picture_whose_suffix_names_no_format_is_refused(tmp_path: Path) -> None:
+    result = estero("demo", "--picture", tmp_path / "demo.docx")
+    assert result.exit_code == 2
+    assert "demo.docx does not say its format" in " ".join(result.output.split())
 
 
 def test_the_demo_draws_a_picture(tmp_path: Path) -> None:

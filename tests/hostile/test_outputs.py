@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -18,6 +19,9 @@ import pyarrow.parquet
 import pytest
 
 import estero
+from estero.cli.checkpoint import check_note
+from estero.pipeline.attaching import connect
+from estero.pipeline.reading_errors import interruptible, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -134,3 +138,111 @@ def test_standard_output_by_its_path_is_written_to(program: Path, tmp_path: Path
 def test_a_device_stays_one(program: Path) -> None:
     assert run(program, "--out", "/dev/null", "--format", "parquet").returncode == 0
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "jsonl"]])
+def test_a_closed_standard_output_is_said(program: Path, options: list[str]) -> None:
+    done = run(program, *options, preexec_fn=lambda: os.close(1), stdout=None)
+    assert done.returncode == 1
+    assert (
+        "error: standard output is closed: nothing can be shown; --out FILE writes to a file\n" in done.stderr
+    )
+
+
+def test_a_file_is_written_without_standard_streams(program: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    done = run(program, "--out", out, preexec_fn=lambda: os.closerange(0, 3), stdout=None)
+    assert done.returncode == 0
+    assert len(out.read_text().splitlines()) == 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_standard_output_is_one_error(program: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = run(program, "--format", "jsonl", stdout=full)
+    assert (done.returncode, done.stderr) == (1, "error: [Errno 28] No space left on device\n")
+
+
+FORKED = """
+import os, sys, estero, pyarrow as pa
+events = pa.table({"kind": ["A", "B"] * 20_000, "n": range(40_000)})
+answer = estero.query(sys.argv[1]).run(events, type="kind")
+begun = iter(answer)
+next(begun)
+child = os.fork()
+if child == 0:
+    try:
+        list(begun)
+    except estero.EsteroError as error:
+        print(error)
+    print(answer.count(), len(list(answer.limit(5))), flush=True)
+    sys.exit()
+assert os.waitpid(child, 0)[1] == 0
+print(len(list(begun)) + 1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+@pytest.mark.parametrize("condition", ["a.n >= 0", "a.n + b.n >= 0"])
+def test_a_forked_process_reads_anew_what_was_being_read(condition: str) -> None:
+    query = f"SELECT a, b WHERE A AS a ; B AS b FILTER {condition} WITHIN 2 EVENTS"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED, query], stdout=subprocess.PIPE, text=True, check=True
+    )
+    refused, anew, went_on = done.stdout.splitlines()
+    assert refused == (
+        "these complex events were being read when the process forked, and the new process cannot read on: "
+        "ask the answer anew there, or read it after the fork"
+    )
+    assert (anew, went_on) == ("20000 5", "20000")
+
+
+def test_ctrl_c_inside_duckdb_is_ctrl_c() -> None:
+    long = "SELECT count(*) FROM range(20000) a, range(20000) b WHERE a.range * b.range % 7 = 3"
+    threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        connect().sql(long).fetchall()
+
+
+def test_an_error_that_speaks_of_interruptions_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "interrupted.parquet"
+    path.write_bytes(b"Query interrupted")
+    with pytest.raises(estero.DataError, match=r"interrupted\.parquet"):
+        estero.query(PAIRS).run(path, type="kind").count()
+    with pytest.raises(estero.DataError, match="the feed was interrupted"), reading():
+        raise RuntimeError("the feed was interrupted")
+    with pytest.raises(RuntimeError, match="the feed was interrupted"), interruptible():
+        raise RuntimeError("the feed was interrupted")
+
+
+@pytest.mark.spark
+def test_an_error_of_spark_that_speaks_of_cancelling_is_an_error(spark: SparkSession) -> None:
+    from estero.pipeline.spark.failures import jobs
+
+    said = "cancelled as part of cancellation of all jobs"
+    with pytest.raises(estero.DataError, match=said), jobs():
+        spark.sql(f"SELECT raise_error('{said}')").collect()
+
+
+def test_a_note_of_a_checkpoint_that_is_damaged_is_said(tmp_path: Path) -> None:
+    (tmp_path / "estero.json").write_text('{"query": ')
+    with pytest.raises(
+        estero.DataError, match="this note of what the checkpoint is of cannot be read"
+    ) as error:
+        check_note(tmp_path, {"query": PAIRS})
+    assert "delete it: it is written anew" in str(error.value)
+
+
+def test_a_picture_into_a_missing_directory_is_said(tmp_path: Path) -> None:
+    picture = estero.query(PAIRS).run(EVENTS, **LAYOUT).plot()
+    with pytest.raises(FileNotFoundError, match=r"^cannot write .*: there is no directory .*missing$"):
+        picture.save(tmp_path / "missing" / "x.svg")
+    with pytest.raises(
+        ValueError, match=r"x does not say its format: end it in \.svg, \.png or \.pdf, or give"
+    ):
+        picture.save(tmp_path / "x")
+    with pytest.raises(ValueError, match="a picture is not drawn as 'docx': use one of "):
+        picture.save(tmp_path / "x.docx")
+    with pytest.raises(ValueError, match="an open file does not say its format: give format="):
+        picture.save(BytesIO())
+    assert list(tmp_path.iterdir()) == []

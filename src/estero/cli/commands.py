@@ -7,8 +7,6 @@ It speaks to the public interface only. Everything heavy is imported inside the 
 from __future__ import annotations
 
 import functools
-import os
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,6 +17,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 import typer
 
 from estero.cli import flags
+from estero.cli.ending import (
+    NOBODY_READS,
+    drop_output,
+    heeding_signals,
+    open_standard_streams,
+    stopped,
+    was_asked_to_end,
+    write_out,
+)
 from estero.cli.options import (
     PICTURES,
     Columns,
@@ -76,9 +83,6 @@ P = ParamSpec("P")
 
 DATA_OR_RUN_ERROR = 1
 QUERY_OR_USAGE_ERROR = 2
-INTERRUPTED = 128 + signal.SIGINT
-NOBODY_READS = 128 + 13
-"""As shells report a program that ended because the reader of its pipe did (SIGPIPE is 13)."""
 
 app = typer.Typer(
     cls=flags.Group,
@@ -118,12 +122,16 @@ def reported(command: Callable[P, None]) -> Callable[P, None]:
         except (typer.Exit, typer.BadParameter):
             raise
         except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
+            drop_output()
+            raise typer.Exit(stopped()) from None
         except BrokenPipeError:
-            # What is still buffered goes nowhere, so that Python does not complain about it at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            drop_output()
             raise typer.Exit(NOBODY_READS) from None
         except Exception as error:  # noqa: BLE001 (the one place where errors become exit codes)
+            if was_asked_to_end():
+                drop_output()
+                raise typer.Exit(stopped()) from None
+            write_out()
             if kwargs.get("debug"):
                 import traceback
 
@@ -461,7 +469,11 @@ def _first_rows(events: pa.Table) -> Table:
 
 def main() -> None:
     """The program `estero`."""
-    try:
-        app()
-    except KeyboardInterrupt:  # before or after a command
-        sys.exit(INTERRUPTED)
+    open_standard_streams()
+    with heeding_signals():
+        try:
+            app()
+        except KeyboardInterrupt:  # before or after a command
+            sys.exit(stopped())
+        except OSError as error:  # the help, or the version, has nowhere to go
+            sys.exit(_explained(error))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -24,9 +26,13 @@ EVENTS = "events"
 """The relation that statements read; with a view over several inputs these are ``events0``, …"""
 
 
+_opened: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
 def connect() -> Connection:
     """An empty database in memory that spills to the system's temporary directory, its zone UTC."""
     connection = duckdb.connect(":memory:")
+    _opened.add(connection)
     spill = str(Path(tempfile.gettempdir()) / f"estero-spill-{os.getpid()}")
     for setting, value in (
         ("TimeZone", "'UTC'"),
@@ -36,6 +42,19 @@ def connect() -> Connection:
     ):
         connection.execute(f"SET {setting} = {value}")
     return connection
+
+
+def _keep_those_of_the_parent() -> None:
+    """Lets no database of the parent end in a forked process, which would hang or crash at it.
+
+    DuckDB would wait for threads that are not there, and for locks that they held.
+    """
+    for connection in _opened:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_keep_those_of_the_parent)
 
 
 class Attached:
@@ -55,6 +74,8 @@ class Attached:
         screen: Screen | None = None,
     ) -> None:
         self._connection = connection.cursor()
+        self._process = os.getpid()
+        _opened.add(self._connection)
         self._inputs = inputs
         self._view = view
         self._screen = screen
@@ -69,7 +90,8 @@ class Attached:
         return self._connection, self._watch
 
     def __exit__(self, *_: object) -> None:
-        self._connection.close()
+        if os.getpid() == self._process:
+            self._connection.close()
 
     def _attach(self, name: str, each: Input) -> None:
         if each.query is not None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from estero.errors import DataError
-from estero.pipeline.reading_errors import data_error
+from estero.pipeline.reading_errors import data_error, interruptible
 
 _DELIMITERS = (",", ";", "\t", "|")
 _DELIMITER_OPTIONS = ("delim", "sep", "delimiter")
@@ -45,7 +45,8 @@ def malformed_row(
         columns = {f"c{place}": "VARCHAR" for place in range(width)}
         strict = {"header": True, **dialect, "auto_detect": False, "columns": columns}
         try:
-            connection.execute(f"SELECT count(COLUMNS(*)) FROM ({_reader([file], strict)})").fetchall()
+            with interruptible():
+                connection.execute(f"SELECT count(COLUMNS(*)) FROM ({_reader([file], strict)})").fetchall()
         except duckdb.Error as error:
             if "CSV Error on Line" in str(error):
                 return data_error(error, file)

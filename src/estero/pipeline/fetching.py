@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from queue import Empty, Queue
 
 import pyarrow as pa
+
+from estero.errors import EnvironmentProblem
 
 AHEAD = 2
 """Batches that wait, at most: enough that neither side idles, and few enough to bound the memory."""
@@ -25,8 +28,9 @@ def fetched(
 
     The thread that consumes only waits on a queue, where Ctrl-C reaches it at once (inside DuckDB, or
     inside a Python stream that DuckDB reads, it may be lost). When the consumer stops early, `stopped` is
-    set and `interrupt()` called.
+    set and `interrupt()` called. Raises `EnvironmentProblem` in a forked process, where the thread is not.
     """
+    process = os.getpid()
     queue: Queue[pa.RecordBatch | BaseException | None] = Queue(AHEAD)
 
     def fetch() -> None:
@@ -45,11 +49,17 @@ def fetched(
     try:
         while isinstance(item := queue.get(), pa.RecordBatch):
             yield item
+            if os.getpid() != process:
+                raise EnvironmentProblem(
+                    "these complex events were being read when the process forked, and the new process "
+                    "cannot read on: ask the answer anew there, or read it after the fork"
+                )
         if item is not None:
             raise item
     finally:
-        stopped.set()
-        _end(thread, queue, interrupt)
+        if os.getpid() == process:
+            stopped.set()
+            _end(thread, queue, interrupt)
 
 
 def _end(

@@ -29,14 +29,29 @@ _CSV_HINT = "mend the line, or say how to read the file: csv_options={'types': â
 def reading(what: str | None = None) -> Iterator[None]:
     """Turns errors of reading inside the block into `DataError`; `what` names the file where known.
 
-    An interrupt inside a query comes out as KeyboardInterrupt.
+    Ctrl-C inside it comes out as KeyboardInterrupt.
+    """
+    try:
+        with interruptible():
+            yield
+    except (duckdb.Error, RuntimeError, OSError, pa.ArrowException, UnicodeError) as error:
+        raise data_error(error, what) from error
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Makes Ctrl-C inside a query of DuckDB the KeyboardInterrupt that it is elsewhere.
+
+    A query that waits in the main thread turns it into a RuntimeError of just these words.
     """
     try:
         yield
-    except (duckdb.Error, RuntimeError, OSError, pa.ArrowException, UnicodeError) as error:
-        if "interrupted" in str(error).lower() and not isinstance(error, OSError):
+    except duckdb.InterruptException as error:
+        raise KeyboardInterrupt from error
+    except RuntimeError as error:
+        if type(error) is RuntimeError and error.args == ("Query interrupted",):
             raise KeyboardInterrupt from error
-        raise data_error(error, what) from error
+        raise
 
 
 def data_error(error: BaseException, what: str | None = None) -> DataError:

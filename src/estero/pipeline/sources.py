@@ -78,6 +78,7 @@ class Source:
         self._mapped = type_column == MAPPED_TYPE
         self._sorted: bool | None = None
         self._spent = False
+        self._connections: dict[int, Connection] = {}
         self.type_column = type_column
         self._kinds_of_inputs = {name: self._describe(each) for name, each in inputs.items()}
         self.column_types: Mapping[str, ColumnType] = self._union() | self._time_of_nothing(time, time_unit)
@@ -89,10 +90,13 @@ class Source:
         self.schema = self._schema(time, time_unit)
         self.time_tick_ns = self._check_columns(time, time_unit)
 
-    @functools.cached_property
+    @property
     def _connection(self) -> Connection:
-        """Opened when something is read: it takes 20 ms."""
-        return connect()
+        """Opened when something is read: it takes 20 ms. A forked process opens its own (`_describer`)."""
+        process = os.getpid()
+        if process not in self._connections:
+            self._connections[process] = connect()
+        return self._connections[process]
 
     @property
     def columns(self) -> tuple[str, ...]:

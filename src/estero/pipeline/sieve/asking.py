@@ -15,6 +15,7 @@ from estero.language.schema import Kind
 from estero.pipeline.attaching import connect
 from estero.pipeline.columns import ColumnType, as_read, canonical, column_type
 from estero.pipeline.expression_sql import ExpressionWriter
+from estero.pipeline.reading_errors import interruptible
 from estero.pipeline.sieve.truth import UNKNOWN, Truths
 
 _TABLE = "estero_tuples"
@@ -120,7 +121,8 @@ class Asker:
         given = dict(columns) or {"none": np.zeros(count, np.int8)}
         self._connection.register(_TABLE, pa.table(given))
         try:
-            found = self._connection.sql(sql).to_arrow_table().column(0)
+            with interruptible():
+                found = self._connection.sql(sql).to_arrow_table().column(0)
         except (duckdb.OutOfRangeException, duckdb.ConversionException) as error:
             raise DataError("a number in a filter does not fit into 64 bits") from error
         finally:

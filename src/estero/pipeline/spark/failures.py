@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,7 +16,6 @@ _IN_WORKER = re.compile(
 )
 _IN_JVM = re.compile(r"\[USER_RAISED_EXCEPTION\] (estero: [^\n]+?)(?= SQLSTATE|$)", re.MULTILINE)
 """Plans, which Spark's texts quote, have these messages as well, but not the word in front."""
-_CANCELLED = "cancelled as part of cancellation of all jobs"
 _PYTHON = "An exception was thrown from the Python worker"
 _CONDITION = re.compile(r"^\[[\w.]+\] ")
 _PLAN_OF_STREAM = "=== Streaming Query ==="
@@ -35,6 +35,9 @@ _MESSAGES = {
     "estero: 64-bit overflow": "a number does not fit into 64 bits",
 }
 
+ended_by_interrupt = threading.Event()
+"""Set by Ctrl-C where it has ended jobs that a call waits for, and raised nothing itself (session.py)."""
+
 
 @contextmanager
 def jobs() -> Iterator[None]:
@@ -42,10 +45,13 @@ def jobs() -> Iterator[None]:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    ended_by_interrupt.clear()
     try:
         yield
+        if ended_by_interrupt.is_set():  # the jobs had ended by themselves
+            raise KeyboardInterrupt
     except (PySparkException, Py4JJavaError) as error:
-        if _CANCELLED in str(error):
+        if ended_by_interrupt.is_set():
             raise KeyboardInterrupt from error
         said = readable(error)
         if said is None:

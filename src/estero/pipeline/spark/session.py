@@ -10,14 +10,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from estero.errors import EnvironmentProblem
-from estero.pipeline.spark.failures import first_sentence
+from estero.pipeline.spark.failures import ended_by_interrupt, first_sentence
 from estero.pipeline.spark.java import find_java_home
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ _STATE = "org.apache.spark.sql.execution.streaming.state"
 _UNCAUGHT = 'Exception in thread "main" '
 
 _SECONDS_TO_CANCEL = 5.0
+
+Interrupt = Callable[[int, FrameType | None], object]
 
 
 def local_session(
@@ -123,10 +125,12 @@ def _start(settings: Mapping[str, str], quiet: bool) -> SparkSession:
     # A Java process that was started before in this process (a session that was stopped) serves again.
     started = SparkContext._gateway is not None  # noqa: SLF001 (there is no public way to ask)
     gateway = None if started else _launch(conf, log)
+    before = signal.getsignal(signal.SIGINT)
     try:
         context = SparkContext(conf=conf, gateway=gateway)
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, partial(_interrupted, context))
+            interrupt = before if callable(before) else signal.default_int_handler
+            signal.signal(signal.SIGINT, partial(_interrupted, context, interrupt))
         if quiet:
             context.setLogLevel("ERROR")
             _hush_loggers()
@@ -137,12 +141,13 @@ def _start(settings: Mapping[str, str], quiet: bool) -> SparkSession:
         raise EnvironmentProblem(f"Spark did not start on {master}: {reason}{question}") from error
 
 
-def _interrupted(context: SparkContext, _signal: int, frame: FrameType | None) -> None:
+def _interrupted(context: SparkContext, before: Interrupt, number: int, frame: FrameType | None) -> None:
     """What Ctrl-C does: ends the jobs; the call that waits for one ends with Spark's word for that.
 
     `failures.jobs` makes it a KeyboardInterrupt. The handler of PySpark itself raises one in the middle of
     that call, after it has asked for the end on the very connection that is waiting: the jobs go on, and
-    the next calls fail. Another thread has a connection of its own.
+    the next calls fail. Another thread has a connection of its own. `before` is the handler that there was:
+    it is told in any case.
     """
     ended: list[int] = []
 
@@ -153,8 +158,12 @@ def _interrupted(context: SparkContext, _signal: int, frame: FrameType | None) -
     ending = threading.Thread(target=end_jobs, daemon=True)
     ending.start()
     ending.join(_SECONDS_TO_CANCEL)
-    if not (ended and _waits_for_java(frame)):
-        raise KeyboardInterrupt
+    if ended and _waits_for_java(frame):
+        ended_by_interrupt.set()
+        with suppress(KeyboardInterrupt):
+            before(number, frame)
+    else:
+        before(number, frame)
 
 
 def _waits_for_java(frame: FrameType | None) -> bool:
@@ -202,7 +211,7 @@ def _interrupts_later() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, before)
         if waiting:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
 
 def _log_file() -> Path:

@@ -1,0 +1,105 @@
+"""How a command ends before its end: Ctrl-C, a request to end, nobody who reads, no place to write."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import RawIOBase, TextIOWrapper
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn, cast
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from _typeshed import ReadableBuffer
+
+NOBODY_READS = 128 + 13
+"""As shells report a program that ended because the reader of its pipe did (SIGPIPE is 13)."""
+
+_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+
+_asked: list[int] = []
+"""The signals that asked the command to end."""
+
+
+@contextmanager
+def heeding_signals() -> Iterator[None]:
+    """Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt in the block, so that it ends in good order.
+
+    A signal that is ignored (nohup) stays so. Behind the block signals end the process at once: what is left
+    is for Python's own end, where nobody would handle an exception.
+    """
+    wanted = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
+    _asked.clear()
+    heeded = [each for each in wanted if signal.getsignal(each) is not signal.SIG_IGN]
+    for each in heeded:
+        signal.signal(each, _note)
+    try:
+        yield
+    finally:
+        for each in heeded:
+            signal.signal(each, signal.SIG_DFL)
+
+
+def _note(number: int, _frame: FrameType | None) -> NoReturn:
+    _asked.append(number)
+    raise KeyboardInterrupt
+
+
+def was_asked_to_end() -> bool:
+    """Whether a signal came. Libraries may make any error of the KeyboardInterrupt that it raised."""
+    return bool(_asked)
+
+
+def stopped() -> int:
+    """Says in a line that a signal has ended the command; the exit code for it."""
+    number = _asked[0] if _asked else signal.SIGINT
+    behind_the_key = "\n" if number == signal.SIGINT and sys.stderr.isatty() else ""  # which shows as ^C
+    print(f"{behind_the_key}{_WORDS.get(signal.Signals(number), 'ended')}", file=sys.stderr)
+    return 128 + number
+
+
+def write_out() -> None:
+    """Writes what is still buffered for standard output, if it can be."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        drop_output()
+
+
+def drop_output() -> None:
+    """What is still buffered for standard output goes nowhere: Python would complain of it at its end."""
+    with suppress(OSError):  # it is no file: a test reads it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def open_standard_streams() -> None:
+    """Puts something in the place of standard streams that are closed.
+
+    What is written to output then is an error that says so; to the stream of errors, nothing. No file that is
+    opened later gets one of their numbers, under which other libraries would write into it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the smallest free number
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123 (for as long as the process)
+    if sys.stdout is None:
+        sys.stdout = TextIOWrapper(cast("BinaryIO", _Closed()), encoding="utf-8", write_through=True)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+
+
+class _Closed(RawIOBase):
+    """A standard output that nothing can be written to."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, _data: ReadableBuffer) -> int:
+        raise OSError("standard output is closed: nothing can be shown; --out FILE writes to a file")
