@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -270,6 +270,31 @@ def test_times_on_spark_have_a_zone_where_they_came_with_one(spark: SparkSession
         here = PAIRS.run(pa.table({"kind": kind, **times}), type="kind", time=name).to_arrow()
         assert found.schema.field("start_time").type == pa.timestamp("us", zone)
         assert found.to_pylist() == here.to_pylist()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_stay_durations(unit: str) -> None:
+    lasts = pa.array([1, None, -3], pa.duration("s")).cast(pa.duration(unit))
+    events = pa.table({"lasts": lasts}).slice(1)
+    found = EACH.run(events)
+    assert found.schema.field("e").type.value_type.field("lasts").type == pa.duration(unit)
+    assert [ce["e"][0]["lasts"] for ce in found] == events.column("lasts").to_pylist()
+    assert found.to_pandas()["e"][1][0]["lasts"] == pd.Timedelta(-3, "s")
+    assert found.to_polars()["e"][1][0]["lasts"] == timedelta(seconds=-3)
+    recognizer = EACH.recognizer(events)
+    assert recognizer.push(events).to_arrow().equals(found.to_arrow())
+
+
+def test_intervals_of_months_are_not_for_polars() -> None:
+    months = pa.array([(1, 2, 3)], pa.month_day_nano_interval())
+    answer = EACH.run(pa.table({"lasts": months}))
+    assert answer.to_arrow().num_rows == 1
+    with pytest.raises(DataError) as caught:
+        answer.to_polars()
+    assert str(caught.value) == (
+        "column 'Event': holds intervals of months, days and nanoseconds, which Polars does not have\n"
+        "  hint: name the attributes to show, such as x[a, b], or use to_arrow()"
+    )
 
 
 # ------------------------------------------------------------------------------------------- no events

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, overload
 import pyarrow as pa
 
 from estero.engine.share import Share
-from estero.errors import EnvironmentProblem
+from estero.errors import DataError, EnvironmentProblem
 from estero.pipeline.complex_event import ComplexEvent, Layout, complex_events
 from estero.pipeline.notebook import preview
 from estero.pipeline.pandas_answers import pandas_of
 from estero.pipeline.writers import write_answer
+from estero.pipeline.zones import has_intervals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,11 +190,21 @@ class Answer:
         return pandas_of(self.to_arrow())
 
     def to_polars(self) -> pl.DataFrame:
-        """The whole answer in memory, as a Polars data frame; EnvironmentProblem without Polars."""
+        """The whole answer in memory, as a Polars data frame; EnvironmentProblem without Polars.
+
+        DataError for intervals of months and days, which Polars does not have.
+        """
         try:
             import polars as pl
         except ImportError as error:
             raise EnvironmentProblem("to_polars() needs Polars: pip install polars") from error
+        for column in self.schema:
+            if has_intervals(column.type):
+                raise DataError(
+                    "holds intervals of months, days and nanoseconds, which Polars does not have",
+                    column=column.name,
+                    hint="name the attributes to show, such as x[a, b], or use to_arrow()",
+                )
         return pl.DataFrame(self.to_arrow())
 
     def write(

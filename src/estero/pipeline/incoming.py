@@ -23,6 +23,7 @@ from estero.pipeline.report import plain_type
 from estero.pipeline.sources import Source
 from estero.pipeline.stream_layout import StreamLayout, time_kind
 from estero.pipeline.stream_order import null_time
+from estero.pipeline.zones import in_type
 from estero.plan import Classification
 
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
@@ -217,7 +218,7 @@ def _in_schema(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
         array = table.column(field.name).combine_chunks()
         if field.name in KEYS and array.type == pa.int64():
             array = array.view(pa.uint64())
-        columns.append(array if array.type.equals(field.type) else array.cast(field.type))
+        columns.append(array if array.type.equals(field.type) else in_type(array, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

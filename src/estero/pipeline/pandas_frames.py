@@ -85,11 +85,13 @@ def _array(name: str, column: pd.Series[Any]) -> pa.Array | pa.ChunkedArray:
 
     if isinstance(column.dtype, pd.SparseDtype):
         column = column.sparse.to_dense()
-    if isinstance(column.dtype, pd.CategoricalDtype) and not _is_alike(column.cat.categories):
+    if isinstance(column.dtype, pd.CategoricalDtype) and _inferred(column.cat.categories) not in _ALIKE:
         column = column.astype(object)
     if column.dtype == np.dtype(object):
-        _check_kinds(name, column)
-        if _inferred(column) in _TIMES:  # as objects, Arrow would cut their nanoseconds
+        inferred = _inferred(column)
+        if inferred not in _ALIKE:
+            _check_kinds(name, column)
+        if inferred in _TIMES:  # as objects, Arrow would cut their nanoseconds
             column = column.infer_objects()
     try:
         return pa.array(column, from_pandas=True)
@@ -104,14 +106,8 @@ def _inferred(values: Any) -> str:
     return kind
 
 
-def _is_alike(values: Any) -> bool:
-    return _inferred(values) in _ALIKE
-
-
 def _check_kinds(name: str, column: pd.Series[Any]) -> None:
     """Raises `DataError` where a column holds values of several kinds."""
-    if _is_alike(column):
-        return
     first = ""
     for row, (value, missing) in enumerate(zip(column, column.isna(), strict=True), 1):
         kind = first if missing else _kind(value)

@@ -1,16 +1,19 @@
-"""What comes in without a zone goes out without one, and what has a zone keeps it.
+"""What comes in without a zone goes out without one, and what has a zone keeps it; durations stay durations.
 
 DuckDB has instants, but no zones: whatever has a zone comes back in UTC. The type tells the zone, so it is
-put back there; no value changes.
+put back there; no value changes. A duration comes back as an interval of months, days and nanoseconds, which
+neither pandas nor Polars knows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
 import pyarrow as pa
 
 UTC = "UTC"
+_INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 
 
 def in_zones_of(data_type: pa.DataType, came: pa.DataType) -> pa.DataType:
@@ -65,13 +68,41 @@ def zone_in(engine_type: str) -> str | None:
 
 
 def batch_in_zones(batch: pa.RecordBatch, came: Mapping[str, pa.DataType]) -> pa.RecordBatch:
-    """The batch, its columns in the zones of the types in which they came."""
+    """The batch, its columns in the zones of the types in which they came, and durations as durations."""
     for place, field in enumerate(batch.schema):
         if field.name in came:
-            wanted = in_zones_of(field.type, came[field.name])
+            wanted = _shown_type(field.type, came[field.name])
             if wanted != field.type:
-                batch = batch.set_column(place, field.with_type(wanted), batch.column(place).cast(wanted))
+                batch = batch.set_column(place, field.with_type(wanted), in_type(batch.column(place), wanted))
     return batch
+
+
+def has_intervals(data_type: pa.DataType) -> bool:
+    """Whether there are intervals of months, days and nanoseconds in values of this type."""
+    if pa.types.is_nested(data_type):
+        return any(has_intervals(data_type.field(place).type) for place in range(data_type.num_fields))
+    return bool(pa.types.is_interval(data_type))
+
+
+def _shown_type(data_type: pa.DataType, came: pa.DataType) -> pa.DataType:
+    if pa.types.is_interval(data_type) and pa.types.is_duration(came):
+        return came
+    return in_zones_of(data_type, came)
+
+
+def in_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The values of an array in such a type."""
+    return _durations(array, wanted) if pa.types.is_interval(array.type) else array.cast(wanted)
+
+
+def _durations(intervals: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Intervals that DuckDB has made of durations: of nanoseconds only, months and days are 0."""
+    if not len(intervals):
+        return pa.array([], wanted)
+    parts = np.frombuffer(intervals.buffers()[1], _INTERVAL, len(intervals) + intervals.offset)
+    missing = ~intervals.is_valid().to_numpy(zero_copy_only=False)
+    nanoseconds = pa.array(parts["nanoseconds"][intervals.offset :], pa.duration("ns"), mask=missing)
+    return nanoseconds.cast(wanted)
 
 
 def _has_items(data_type: pa.DataType) -> bool:
