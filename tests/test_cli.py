@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from estero import demo
 from estero.cli import app
+from waiting import FAR_OFF
 
 LAYOUT = ["--type", "kind", "--time", "time", "--order", "id"]
 FROST = """
@@ -343,7 +344,7 @@ def test_a_reader_that_goes_away_is_no_error(night: Path) -> None:
     assert process.stderr is not None
     assert process.stdout.readline().startswith(b"{")
     process.stdout.close()
-    assert process.wait(timeout=60) == 128 + signal.SIGPIPE
+    assert process.wait(timeout=FAR_OFF) == 128 + signal.SIGPIPE
     assert said(process.stderr.read().decode()) == ""
     process.stderr.close()
 
@@ -366,7 +367,7 @@ def test_a_signal_ends_a_long_run_in_a_line_and_leaves_no_file(
     while not any(each.stat().st_size for each in tmp_path.iterdir()):
         assert process.poll() is None
     process.send_signal(number)
-    assert process.wait() == 128 + number
+    assert process.wait(timeout=FAR_OFF) == 128 + number
     assert said(process.stderr.read().decode()) == f"{word}\n"
     process.stderr.close()
     assert list(tmp_path.iterdir()) == []

@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 from estero import demo
 from estero.cli import app
+from waiting import FAR_OFF
 
 LAYOUT = ["--type", "kind", "--time", "time", "--order", "id"]
 SMALL = ["--conf", "spark.sql.shuffle.partitions=2", "--master", "local[2]"]
@@ -136,7 +137,7 @@ def test_ctrl_c_ends_a_stream_whose_line_a_terminal_shows(night: Path) -> None:
     process.send_signal(signal.SIGINT)
     while chunk := _rest(terminal):
         said += chunk
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=FAR_OFF)
     os.close(terminal)
     assert (process.returncode, output) == (128 + signal.SIGINT, b"")
     last = said.decode().strip().splitlines()[-1]

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import estero
+from waiting import FAR_OFF
 
 
 @pytest.mark.parametrize("first", sorted(estero.__all__))
@@ -16,4 +17,4 @@ def test_every_public_name_is_there_after_any_other(first: str) -> None:
         f"import estero; estero.{first}; import types\n"
         "assert not [n for n in estero.__all__ if isinstance(getattr(estero, n), types.ModuleType)]"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=FAR_OFF)

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from estero.pipeline.spark.java import find_java_home
+from waiting import FAR_OFF
 
 JARS = Path(__file__).resolve().parent / "jars"
 PASSWORD = "frost at five"
@@ -34,7 +35,8 @@ transaction.state.log.min.isr=1
 num.partitions=2
 """
 _SMALL = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_TRIES, _SECONDS = 600, 0.1
+_SECONDS = 0.1
+_TRIES = FAR_OFF * 10
 
 
 def spark_jars() -> Path:

@@ -21,6 +21,7 @@ from estero import demo
 from pipeline.spark import stopped_stream
 from pipeline.spark.frames import in_any_order
 from pipeline.spark.streams import files, timed_events, whole_answer
+from waiting import FAR_OFF
 
 pytestmark = [
     pytest.mark.spark,
@@ -63,7 +64,7 @@ def streamed(tmp_path_factory: pytest.TempPathFactory) -> Streamed:
     jars, directory = spark_jars(), tmp_path_factory.mktemp("delta")
     files(timed_events(), directory / "stopped" / "files", [90])
     start = [sys.executable, stopped_stream.__file__, str(directory / "stopped"), "delta", str(jars)]
-    killed = subprocess.run(start, capture_output=True, timeout=200, check=False)
+    killed = subprocess.run(start, capture_output=True, timeout=FAR_OFF, check=False)
     assert (directory / "stopped" / "killed").exists(), killed.stderr.decode()
     assert killed.returncode != 0
     set_up(directory)

@@ -20,6 +20,7 @@ from estero.language.query import TimeUnit
 from estero.language.schema import Kind
 from estero.pipeline.sources import MAPPED_TYPE, open_source
 from pipeline.reading import TRADES, column, rows, write_csv
+from waiting import FAR_OFF
 
 # ------------------------------------------------------------------------------ the same, however given
 
@@ -307,7 +308,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 
 def test_a_forked_process_opens_events_of_its_own() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=FAR_OFF, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["1", "[1, 1]"]

@@ -16,6 +16,7 @@ import pytest
 
 import estero
 from conftest import REPOSITORY
+from waiting import FAR_OFF
 
 pytestmark = pytest.mark.spark
 
@@ -26,7 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     program = Path(__file__).with_name("cluster.py")
     home = tmp_path_factory.mktemp("spark-home")
     done = subprocess.run(
-        [sys.executable, program, home], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, program, home], capture_output=True, text=True, timeout=FAR_OFF, check=False
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -86,7 +87,7 @@ def _submitted(*words: object, package: Path) -> subprocess.CompletedProcess[str
         [str(word) for word in command],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=FAR_OFF,
         check=False,
         cwd=package.parent,
         env=environment,

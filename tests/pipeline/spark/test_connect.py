@@ -12,13 +12,16 @@ import pytest
 
 import estero
 from pipeline.spark.on_connect import HOW, ROWS, TASKS
+from waiting import FAR_OFF
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_a_session_of_spark_connect_finds_the_same() -> None:
     program = Path(__file__).with_name("on_connect.py")
-    ran = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300, check=False)
+    ran = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, timeout=FAR_OFF, check=False
+    )
     assert ran.returncode == 0, ran.stderr[-3000:]
     found = json.loads(ran.stdout.splitlines()[-1])
     table = pa.Table.from_pylist([dict(zip(("type", "t", "k"), row, strict=True)) for row in ROWS])

@@ -21,6 +21,7 @@ from estero.spark import recognize
 from pipeline.spark import stopped_stream
 from pipeline.spark.frames import in_any_order, without_positions
 from pipeline.spark.streams import expected, files, timed_events, whole_answer
+from waiting import FAR_OFF
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,10 +148,10 @@ def test_killed_in_the_middle_of_a_micro_batch_the_answer_is_that_of_one_run(
     table = timed_events()
     files(table, tmp_path / "events", [90])
     start = [sys.executable, stopped_stream.__file__, str(tmp_path)]
-    killed = subprocess.run(start, capture_output=True, timeout=200, check=False)
+    killed = subprocess.run(start, capture_output=True, timeout=FAR_OFF, check=False)
     assert (tmp_path / "killed").exists(), killed.stderr.decode()
     assert killed.returncode != 0
-    subprocess.run(start, capture_output=True, timeout=200, check=True)
+    subprocess.run(start, capture_output=True, timeout=FAR_OFF, check=True)
     for name in stopped_stream.QUERIES:
         assert answers_of(spark, tmp_path, name) == whole_answer(table, name)
 
