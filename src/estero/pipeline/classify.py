@@ -15,7 +15,7 @@ from sqlglot import exp
 from estero.language.expressions import Node
 from estero.language.schema import Kind
 from estero.pipeline.bits import BitWriter, bits_name, words_of
-from estero.pipeline.columns import ColumnType, Dialect, as_read, canonical, ticks
+from estero.pipeline.columns import ColumnType, Dialect, as_read, as_sorted, canonical, ticks
 from estero.pipeline.expression_sql import SQL
 from estero.pipeline.partition_keys import KeyWriter
 from estero.pipeline.values import ValueWriter
@@ -155,8 +155,8 @@ def relevance(
 def stream_order(classification: Classification, columns: Mapping[str, ColumnType]) -> list[SQL]:
     """What the stream is sorted by before arrival: the time, then the columns of `order`."""
     time = classification.schema.time
-    names = ([] if time is None else [time]) + list(classification.order)
-    return [as_read(name, columns[name]) for name in names if name in columns]
+    first = [] if time is None or time not in columns else [as_read(time, columns[time])]
+    return first + [as_sorted(name, columns[name]) for name in classification.order if name in columns]
 
 
 def _name(name: str) -> str:

@@ -78,6 +78,9 @@ _SPARK: Mapping[str, ColumnType] = {
     "date": ColumnType(Kind.TIMESTAMP, LOCAL_TIME),
 }
 
+_SORTED = frozenset({"BLOB", "TIME", "TIME_NS", "INTERVAL"})
+"""Types of DuckDB's that expressions do not know, and that have an order nevertheless."""
+
 _CANONICAL: Mapping[Kind, ColumnType] = {kind: ColumnType(kind) for kind in Kind}
 
 
@@ -93,7 +96,7 @@ def column_type(engine_type: str, dialect: Dialect) -> ColumnType:
         if engine_type.startswith("ENUM("):
             return ColumnType(Kind.STRING, "VARCHAR")
         return _DUCKDB.get(engine_type, _CANONICAL[Kind.OPAQUE])
-    if engine_type.startswith(("char(", "varchar(")):
+    if engine_type.startswith(("char(", "varchar(", "string collate ")):
         return ColumnType(Kind.STRING, "STRING")
     return _SPARK.get(engine_type, _CANONICAL[Kind.OPAQUE])
 
@@ -144,6 +147,21 @@ def is_one_of(name: str, column: ColumnType, texts: Sequence[str]) -> exp.Expr:
     if len(literals) == 1:
         return exp.EQ(this=value, expression=literals[0])
     return exp.In(this=value, expressions=literals) if literals else exp.false()
+
+
+def as_sorted(name: str, column: ColumnType) -> exp.Expr:
+    """The column as it breaks ties: as it is, because a decimal or a large integer would lose by a cast.
+
+    Strings of other types (enumerations, collations) are in the order of their code points.
+    """
+    if column.kind in (Kind.STRING, Kind.NULL):
+        return as_read(name, column)
+    return exp.column(name, quoted=True)
+
+
+def has_order(engine_type: str, column: ColumnType) -> bool:
+    """Whether values of this type of DuckDB's break ties, the same way on every engine."""
+    return column.kind is not Kind.OPAQUE or engine_type in _SORTED
 
 
 def cast(value: exp.Expr, engine_type: str) -> exp.Expr:

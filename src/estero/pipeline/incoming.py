@@ -22,7 +22,7 @@ from estero.pipeline.reading_errors import reading
 from estero.pipeline.report import plain_type
 from estero.pipeline.sources import Source
 from estero.pipeline.stream_layout import StreamLayout, time_kind
-from estero.pipeline.stream_order import null_time
+from estero.pipeline.stream_order import null_time, refuse_nat
 from estero.pipeline.zones import in_type
 from estero.plan import Classification
 
@@ -103,7 +103,7 @@ class Classifier:
     def _events(self, batch: object) -> pa.Table:
         """All events of a batch in one table, with the columns of the layout."""
         if not self._layout.mapped:
-            return _in_columns(_table_of(batch, self._layout.schemas[""]), self._layout.schemas[""])
+            return _in_columns(self._table_of(batch, ""), self._layout.schemas[""])
         if not isinstance(batch, Mapping):
             raise DataError(
                 f"each type has its own table here, and {type(batch).__name__} is no mapping of types to them"
@@ -117,11 +117,30 @@ class Classifier:
             slot.table = (
                 schema.empty_table()
                 if given is None
-                else _in_columns(_table_of(given, schema), schema, f" in the events of {name}")
+                else _in_columns(self._table_of(given, name), schema, f" in the events of {name}")
             )
         with reading():
             together = self._connection.sql("EXECUTE together").to_arrow_table()
         return together.cast(self.columns)
+
+    def _table_of(self, batch: object, type_name: str) -> pa.Table:
+        """What users have in memory as a table: rows as mappings, or whatever `open_input` takes."""
+        if isinstance(batch, Mapping):
+            batch = [batch]
+        if isinstance(batch, list | tuple) and all(isinstance(row, Mapping) for row in batch):
+            return _of_rows(batch, self._layout.schemas[type_name])
+        found = open_input(batch)
+        if found.stream is not None:
+            with reading():
+                return found.stream().read_all()
+        if found.table is None:
+            raise DataError(
+                "a file is not pushed: read it first, or use Query.run, which reads files", file=found.file
+            )
+        if found.of_pandas and self._time is not None and self._time in found.table.column_names:
+            where = f" in the events of {type_name}" if type_name else ""
+            refuse_nat(found.table.column(self._time), self._time, where)
+        return found.table
 
     def _times(self, events: pa.Table) -> NDArray[np.int64]:
         if self._time is None or self._time_type is None:
@@ -133,23 +152,6 @@ class Classifier:
         with reading():
             ticks = column.cast(self._time_type).cast(pa.int64())
         return np.array(ticks.to_numpy(), np.int64)
-
-
-def _table_of(batch: object, schema: pa.Schema) -> pa.Table:
-    """What users have in memory as a table: rows as mappings, or whatever `open_input` takes."""
-    if isinstance(batch, Mapping):
-        batch = [batch]
-    if isinstance(batch, list | tuple) and all(isinstance(row, Mapping) for row in batch):
-        return _of_rows(batch, schema)
-    found = open_input(batch)
-    if found.table is not None:
-        return found.table
-    if found.stream is None:
-        raise DataError(
-            "a file is not pushed: read it first, or use Query.run, which reads files", file=found.file
-        )
-    with reading():
-        return found.stream().read_all()
 
 
 def _of_rows(rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Table:

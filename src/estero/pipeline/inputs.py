@@ -52,6 +52,7 @@ class Input:
     `stream` opens a new stream at each call, but a `one_shot` input only once. `file` names the path in
     errors, where there is one; `hint` is said where a column is missing. `nothing` are the columns of a table
     without a row as they came. `explain` finds what is wrong with files that DuckDB only says it cannot read.
+    `of_pandas` says that the table was a frame of pandas.
     """
 
     query: str | None = None
@@ -63,6 +64,7 @@ class Input:
     hint: str = ""
     nothing: pa.Schema | None = None
     explain: Callable[[duckdb.DuckDBPyConnection], DataError | None] | None = None
+    of_pandas: bool = False
 
 
 @contextmanager
@@ -88,7 +90,7 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
         return _of_table(pa.Table.from_batches([events]))
     module = type(events).__module__.partition(".")[0]
     if module == "pandas" and hasattr(events, "columns"):
-        return replace(_of_table(table_of_frame(events)), hint=hint_at_index(events))
+        return replace(_of_table(table_of_frame(events)), hint=hint_at_index(events), of_pandas=True)
     if isinstance(events, pa.RecordBatchReader):
         return _of_stream(iter(events), events.schema)
     if module == "polars" and hasattr(events, "collect"):

@@ -22,14 +22,14 @@ from estero.language.schema import Attributes, Kind, Schema
 from estero.pipeline.attaching import EVENTS, Attached, Connection, connect
 from estero.pipeline.bits import bits_name
 from estero.pipeline.classify import KEYS, classify_sql, stream_order
-from estero.pipeline.columns import ColumnType, as_read, cast, column_type
+from estero.pipeline.columns import ColumnType, as_read, cast, column_type, has_order
 from estero.pipeline.fetching import fetched
 from estero.pipeline.inputs import Input, check_names, open_input, opening, read_twice
 from estero.pipeline.nothing import as_they_came, without_types
 from estero.pipeline.reading_errors import how_to_have_timestamps, reading
 from estero.pipeline.report import plain_type
 from estero.pipeline.screening import Screen
-from estero.pipeline.stream_order import OrderCheck, null_time
+from estero.pipeline.stream_order import OrderCheck, null_time, refuse_nat
 from estero.pipeline.zones import batch_in_zones, together, zone_in, zone_of
 from estero.plan import Classification
 
@@ -162,6 +162,7 @@ class Source:
         For a stream that passes once it is taken for granted, and checked while it passes.
         """
         if self._sorted is None:
+            self._refuse_nat()
             self._sorted = self.one_shot or not self._ordering() or self._check_order()
         return self._sorted
 
@@ -263,6 +264,7 @@ class Source:
             raise DataError(
                 f"the type column holds {kind}, not strings", file=self.file, column=self.type_column
             )
+        self._check_order_columns()
         if time is None:
             return None
         column = self.column_types[time]
@@ -282,6 +284,18 @@ class Source:
                 "time_unit is for integer time columns, and this one holds timestamps", column=time
             )
         return 1 if column.tick == "ns" else 1000
+
+    def _check_order_columns(self) -> None:
+        for name in self.order:
+            for columns in self._kinds_of_inputs.values():
+                engine_type, column = columns.get(name, ("BIGINT", self.column_types[name]))
+                if not has_order(engine_type, column):
+                    raise DataError(
+                        f"the order column holds values of type {engine_type}, which have no order here",
+                        file=self.file,
+                        column=name,
+                        hint="name columns of numbers, strings, truth values or times",
+                    )
 
     def _find_no_time(self, name: str) -> None:
         """Names the first string that keeps a column from being one of timestamps."""
@@ -355,6 +369,16 @@ class Source:
     def _ordering(self) -> list[str]:
         return [*([self.schema.time] if self.schema.time is not None else []), *self.order]
 
+    def _refuse_nat(self) -> None:
+        """Names an event of a pandas frame whose time was NaT before it became an integer."""
+        time = self.schema.time
+        if time is None:
+            return
+        for type_name, each in self._inputs.items():
+            if each.of_pandas and each.table is not None:
+                where = f" in the table of {type_name}" if self._mapped else ""
+                refuse_nat(each.table.column(time), time, where)
+
     def _check_order(self) -> bool:
         tables = [each.table for each in self._inputs.values()]
         if len(tables) == 1 and tables[0] is not None:
@@ -369,8 +393,9 @@ class Source:
         ordering = Classification((), self.schema, order=self.order)
         values = [each.sql("duckdb") for each in stream_order(ordering, self.column_types)]
         is_null = "false" if time is None else f"{_quoted(time)} IS NULL"
-        here, before = (f"({', '.join(values)})", ", ".join(f"lag({each}) OVER ()" for each in values))
-        steps = f"SELECT {is_null} AS missing, {here} < ({before}) AS back FROM {EVENTS}"
+        here, before = ", ".join(values), ", ".join(f"lag({each}) OVER ()" for each in values)
+        back = f"lag(true) OVER () AND ({here}) < ({before})"  # the first event is after none
+        steps = f"SELECT {is_null} AS missing, {back} AS back FROM {EVENTS}"
         found = self._rows(
             f"SELECT missing FROM ({steps}) WHERE missing OR back ORDER BY missing DESC LIMIT 1"
         )

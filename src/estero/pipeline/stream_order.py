@@ -1,27 +1,33 @@
-"""Whether events come in stream order, told batch by batch in one pass over the columns concerned."""
+"""Whether events come in stream order, told batch by batch in one pass over the columns concerned.
+
+Values compare here as everything sorts them: NULL is after all others, NaN before it and after all numbers,
+-0.0 is 0.0, and strings are in the order of their code points.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from estero.errors import DataError
+from estero.int64 import LEAST
 
 
 class OrderCheck:
     """Follows a stream: `is_sorted` stays true while each event is at or after the one before.
 
     `columns` are the time column (with `timed`) and the columns that break ties. A NULL time is a
-    `DataError` that names the row; a NULL among the others is never out of order.
+    `DataError` that names the row.
     """
 
     def __init__(self, columns: Sequence[str], *, timed: bool) -> None:
         self._columns = tuple(columns)
         self._timed = timed
-        self._last: list[Any] | None = None
+        self._last: list[pa.Array] | None = None
         self.rows = 0
         self.is_sorted = True
         self.first_unsorted: int | None = None
@@ -35,15 +41,14 @@ class OrderCheck:
         if self._timed and arrays[0].null_count:
             row = pc.index(pc.is_null(arrays[0]), True).as_py()
             raise null_time(self._columns[0], self.rows + row + 1)
-        if self._last is not None:
-            heads = [pa.array([last], array.type) for last, array in zip(self._last, arrays, strict=True)]
-            arrays = [pa.concat_arrays([head, array]) for head, array in zip(heads, arrays, strict=True)]
         offset = self.rows - (self._last is not None)
+        if self._last is not None:
+            arrays = [pa.concat_arrays([head, array]) for head, array in zip(self._last, arrays, strict=True)]
         backward = _steps_back([(array.slice(0, len(array) - 1), array.slice(1)) for array in arrays])
-        if self.is_sorted and pc.any(backward).as_py():
+        if self.is_sorted and backward.any():
             self.is_sorted = False
-            self.first_unsorted = offset + pc.index(pc.fill_null(backward, False), True).as_py() + 2
-        self._last = [array[len(array) - 1].as_py() for array in arrays]
+            self.first_unsorted = offset + int(np.argmax(backward)) + 2
+        self._last = [array.take(pa.array([len(array) - 1])) for array in arrays]
         self.rows += batch.num_rows
 
 
@@ -58,12 +63,61 @@ def null_time(column: str, row: int, file: str | None = None) -> DataError:
     )
 
 
+def refuse_nat(times: pa.ChunkedArray, column: str, where: str = "") -> None:
+    """Raises `DataError` for the first time of a pandas frame that is the integer of NaT."""
+    if not pa.types.is_int64(times.type):
+        return
+    row = pc.index(times, pa.scalar(LEAST, pa.int64())).as_py()
+    if row >= 0:
+        raise DataError(
+            f"the time{where} is NaT, which is {LEAST} as an integer",
+            row=row + 1,
+            column=column,
+            hint="every event needs a time: drop such rows first",
+        )
+
+
 def _plain(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
+    if isinstance(array, pa.DictionaryArray):
+        return _plain(array.dictionary_decode())
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
 
 
-def _steps_back(pairs: Sequence[tuple[pa.Array, pa.Array]]) -> pa.Array:
+def _steps_back(pairs: Sequence[tuple[pa.Array, pa.Array]]) -> NDArray[np.bool_]:
     """Where the second of each pair is before the first, in the order of the tuples of all pairs."""
     (before, after), *rest = pairs
-    less = pc.less(after, before)
-    return pc.or_kleene(less, pc.and_kleene(pc.equal(after, before), _steps_back(rest))) if rest else less
+    less = _less(after, before)
+    return less | (_equal(after, before) & _steps_back(rest)) if rest else less
+
+
+def _less(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
+    """Where a value of `one` sorts before that of `other`."""
+    if pa.types.is_null(one.type):
+        return np.zeros(len(one), np.bool_)
+    less = _truth(pc.less(one, other))
+    if pa.types.is_floating(one.type):
+        less |= _truth(pc.is_nan(other)) & _truth(pc.invert(pc.is_nan(one)))
+    if other.null_count:
+        less |= _truth(pc.is_null(other)) & _truth(pc.is_valid(one))
+    return less
+
+
+def _equal(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
+    """Where no value sorts before the other."""
+    if pa.types.is_null(one.type):
+        return np.ones(len(one), np.bool_)
+    equal = _truth(pc.equal(one, other))
+    if pa.types.is_floating(one.type):
+        equal |= _truth(pc.is_nan(one)) & _truth(pc.is_nan(other))
+    if one.null_count and other.null_count:
+        equal |= _truth(pc.is_null(one)) & _truth(pc.is_null(other))
+    return equal
+
+
+def _truth(values: pa.Array) -> NDArray[np.bool_]:
+    """Truth values in memory of their own; what is unknown is false."""
+    return np.array(
+        (pc.fill_null(values, False) if values.null_count else values).to_numpy(zero_copy_only=False)
+    )

@@ -1,0 +1,55 @@
+"""64-bit integers up to their limits: comparisons and cuts that neither wrap around nor round.
+
+A time less a window, or a window after a time, may lie outside of 64 bits. Here it is an integer of Python,
+and what is compared with it is 64-bit times. The engine's own distances are in engine/stamps.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST: Final = -(2**63)
+GREATEST: Final = 2**63 - 1
+
+
+def saturated(value: int) -> int:
+    """The 64-bit integer nearest to `value`.
+
+    >>> saturated(2**64) == GREATEST
+    True
+    """
+    return min(max(value, LEAST), GREATEST)
+
+
+def count_before(times: NDArray[np.int64], limit: int) -> int:
+    """How many of the times, which do not fall, are less than `limit`, whatever that is.
+
+    >>> count_before(np.array([LEAST, 0, GREATEST]), GREATEST + 1)
+    3
+    """
+    if not LEAST <= limit <= GREATEST:
+        return 0 if limit < LEAST else times.size
+    return int(np.searchsorted(times, np.int64(limit)))
+
+
+def are_before(times: NDArray[np.int64], limit: int) -> NDArray[np.bool_]:
+    """Which of the times, in any order, are less than `limit`, whatever that is.
+
+    >>> are_before(np.array([5, LEAST]), LEAST - 1).tolist()
+    [False, False]
+    """
+    if not LEAST <= limit <= GREATEST:
+        return np.full(times.size, limit > GREATEST)
+    return times < np.int64(limit)
+
+
+def fall(times: NDArray[np.int64]) -> bool:
+    """Whether some time is less than the one before it.
+
+    >>> fall(np.array([LEAST, GREATEST]))
+    False
+    """
+    return bool((times[1:] < times[:-1]).any())
