@@ -91,16 +91,3 @@ def _number_rows(table, words, numbers, first, insert):  # type: ignore[no-untyp
         numbers[row] = number
         last = number
     return words.shape[0]
-
-
-@kernel
-def window_starts(stamps, first, width, oldest, starts):  # type: ignore[no-untyped-def]
-    """starts[i] = the place of the first stamp >= stamps[first + i] - width.
-
-    stamps int64, not falling; the search goes on from place `oldest`; width >= 0.
-    """
-    for place in range(first, stamps.size):
-        while stamps[place] - stamps[oldest] > width:
-            oldest += 1
-        starts[place - first] = oldest
-    return oldest

@@ -26,7 +26,6 @@ from estero.engine.forgotten import (
     with_room_for_one,
 )
 from estero.engine.hash_index import mark_roots, new_index, rebuilt, rename_roots
-from estero.engine.hashing import window_starts
 from estero.engine.heap import (
     grown_heap_nodes,
     grown_products,
@@ -41,6 +40,7 @@ from estero.engine.run_pcea import PceaEvents, PceaTables, advance_pcea, new_fir
 from estero.engine.share import Part
 from estero.engine.snapshot import Snapshot
 from estero.engine.snapshot_pcea import Waiting, index_of, waiting_arrays, waiting_of, waits
+from estero.engine.stamps import out_of_reach, window_starts
 
 _SMALLEST = 1 << 12
 _FOUND_ROOM = 1 << 16
@@ -132,7 +132,7 @@ class PceaRecognizer:
         """No event before `stamp` comes any more: what started too long before that has left the window."""
         if self.window is not None:
             kept = self._stamps[self._oldest - self._stamps_from :]
-            self._oldest += int(np.searchsorted(kept, stamp - self.window))
+            self._oldest += out_of_reach(kept, stamp, self.window)
 
     @property
     def _first_needed(self) -> int:
@@ -273,13 +273,11 @@ class PceaRecognizer:
         )
 
     def _window_starts(self, stamps: NDArray[np.int64]) -> NDArray[np.int64]:
-        starts = np.zeros(stamps.size, np.int64)
         if self.window is None:
-            return starts
+            return np.zeros(stamps.size, np.int64)
         kept = self._stamps[self._oldest - self._stamps_from :]
-        both = np.concatenate((kept, stamps))
-        window_starts(both, kept.size, self.window, 0, starts)
-        self._stamps, self._stamps_from = both, self._oldest
+        self._stamps, self._stamps_from = np.concatenate((kept, stamps)), self._oldest
+        starts = window_starts(self._stamps, kept.size, self.window)
         starts += self._oldest
         return starts
 

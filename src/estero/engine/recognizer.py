@@ -20,13 +20,14 @@ from estero.engine.arena import NONE, grown, mark_live, move_live, new_arena
 from estero.engine.count import FITS, Counter
 from estero.engine.enumerate import Matches, one_match
 from estero.engine.enumerate_cea import PathEnumeration
-from estero.engine.hashing import new_table, number_rows, table_of, window_starts
+from estero.engine.hashing import new_table, number_rows, table_of
 from estero.engine.registers import RegisterTables
 from estero.engine.roots import Roots, by_end, capped, new_found, roots_of
 from estero.engine.run_split import NO_ORDER, SplitEvents
 from estero.engine.share import Part
 from estero.engine.sliding_count import SlidingCounter
 from estero.engine.snapshot import Arrays, Snapshot, arena_of, live_nodes, numbered_states
+from estero.engine.stamps import out_of_reach, window_starts
 from estero.engine.tables import Automaton, TableBuilder
 
 
@@ -193,7 +194,7 @@ class Recognizer:
         if self.settings.window is None:
             return
         kept = self._stamps[self._oldest - self._stamps_from :]
-        self._oldest += int(np.searchsorted(kept, stamp - self.settings.window))
+        self._oldest += out_of_reach(kept, stamp, self.settings.window)
 
     @property
     def idle(self) -> bool:
@@ -296,13 +297,11 @@ class Recognizer:
         return one_match(start, end, items)
 
     def _window_starts(self, stamps: NDArray[np.int64]) -> NDArray[np.int64]:
-        starts = np.zeros(stamps.size, np.int64)
         if self.settings.window is None:
-            return starts
+            return np.zeros(stamps.size, np.int64)
         kept = self._stamps[self._oldest - self._stamps_from :]
-        both = np.concatenate((kept, stamps))
-        window_starts(both, kept.size, self.settings.window, 0, starts)
-        self._stamps, self._stamps_from = both, self._oldest
+        self._stamps, self._stamps_from = np.concatenate((kept, stamps)), self._oldest
+        starts = window_starts(self._stamps, kept.size, self.settings.window)
         starts += self._oldest
         return starts
 

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.int64 import are_before, count_before, fall
+
 TIME, ARRIVAL, ORDER = "__held_time", "__held_arrival", "__held_order"
 """Columns of what is held back, beside those of the events: the first two int64."""
 
@@ -69,7 +71,7 @@ class HeldBack:
         watermark = self.watermark
         if self._last is None or watermark is None:
             return late
-        late |= times < min(watermark, self._last[0])
+        late |= are_before(times, min(watermark, self._last[0]))
         if order and self._last[0] < watermark:
             for row in np.flatnonzero(times == self._last[0]).tolist():
                 late[row] = self._rank(times, order, row) < self._last
@@ -80,7 +82,7 @@ class HeldBack:
 
         It is then noted as let go.
         """
-        if self._chunks or order or not times.size or (np.diff(times) < 0).any():
+        if self._chunks or order or not times.size or fall(times):
             return False
         last = int(times[-1])
         greatest = last if self._greatest is None else max(self._greatest, last)
@@ -109,7 +111,7 @@ class HeldBack:
         ready: list[pa.Table] = []
         while self._chunks and until is not None and self._chunks[0].time <= until:
             events = heapq.heappop(self._chunks).events
-            count = int(np.searchsorted(events.column(TIME).to_numpy(), until, side="right"))
+            count = count_before(events.column(TIME).to_numpy(), until + 1)
             ready.append(events.slice(0, count))
             self._push(events.slice(count))
         if not ready:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from estero.errors import DataError
+from estero.int64 import saturated
 from estero.pipeline.spark.halo import SMALLEST_TASK, Ranges, Window, parallelism
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _cuts(groups: Sequence[Group], count: int) -> tuple[int, ...]:
     order = np.argsort(times, kind="stable")
     shares = np.cumsum(np.repeat([group.rows / _POINTS for group in groups], _POINTS)[order])
     places = np.searchsorted(shares, shares[-1] * np.arange(1, count) / count, side="right")
-    cuts = {int(times[order[place]]) for place in places}
+    cuts = {saturated(int(times[order[place]])) for place in places}
     return tuple(sorted(cuts - {int(times[order[0]])}))
 
 

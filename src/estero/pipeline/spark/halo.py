@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from estero.int64 import saturated
 from estero.language.query import Consume
 from estero.pipeline.bits import bits_name
 from estero.pipeline.classify import POSITION, TIME
@@ -32,7 +33,6 @@ SMALLEST_TASK = 50_000
 """Where nobody says how many ranges there are, each has this many events: less does not pay for a task."""
 MARKED = bits_name(0)
 """The word of bits that tells an event of a halo; an integer of 63 bits."""
-LEAST = -(2**63)
 _ROWS_OF_A_TASK = 2**33 - 1
 
 
@@ -126,7 +126,7 @@ def placed(laid: Laid, ranges: Ranges, window: Window) -> DataFrame:
         rows = relevant_only(_numbered(rows.withColumn(HOME, F.expr(home)), ranges, order))
         kept, order = (POSITION, *kept), [POSITION]
     measured, begins = (POSITION, ranges.first[1:]) if window.in_positions else (TIME, ranges.starts)
-    last = place_of(measured, [max(each - window.length, LEAST) for each in begins])
+    last = place_of(measured, [saturated(each - window.length) for each in begins])
     marked = f"IF({TASK} = {home}, {MARKED}, -1 - {MARKED}) AS {MARKED}"
     rows = in_tasks(rows, home, last, ranges.count, order)
     return rows.selectExpr(*(marked if name == MARKED else name for name in kept))

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from estero.int64 import saturated
 from estero.pipeline.classify import KEYS, TIME
 from estero.pipeline.spark.frames import ORDINAL, Laid, relevant_only
 from estero.pipeline.spark.halo import (
     HOME,
-    LEAST,
     RANGE,
     SMALLEST_TASK,
     TASK,
@@ -187,7 +187,7 @@ class _Numbers:
         """SQL of the range of an event; for a hot key, the last that begins up to `before` ticks later."""
         bucket = f"CAST(pmod(hash({', '.join(KEYS)}), {self.cold}) AS INT)"
         cases = [
-            f"{begin} + {place_of(TIME, [max(each - before, LEAST) for each in key.starts])}"
+            f"{begin} + {place_of(TIME, [saturated(each - before) for each in key.starts])}"
             for key, begin in zip(self.hot, self.begins, strict=True)
         ]
         return self._by_key(cases, bucket)

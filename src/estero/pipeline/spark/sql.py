@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 from pyspark.sql.udtf import AnalyzeResult, OrderingColumn, PartitioningColumn, SelectedColumn
 
 from estero.errors import DataError, EsteroError
+from estero.int64 import fall
 from estero.language.query import AttributeWindow, QueryTree
 from estero.pipeline.classify import KEYS, POSITION, TIME, relevance, stream_order
 from estero.pipeline.spark.batch import Work, classified_batch, layout_of_schema, spark_schema
@@ -149,7 +150,7 @@ class Recognize:
         if self._analyzed.time is None or batch.num_rows == 0:
             return
         times = batch.column(TIME).to_numpy()
-        if (self._last is not None and times[0] < self._last) or (np.diff(times) < 0).any():
+        if (self._last is not None and times[0] < self._last) or fall(times):
             raise DataError(
                 f"the rows are not in order of {self._analyzed.time!r}, the time column",
                 hint=f"write ORDER BY ({self._analyzed.time}) after TABLE(…) PARTITION BY …, "

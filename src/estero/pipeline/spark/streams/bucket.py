@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.int64 import GREATEST, LEAST, are_before, count_before, fall, saturated
 from estero.pipeline.classify import POSITION, TIME
 from estero.pipeline.spark.batch import Work, classified_batch
 from estero.pipeline.spark.frames import RELEVANT
@@ -42,7 +43,10 @@ HELD = (
 )
 """The state of a bucket as Spark has it."""
 
-_ALWAYS = -(2**63)
+_NOTHING = LEAST - 1
+"""What the watermark has passed at first: no time at all."""
+_LAST_MS = GREATEST // 1000
+"""No timestamp of Spark is in a later millisecond."""
 _AT_ONCE = 1 << 15
 """Events that are recognized at once: after each lot, what has left the window is forgotten."""
 
@@ -58,7 +62,7 @@ class Held(NamedTuple):
 
     header: str
     seen: int = 0
-    closed: int = _ALWAYS
+    closed: int = LEAST
     look_again: int = NEVER
     last: bytes | None = None
     waiting: bytes | None = None
@@ -101,17 +105,18 @@ class Turn:
             refuse_other(held.header, duty.header)
         self._duty = duty
         self._held = held or Held(duty.header)
-        self._spark = self._until = _ALWAYS
+        self._spark, self._until = LEAST, _NOTHING
         if watermark is not None:
-            self._spark = duty.ticks.from_ms(watermark)
+            self._spark = saturated(duty.ticks.from_ms(watermark))
             self._until = duty.ticks.through_ms(watermark)
         self._passed = watermark is not None and NEVER < self._held.look_again < watermark
         self._open_from = self._closed = max(self._held.closed, self._spark)
         if duty.lateness is not None:
-            self._until = min(self._until, self._spark)
+            self._until = _NOTHING if watermark is None else self._spark
             if newest is not None:
-                self._closed = max(self._closed, newest - duty.lateness)
-                self._until = max(self._until, self._closed)
+                behind = newest - duty.lateness
+                self._closed = max(self._closed, saturated(behind))
+                self._until = max(self._until, behind, self._closed if self._closed > LEAST else _NOTHING)
         self._seen = self._held.seen
         self._last = self._rows_of(self._held.last)
         self._waiting = self._rows_of(self._held.waiting)
@@ -136,7 +141,7 @@ class Turn:
         come = self._in_time(come)
         if come.num_rows:
             self._waiting = self._sorted(joined([self._waiting, come], self._duty.packed))
-        passed = int(np.searchsorted(_times(self._waiting), self._until, "right"))
+        passed = count_before(_times(self._waiting), self._until + 1)
         if passed:
             ready = self._waiting.slice(0, passed)
             self._last = self._waiting.slice(passed - 1, 1)
@@ -176,7 +181,8 @@ class Turn:
         last = _first_time(self._last)
         if idle:
             return max(0, ticks.ms_of(last))
-        return NEVER if plan.window is None else max(0, ticks.ms_of(last + plan.window))
+        over = None if plan.window is None else ticks.ms_of(last + plan.window)
+        return NEVER if over is None or over > _LAST_MS else max(0, over)
 
     def _recognizing(self) -> Recognition | Joining:
         from estero.pipeline.joining import recognition_of  # Numba is for workers only
@@ -205,7 +211,7 @@ class Turn:
     def _in_time(self, come: pa.RecordBatch) -> pa.RecordBatch:
         """The events that are not late; the others are put into `late`."""
         times = _times(come)
-        late = times < self._open_from
+        late = are_before(times, self._open_from)
         if self._last.num_rows:
             late |= self._before_last(come, times)
         if late.any():
@@ -228,7 +234,7 @@ class Turn:
         """The events in stream order: by time, then `order`, then as they are."""
         times = _times(events)
         if len(self._duty.order) == 1:
-            if (times[1:] >= times[:-1]).all():
+            if not fall(times):
                 return events
             return events.take(pa.array(np.argsort(times, kind="stable")))
         return events.take(pa.array(self._places(events)))

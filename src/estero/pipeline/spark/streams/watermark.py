@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from estero.errors import DataError
+from estero.int64 import GREATEST
 from estero.pipeline.classify import time_column
 from estero.pipeline.spark.frames import CLOCK, columns_of_frame
 from estero.pipeline.spark.streams.ticks import Ticks
@@ -73,8 +74,9 @@ def _new_clock(df: DataFrame, classification: Classification, ticks: Ticks, late
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     text = f"({time_column(classification, 'spark', columns=columns_of_frame(df.schema))})"
-    limit = (2**63 - 1) // max(1, ticks.nanoseconds // 1000)
-    text = f"IF(abs({text}) > {limit}L, CAST(raise_error('{_TOO_LARGE}') AS BIGINT), {text})"
+    limit = GREATEST // max(1, ticks.nanoseconds // 1000)
+    beyond = f"{text} NOT BETWEEN -{limit}L AND {limit}L"  # abs() of the least integer is none
+    text = f"IF({beyond}, CAST(raise_error('{_TOO_LARGE}') AS BIGINT), {text})"
     followed = df.withColumn(CLOCK, F.expr(ticks.clock(text))).withWatermark(CLOCK, lateness)
     delay = int(followed.schema[CLOCK].metadata[DELAY])
     return Clock(followed, CLOCK, ticks, ticks.over(delay))
@@ -84,6 +86,6 @@ def _delay(lateness: Lateness | None, tick_ns: int | None) -> str:
     """The lateness as Spark takes it, which is in milliseconds."""
     ticks = 0 if lateness is None else ticks_of(lateness, tick_ns)
     nanoseconds = ticks * (_NO_UNIT_MS if tick_ns is None else tick_ns)
-    if nanoseconds >= 2**63:
+    if nanoseconds > GREATEST:
         raise ValueError(f"a lateness is less than 292 years, not {lateness}")
     return f"{-(-nanoseconds // 1_000_000)} milliseconds"
