@@ -17,7 +17,11 @@ from hypothesis import strategies as st
 
 import estero
 from estero.errors import DataError
+from estero.language.schema import Schema
+from estero.pipeline.classify import key_columns
+from estero.pipeline.spark.frames import columns_of_frame
 from estero.pipeline.stream_order import OrderCheck
+from estero.plan import Classification
 from estero.spark import recognize
 
 if TYPE_CHECKING:
@@ -174,3 +178,138 @@ def test_the_check_of_the_order_is_that_of_the_sort(rows: list[tuple[float | Non
     falls = [place for place in range(1, len(ranks)) if ranks[place] < ranks[place - 1]]
     assert check.is_sorted == (not falls)
     assert check.first_unsorted == (falls[0] + 1 if falls else None)
+
+
+# ------------------------------------------------------------------------------ values of two types
+
+BIG = 2**53
+MICROS, NANOS = pa.timestamp("us"), pa.timestamp("ns")
+
+ALTERNATIVES: dict[str, tuple[pa.Array, pa.Array, list[tuple[int, int]]]] = {
+    "an integer and its text": (pa.array([1]), pa.array(["1"]), []),
+    "an integer and a truth value": (pa.array([1]), pa.array([True]), []),
+    "an integer and a time": (pa.array([1]), pa.array([1], MICROS), []),
+    "a truth value and its text": (pa.array([True]), pa.array(["true"]), []),
+    "a time and its text": (pa.array([0], MICROS), pa.array(["1970-01-01 00:00:00"]), []),
+    "an integer and the float it is": (pa.array([BIG]), pa.array([float(BIG)]), [(0, 1)]),
+    "an integer and the float beside it": (pa.array([BIG + 1]), pa.array([float(BIG)]), []),
+    "the least integer": (pa.array([-(2**63)]), pa.array([-(2.0**63)]), [(0, 1)]),
+    "the greatest integer": (pa.array([2**63 - 1]), pa.array([2.0**63]), []),
+    "zeros": (pa.array([0]), pa.array([-0.0]), [(0, 1)]),
+}
+"""Values of two alternatives of one key, and the complex events of A ; B by that key."""
+
+
+@pytest.mark.parametrize("name", ALTERNATIVES)
+def test_keys_are_equal_where_values_are_exactly(name: str) -> None:
+    one, other, expected = ALTERNATIVES[name]
+    for first, second in ((one, other), (other, one)):
+        tables = {"A": pa.table({"t": [1], "a": first}), "B": pa.table({"t": [2], "b": second})}
+        answer = estero.query("SELECT NONE WHERE A ; B PARTITION BY [a, b]").run(tables, time="t")
+        assert answer.count() == len(expected)
+
+
+def pairs(query: str, tables: dict[str, pa.Table]) -> list[tuple[int, int]]:
+    rows = estero.query(query).run(tables, time="t").to_arrow().to_pylist()
+    return [(row["start"], row["end"]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT NONE WHERE A ; B PARTITION BY [a, b]",
+        "SELECT NONE WHERE A AS x ; B AS y FILTER x.a = y.b",
+        "SELECT NONE WHERE A AS x ; B AS y FILTER x.a = y.b WITHIN 1 DAY",
+        "SELECT NONE WHERE A AS x ; B AS y FILTER x.a >= y.b AND x.a <= y.b",
+    ],
+)
+def test_microseconds_and_nanoseconds_are_equal_as_instants(query: str) -> None:
+    a = pa.table({"t": pa.array([1], MICROS), "a": pa.array([1000], MICROS)})
+    for nanos, expected in ((1000, []), (1_000_000, [(0, 1)]), (1_000_001, [])):
+        b = pa.table({"t": pa.array([2000], NANOS), "b": pa.array([nanos], NANOS)})
+        assert pairs(query, {"A": a, "B": b}) == expected
+        zoned = b.set_column(1, "b", pa.array([nanos], pa.timestamp("ns", "America/Santiago")))
+        assert pairs(query, {"A": a, "B": zoned}) == expected
+
+
+def test_an_integer_that_is_no_float_is_not_bent_to_one() -> None:
+    whole = pa.table({"t": [1], "k": [BIG + 1]})
+    floats = pa.table({"t": [2], "k": [float(BIG)]})
+    for query in ("SELECT * WHERE A ; B PARTITION BY [k]", f"SELECT * WHERE A FILTER A[k = {BIG}]"):
+        with pytest.raises(DataError) as error:
+            pairs(query, {"A": whole, "B": floats})
+        assert error.value.message == (
+            f"column 'k': {BIG + 1} in the table of A stands beside floats in that of B, "
+            "and no float is equal to it"
+        )
+        assert error.value.hint == "rename one of the two columns, or convert it"
+    fitting = whole.set_column(1, "k", [[BIG]])
+    assert pairs("SELECT NONE WHERE A ; B PARTITION BY [k]", {"A": fitting, "B": floats}) == [(0, 1)]
+
+
+def test_a_time_that_nanoseconds_do_not_hold_is_an_error_that_names_both() -> None:
+    late = pa.table({"t": pa.array([dt.date(3000, 1, 1)]), "v": pa.array([dt.date(3000, 1, 1)])})
+    nanos = pa.table({"t": pa.array([1], NANOS), "w": pa.array([1], NANOS)})
+    with pytest.raises(
+        DataError, match="3000-01-01 in the table of A stands beside nanoseconds in that of B"
+    ):
+        pairs("SELECT NONE WHERE B ; A", {"A": late, "B": nanos})
+    late, nanos = (each.set_column(0, "t", [[number]]) for number, each in enumerate((late, nanos)))
+    query = "SELECT NONE WHERE A AS x ; B AS y FILTER x.v > y.w"
+    with pytest.raises(DataError) as error:
+        pairs(query, {"A": late, "B": nanos})
+    assert error.value.message == (
+        "v is before 1677 or after 2262, and it is compared with times in nanoseconds"
+    )
+    assert error.value.hint == "convert the one or the other"
+
+
+def test_numbers_of_two_widths_lose_nothing_in_one_column() -> None:
+    fine = pa.table({"t": [1], "k": pa.array([Decimal("0.1")], pa.decimal128(38, 30))})
+    wide = pa.table({"t": [2], "k": pa.array([Decimal(7)], pa.decimal128(38, 0))})
+    small = pa.table({"t": [3], "k": pa.array([0.5], pa.float32())})
+    rows = estero.query("SELECT x WHERE (A OR B OR C) AS x").run({"A": fine, "B": wide, "C": small}, time="t")
+    assert [row["x"][0]["k"] for row in rows.to_arrow().to_pylist()] == [0.1, 7.0, 0.5]
+
+
+def test_a_column_without_values_is_of_the_kind_that_it_has_in_other_tables() -> None:
+    none = pa.table({"t": [1], "k": pa.nulls(1)})
+    for values in (pa.array(["x"]), pa.array([1], MICROS), pa.array([1.5]), pa.array([True])):
+        some = pa.table({"t": [2], "k": values})
+        for tables in ({"A": none, "B": some}, {"B": some, "A": none}):
+            assert pairs("SELECT NONE WHERE B FILTER B[k IS NOT NULL]", tables) == [(1, 1)]
+
+
+def test_a_key_that_its_column_cannot_show_is_an_error() -> None:
+    tables = {"A": pa.table({"t": [1], "a": [BIG + 1]}), "B": pa.table({"t": [2], "b": [0.5]})}
+    with pytest.raises(DataError, match="a key has no exact form in the column that shows it, as double"):
+        pairs("SELECT NONE WHERE (A OR B) PARTITION BY [a, b]", tables)
+
+
+def test_an_infinite_time_is_an_error() -> None:
+    table = pa.table({"type": ["A", "B"], "t": pa.array([0, 2**63 - 1], MICROS)})
+    for query in ("SELECT * WHERE A ; B", "SELECT * WHERE A ; B WITHIN 1 DAY"):
+        with pytest.raises(DataError, match="column 't': a time is infinite"):
+            estero.query(query).run(table, type="type", time="t").count()
+    recognizer = estero.query("SELECT * WHERE A ; B").recognizer(table.schema, type="type", time="t")
+    with pytest.raises(DataError, match="a time is infinite"):
+        recognizer.push(table)
+
+
+@pytest.mark.spark
+def test_keys_are_equal_on_spark_where_values_are_exactly(spark: SparkSession) -> None:
+    for name, (one, other, expected) in ALTERNATIVES.items():
+        columns = {"type": ["A", "B"]}
+        table = pa.table(
+            columns
+            | {
+                "a": pa.concat_arrays([one, pa.nulls(1, one.type)]),
+                "b": pa.concat_arrays([pa.nulls(1, other.type), other]),
+            }
+        )
+        df = spark.createDataFrame(table)
+        read = columns_of_frame(df.schema)
+        kinds = Schema({"A": {"a": read["a"].kind}, "B": {"b": read["b"].kind}})
+        asked = Classification((), kinds, "type", keys=(("a", "b"),))
+        keys = df.selectExpr(*key_columns(asked, "spark", columns=read).values()).collect()
+        assert (keys[0] == keys[1]) == bool(expected), name

@@ -22,7 +22,7 @@ from estero.pipeline.reading_errors import reading
 from estero.pipeline.report import plain_type
 from estero.pipeline.sources import Source
 from estero.pipeline.stream_layout import StreamLayout, time_kind
-from estero.pipeline.stream_order import null_time, refuse_nat
+from estero.pipeline.stream_order import null_time, refuse_infinite, refuse_nat
 from estero.pipeline.zones import in_type
 from estero.plan import Classification
 
@@ -89,7 +89,7 @@ class Classifier:
         with reading():
             table = self._connection.sql("EXECUTE classify").to_arrow_table()
         self._union.table = events.slice(0, 0)
-        return Incoming(events, times, _in_schema(table, self.schema))
+        return Incoming(events, times, refuse_infinite(_in_schema(table, self.schema), self._time))
 
     def hashes(self) -> NDArray[np.uint64]:
         """What DuckDB makes of some values: equal where it hashes keys as it did."""

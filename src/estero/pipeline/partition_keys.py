@@ -1,4 +1,9 @@
-"""The key of PARTITION BY → two halves of 128 bits, as SQL trees."""
+"""The key of PARTITION BY → two halves of 128 bits, as SQL trees.
+
+Alternatives of one bracket whose values are not of one kind, or whose timestamps have not one resolution,
+are made texts that are equal just where the values are: an integer is never equal to a string, and to a
+float only if the float is that integer.
+"""
 
 from __future__ import annotations
 
@@ -44,26 +49,64 @@ class KeyWriter:
     def _key(self, bracket: tuple[str, ...]) -> tuple[SQL, Kind]:
         """The value of one bracket in one form for all its alternatives."""
         present = [name for name in bracket if name in self._columns]
-        kinds = {self._columns[name].kind for name in present}
-        common = (
-            kinds.pop() if len(kinds) == 1 else Kind.FLOAT if kinds == {Kind.INT, Kind.FLOAT} else Kind.STRING
-        )
-        choices = [(name, self._in_key_form(name, common)) for name in present]
+        alike = {(column.kind, column.tick) for column in map(self._columns.__getitem__, present)}
+        if len(alike) > 1:
+            choices = [(name, self._text(name)) for name in present]
+            return self._first_that_the_type_has(choices), Kind.STRING
+        choices = [(name, self._in_key_form(name)) for name in present]
+        common = self._columns[present[0]].kind if present else Kind.STRING
         kind = Kind.INT if common in {Kind.BOOL, Kind.TIMESTAMP} else common
         return self._first_that_the_type_has(choices), kind
 
-    def _in_key_form(self, name: str, common: Kind) -> SQL:
+    def _in_key_form(self, name: str) -> SQL:
         column = self._columns[name]
         value = as_read(name, column)
-        if column.kind is Kind.TIMESTAMP:
-            return ticks(name, column, self._dialect)
-        if column.kind is Kind.BOOL and common is Kind.BOOL:
-            return cast(value, "BIGINT")
-        if common is Kind.FLOAT:
-            return self._one_float_of_equal_ones(cast(value, "DOUBLE"))
-        if common is Kind.STRING and column.kind is not Kind.STRING:
-            return cast(value, "VARCHAR" if self._dialect == "duckdb" else "STRING")
-        return value
+        match column.kind:
+            case Kind.TIMESTAMP:
+                return ticks(name, column, self._dialect)
+            case Kind.BOOL:
+                return cast(value, "BIGINT")
+            case Kind.FLOAT:
+                return self._one_float_of_equal_ones(cast(value, "DOUBLE"))
+            case _:
+                return value
+
+    def _text(self, name: str) -> SQL:
+        """A text that values of all kinds share where they are equal; it begins with the letter of a kind."""
+        column = self._columns[name]
+        value = as_read(name, column)
+        match column.kind:
+            case Kind.TIMESTAMP:
+                return self._lettered("t", self._nanoseconds(name, column))
+            case Kind.FLOAT:
+                return self._text_of_float(cast(value, "DOUBLE"))
+            case kind:
+                letters = {Kind.INT: "n", Kind.BOOL: "b", Kind.STRING: "s"}
+                return self._lettered(letters.get(kind, "o"), value)
+
+    def _text_of_float(self, value: SQL) -> SQL:
+        """A float that is an integer of 64 bits as that; the others begin no integer's text."""
+        below = exp.LT(this=value.copy(), expression=cast(exp.Literal.string(str(-(2**63))), "DOUBLE"))
+        above = exp.GTE(this=value.copy(), expression=cast(exp.Literal.string(str(2**63)), "DOUBLE"))
+        is_nan = _call("isnan", [value.copy()])
+        text = self._lettered("n", value)
+        whole = exp.EQ(this=value.copy(), expression=_call("floor", [value.copy()]))
+        integer = self._lettered("n", cast(value.copy(), "BIGINT"))
+        # Only a float inside of 64 bits is rounded down: Spark's floor makes an integer of it.
+        chosen = exp.Case().when(is_nan, exp.Literal.string("nNaN")).when(exp.or_(below, above), text)
+        return chosen.when(whole, integer).else_(text.copy())
+
+    def _nanoseconds(self, name: str, column: ColumnType) -> SQL:
+        """An instant in nanoseconds; in Spark, where all are in microseconds, in these."""
+        value = ticks(name, column, self._dialect)
+        if self._dialect == "spark" or column.tick == "ns":
+            return value
+        return exp.Mul(this=cast(value, "HUGEINT"), expression=exp.Literal.number(1000))
+
+    def _lettered(self, letter: str, value: SQL) -> SQL:
+        """The text of a value behind a letter; NULL of NULL."""
+        text = cast(value, "VARCHAR" if self._dialect == "duckdb" else "STRING")
+        return exp.paren(exp.DPipe(this=exp.Literal.string(letter), expression=text, safe=True), copy=False)
 
     def _one_float_of_equal_ones(self, value: SQL) -> SQL:
         """-0.0 as 0.0, and every NaN as the same one."""

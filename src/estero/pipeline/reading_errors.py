@@ -20,6 +20,8 @@ _CSV_FILE = re.compile(r"^\s*file = (.*)$", re.MULTILINE)
 _CSV_COLUMN = re.compile(r'Error when converting column "(.*?)"\. (.*)')
 _CSV_COUNT = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 _JSON = re.compile(r'(?:Malformed JSON|JSON transform error) in file "(.*?)",.*? in line (\d+): (.*)')
+_OWN = re.compile(r"estero: (.*)", re.DOTALL)
+"""What an expression of Estero's own says, in the words for users; a hint stands on a line of its own."""
 _PREFIX = re.compile(r"^(?:\w+ )*Error: ")
 
 _CSV_HINT = "mend the line, or say how to read the file: csv_options={'types': …, 'delim': …, 'nullstr': …}"
@@ -65,6 +67,9 @@ def data_error(error: BaseException, what: str | None = None) -> DataError:
             file=found[1],
             line=_line_of_json(found[1], int(found[2])),
         )
+    if found := _OWN.search(text):
+        message, _, hint = found[1].partition("\n")
+        return DataError(message.strip(), file=what, hint=hint.strip())
     if isinstance(error, duckdb.OutOfRangeException) or "out of range" in text.lower():
         return DataError(f"a number does not fit into 64 bits: {_first_sentence(text)}", file=what)
     if isinstance(error, PermissionError):

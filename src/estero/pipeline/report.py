@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.errors import DataError
 from estero.language.selection import Shown
 
 if TYPE_CHECKING:
@@ -307,7 +308,14 @@ def _key(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArray[np.i
     """The first of `alternatives` that is there; an event without any is in no partition."""
     values = [_take(events, name, rows) for name in alternatives]
     wanted = _common_type([each.type for each in values])
-    return pc.coalesce(*(each.cast(wanted) for each in values))
+    try:
+        return pc.coalesce(*(each.cast(wanted) for each in values))
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"a key has no exact form in the column that shows it, as {wanted}: {error}",
+            column=alternatives[0],
+            hint=f"give {' and '.join(alternatives)} one type",
+        ) from error
 
 
 def _take(events: pa.RecordBatch, name: str, rows: NDArray[np.int64]) -> pa.Array:

@@ -22,14 +22,15 @@ from estero.language.schema import Attributes, Kind, Schema
 from estero.pipeline.attaching import EVENTS, Attached, Connection, connect
 from estero.pipeline.bits import bits_name
 from estero.pipeline.classify import KEYS, classify_sql, stream_order
-from estero.pipeline.columns import ColumnType, as_read, cast, column_type, has_order
+from estero.pipeline.columns import ColumnType, as_read, column_type, has_order
 from estero.pipeline.fetching import fetched
 from estero.pipeline.inputs import Input, check_names, open_input, opening, read_twice
 from estero.pipeline.nothing import as_they_came, without_types
 from estero.pipeline.reading_errors import how_to_have_timestamps, reading
 from estero.pipeline.report import plain_type
 from estero.pipeline.screening import Screen
-from estero.pipeline.stream_order import OrderCheck, null_time, refuse_nat
+from estero.pipeline.shared_columns import Shared, common, in_common
+from estero.pipeline.stream_order import OrderCheck, null_time, refuse_infinite, refuse_nat
 from estero.pipeline.zones import batch_in_zones, together, zone_in, zone_of
 from estero.plan import Classification
 
@@ -218,16 +219,15 @@ class Source:
 
     def _union(self) -> dict[str, ColumnType]:
         """The columns of all inputs together; an integer beside a float is read as a float."""
-        together: dict[str, ColumnType] = {MAPPED_TYPE: ColumnType(Kind.STRING)} if self._mapped else {}
-        origin: dict[str, str] = {}
+        together: dict[str, Shared] = {}
         for type_name, columns in self._kinds_of_inputs.items():
-            for name, (_, column) in columns.items():
+            for name, (engine_type, column) in columns.items():
+                here = Shared(type_name, engine_type, column)
                 known = together.get(name)
-                if known is None:
-                    together[name], origin[name] = column, type_name
-                else:
-                    together[name] = _common(name, (origin[name], known), (type_name, column))
-        return together
+                together[name] = here if known is None else common(name, known, here)
+        return ({MAPPED_TYPE: ColumnType(Kind.STRING)} if self._mapped else {}) | {
+            name: shared.column for name, shared in together.items()
+        }
 
     def _types_as_they_came(self) -> dict[str, pa.DataType]:
         """For each column the type that says in which zones its values are shown."""
@@ -352,15 +352,19 @@ class Source:
         for index, (type_name, columns) in enumerate(self._kinds_of_inputs.items()):
             selected = [f"{exp.Literal.string(type_name).sql('duckdb')} AS {MAPPED_TYPE}"]
             for name, (engine_type, column) in columns.items():
-                value: exp.Expr = exp.column(name, quoted=True)
-                common = self.column_types[name]
-                if column.kind is Kind.NULL:
-                    value = exp.Null()  # of whatever type it has in the other tables
-                elif column != common or engine_type.startswith("ENUM("):
-                    value = cast(as_read(name, column), _engine_type(common))
+                shared = self.column_types[name]
+                value = in_common(name, Shared(type_name, engine_type, column), shared, self._sharing(name))
                 selected.append(f"{value.sql('duckdb')} AS {_quoted(name)}")
             parts.append(f"SELECT {', '.join(selected)} FROM {EVENTS}{index}")
         return " UNION ALL BY NAME ".join(parts)
+
+    def _sharing(self, name: str) -> list[Shared]:
+        """The columns of this name in all tables."""
+        return [
+            Shared(type_name, *columns[name])
+            for type_name, columns in self._kinds_of_inputs.items()
+            if name in columns
+        ]
 
     def _follower(self) -> OrderCheck | None:
         names = self._ordering()
@@ -407,6 +411,7 @@ class Source:
 
     def _as_shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """A classified batch with columns in the types in which they are kept and shown."""
+        refuse_infinite(batch, self.schema.time)
         if self._nothing is not None:
             return _with_unsigned_keys(as_they_came(batch, self._nothing))
         return _with_unsigned_keys(batch_in_zones(batch, self._came))
@@ -464,32 +469,6 @@ def _is_untyped(connection: duckdb.DuckDBPyConnection, query: str, columns: list
     if any(column[1] != "VARCHAR" for column in columns):
         return False
     return connection.execute(f"SELECT 1 FROM ({query}) LIMIT 1").fetchone() is None
-
-
-def _common(name: str, first: tuple[str, ColumnType], second: tuple[str, ColumnType]) -> ColumnType:
-    """How an attribute of two types is read in their union."""
-    (one, left), (other, right) = first, second
-    if left == right:
-        return left
-    kinds = {left.kind, right.kind}
-    if Kind.NULL in kinds:
-        return right if left.kind is Kind.NULL else left
-    if kinds == {Kind.INT, Kind.FLOAT}:
-        return ColumnType(Kind.FLOAT)
-    if len(kinds) == 1:
-        return ColumnType(left.kind, tick="ns" if "ns" in (left.tick, right.tick) else "us")
-    raise DataError(
-        f"{name!r} is {left.kind.value} in the table of {one} and {right.kind.value} in that of {other}",
-        column=name,
-        hint="rename one of the two columns, or convert it",
-    )
-
-
-def _engine_type(column: ColumnType) -> str:
-    """The DuckDB type of a column that inputs with different types share."""
-    if column.kind is Kind.TIMESTAMP:
-        return "TIMESTAMP_NS" if column.tick == "ns" else "TIMESTAMP"
-    return {Kind.BOOL: "BOOLEAN", Kind.INT: "BIGINT", Kind.FLOAT: "DOUBLE"}.get(column.kind, "VARCHAR")
 
 
 def _with_bits(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from estero.errors import DataError
 from estero.int64 import LEAST
 
+TIME = "__time"
+
 
 class OrderCheck:
     """Follows a stream: `is_sorted` stays true while each event is at or after the one before.
@@ -61,6 +63,15 @@ def null_time(column: str, row: int, file: str | None = None) -> DataError:
         column=column,
         hint="every event needs a time: drop such rows first, or name another time column",
     )
+
+
+def refuse_infinite(classified: pa.RecordBatch, column: str | None) -> pa.RecordBatch:
+    """The batch as it is; raises `DataError` where a time that is not NULL has no ticks."""
+    if column is not None and classified.column(TIME).null_count:
+        raise DataError(
+            "a time is infinite", column=column, hint="every event needs a time: drop such rows first"
+        )
+    return classified
 
 
 def refuse_nat(times: pa.ChunkedArray, column: str, where: str = "") -> None:

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from estero.automata.registers import Value
+from estero.int64 import GREATEST
 from estero.language.expressions import Attribute
+from estero.language.render import render_condition
 from estero.language.schema import Kind
 from estero.pipeline.bits import has_type
 from estero.pipeline.columns import ColumnType, Dialect, cast, micros
@@ -90,7 +92,7 @@ class ValueWriter:
     def _in_its_form(self, value: Value, typed: Typed) -> SQL:
         match typed.kind:
             case Kind.TIMESTAMP:
-                return self._ticks(typed)
+                return self._ticks(value, typed)
             case Kind.STRING:
                 if value.hashed is None:
                     raise ValueError(f"strings are compared by their hashes: {value.expression}")
@@ -101,12 +103,27 @@ class ValueWriter:
             case _:
                 return typed.sql
 
-    def _ticks(self, typed: Typed) -> SQL:
-        """Ticks as in the time column; nanoseconds for all values where some column has them."""
+    def _ticks(self, value: Value, typed: Typed) -> SQL:
+        """Ticks as in the time column; nanoseconds for all values where some column has them.
+
+        It is an error of an event whose value no integer of 64 bits holds in nanoseconds.
+        """
         if typed.tick == "ns":
             return exp.Anonymous(this="epoch_ns", expressions=[typed.sql])
         ticks = micros(typed.sql, self._dialect)
-        return exp.Mul(this=ticks, expression=exp.Literal.number(1000)) if self._nanos else ticks
+        if not self._nanos:
+            return ticks
+        most = GREATEST // 1000
+        beyond = exp.Not(
+            this=exp.Between(this=ticks, low=exp.Literal.number(-most), high=exp.Literal.number(most))
+        )
+        text = (
+            f"estero: {render_condition(value.expression)} is before 1677 or after 2262, and it is compared "
+            "with times in nanoseconds\nconvert the one or the other"
+        )
+        error = exp.Anonymous(this="error", expressions=[exp.Literal.string(text)])
+        nanoseconds = exp.Mul(this=ticks.copy(), expression=exp.Literal.number(1000))
+        return exp.Case().when(beyond, error).else_(nanoseconds)
 
     def _can_fail(self, value: Value) -> bool:
         read = [node.name for node in value.expression.walk() if isinstance(node, Attribute)]

@@ -74,12 +74,16 @@ def _new_clock(df: DataFrame, classification: Classification, ticks: Ticks, late
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     text = f"({time_column(classification, 'spark', columns=columns_of_frame(df.schema))})"
-    limit = GREATEST // max(1, ticks.nanoseconds // 1000)
-    beyond = f"{text} NOT BETWEEN -{limit}L AND {limit}L"  # abs() of the least integer is none
-    text = f"IF({beyond}, CAST(raise_error('{_TOO_LARGE}') AS BIGINT), {text})"
-    followed = df.withColumn(CLOCK, F.expr(ticks.clock(text))).withWatermark(CLOCK, lateness)
+    followed = df.withColumn(CLOCK, F.expr(clock_sql(text, ticks))).withWatermark(CLOCK, lateness)
     delay = int(followed.schema[CLOCK].metadata[DELAY])
     return Clock(followed, CLOCK, ticks, ticks.over(delay))
+
+
+def clock_sql(text: str, ticks: Ticks) -> str:
+    """SQL of the timestamp in which a time begins, or of the error that it is none."""
+    limit = GREATEST // max(1, ticks.nanoseconds // 1000)
+    beyond = f"{text} NOT BETWEEN -{limit}L AND {limit}L"  # abs() of the least integer is none
+    return ticks.clock(f"IF({beyond}, CAST(raise_error('{_TOO_LARGE}') AS BIGINT), {text})")
 
 
 def _delay(lateness: Lateness | None, tick_ns: int | None) -> str:
