@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from estero.errors import DataError
 from estero.int64 import LEAST
@@ -47,9 +45,9 @@ class OrderCheck:
         if self._last is not None:
             arrays = [pa.concat_arrays([head, array]) for head, array in zip(self._last, arrays, strict=True)]
         backward = _steps_back([(array.slice(0, len(array) - 1), array.slice(1)) for array in arrays])
-        if self.is_sorted and backward.any():
+        if self.is_sorted and pc.any(backward).as_py():
             self.is_sorted = False
-            self.first_unsorted = offset + int(np.argmax(backward)) + 2
+            self.first_unsorted = offset + pc.index(backward, True).as_py() + 2
         self._last = [array.take(pa.array([len(array) - 1])) for array in arrays]
         self.rows += batch.num_rows
 
@@ -96,39 +94,32 @@ def _plain(array: pa.Array) -> pa.Array:
     return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
 
 
-def _steps_back(pairs: Sequence[tuple[pa.Array, pa.Array]]) -> NDArray[np.bool_]:
+def _steps_back(pairs: Sequence[tuple[pa.Array, pa.Array]]) -> pa.Array:
     """Where the second of each pair is before the first, in the order of the tuples of all pairs."""
     (before, after), *rest = pairs
     less = _less(after, before)
-    return less | (_equal(after, before) & _steps_back(rest)) if rest else less
+    return pc.or_(less, pc.and_(_equal(after, before), _steps_back(rest))) if rest else less
 
 
-def _less(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
+def _less(one: pa.Array, other: pa.Array) -> pa.Array:
     """Where a value of `one` sorts before that of `other`."""
     if pa.types.is_null(one.type):
-        return np.zeros(len(one), np.bool_)
-    less = _truth(pc.less(one, other))
+        return pc.is_valid(one)
+    less = pc.less(one, other)
     if pa.types.is_floating(one.type):
-        less |= _truth(pc.is_nan(other)) & _truth(pc.invert(pc.is_nan(one)))
-    if other.null_count:
-        less |= _truth(pc.is_null(other)) & _truth(pc.is_valid(one))
+        less = pc.or_(less, pc.and_(pc.is_nan(other), pc.invert(pc.is_nan(one))))
+    if less.null_count:
+        less = pc.or_(pc.fill_null(less, False), pc.and_(pc.is_null(other), pc.is_valid(one)))
     return less
 
 
-def _equal(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
+def _equal(one: pa.Array, other: pa.Array) -> pa.Array:
     """Where no value sorts before the other."""
     if pa.types.is_null(one.type):
-        return np.ones(len(one), np.bool_)
-    equal = _truth(pc.equal(one, other))
+        return pc.is_null(one)
+    equal = pc.equal(one, other)
     if pa.types.is_floating(one.type):
-        equal |= _truth(pc.is_nan(one)) & _truth(pc.is_nan(other))
-    if one.null_count and other.null_count:
-        equal |= _truth(pc.is_null(one)) & _truth(pc.is_null(other))
+        equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)))
+    if equal.null_count:
+        equal = pc.or_(pc.fill_null(equal, False), pc.and_(pc.is_null(one), pc.is_null(other)))
     return equal
-
-
-def _truth(values: pa.Array) -> NDArray[np.bool_]:
-    """Truth values in memory of their own; what is unknown is false."""
-    return np.array(
-        (pc.fill_null(values, False) if values.null_count else values).to_numpy(zero_copy_only=False)
-    )
