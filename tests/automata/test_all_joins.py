@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from hypothesis import given, settings
 
 import estero
 from estero.automata.all_joins import joined_all
@@ -16,6 +17,10 @@ from estero.language.schema import Kind, Schema
 from estero.plan import Layout, Plan
 from estero.plan_joins import JoinPlan
 from estero.planner import NotServedError, join_plan, plan_of
+from estero.semantics import Event, evaluate_query
+from laws.evaluators import in_process
+from strategies import SCHEMA as TYPED
+from strategies import TICK, streams
 
 KINDS = {"k": Kind.INT, "m": Kind.INT, "p": Kind.FLOAT, "s": Kind.STRING, "many": Kind.OPAQUE}
 SCHEMA = Schema(shared=KINDS, types=dict.fromkeys("ABCD", KINDS), closed=True)
@@ -166,6 +171,29 @@ def test_what_is_one_partition_is_joined_and_can_be_partitioned() -> None:
         alone = plan_of(tree, layout, only="CEA")
         assert isinstance(alone, Plan)
         assert not alone.keyed
+
+
+def test_many_parts_that_nothing_joins_are_joined_by_no_key() -> None:
+    few, many = (" ALL ".join(f"A AS x{number}" for number in range(count)) for count in (10, 11))
+    assert joined(few) == ""
+    assert len(atoms_of(many)) == 11
+    thirty = estero.query(f"SELECT * WHERE {' ALL '.join(f'T{number}' for number in range(30))}")
+    plan = plan_of(thirty.tree, Layout(Schema(shared={})))
+    assert isinstance(plan, JoinPlan)
+    assert len(plan.automaton.transitions) == 60
+    assert joined(many, strategy="NEXT") == "the strategy NEXT chooses among complex events"
+
+
+@pytest.mark.parametrize("where", ["A ALL B ALL C", "A AS x ALL A AS y ALL (B FILTER B[n > 0])"])
+@given(events=streams(max_size=7))
+@settings(max_examples=20)
+def test_parts_that_nothing_joins_are_found(where: str, events: list[Event]) -> None:
+    tree = estero.query(f"SELECT * WHERE {where} WITHIN 3 EVENTS").tree
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("estero.automata.all_joins.MOST_APART", 1)
+        assert isinstance(join_plan(tree, Layout(TYPED)), JoinPlan)
+        found = in_process(tree, events)
+    assert found == evaluate_query(tree, events, tick=TICK)
 
 
 def test_too_many_transitions_are_a_reason_not_an_error() -> None:

@@ -47,7 +47,7 @@ def test_the_part_that_grows_is_named(text: str, part: str) -> None:
     )
 
 
-TRANSITIONS = "300,000 automaton transitions; what grows is "
+TRANSITIONS = "200,000 automaton transitions; what grows is "
 STATES_OF_AND = (
     "50,000 automaton states; what grows is A{17}+ AND A{19}+ AND A{23}+ AND A{29}+: join fewer parts by AND"
 )

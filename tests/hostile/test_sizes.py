@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import estero
@@ -9,9 +10,12 @@ from estero import LimitExceeded, QueryError
 from estero.automata.hierarchical import hierarchical_pcea
 from estero.language import builder
 from estero.language.atoms import named_atoms
+from estero.language.expressions import Attribute
+from estero.language.kinds import KindChecker
 from estero.language.parse import parse_condition
 from estero.language.parse_conjunctive import parse_conjunctive
-from estero.language.schema import Schema
+from estero.language.problems import Problems
+from estero.language.schema import Kind, Schema
 
 NINES = "9" * 5_000
 
@@ -95,3 +99,30 @@ def test_hundreds_of_types_are_joined_by_two_transitions_each() -> None:
     assert len(automaton.transitions) == 800
     assert sum(len(each.sources) for each in automaton.transitions) == 400 * 399
     assert len(automaton.keys) == 2
+
+
+def test_a_list_of_thousands_of_members_is_read_and_finds_what_is_in_it() -> None:
+    members = ", ".join(map(str, range(0, 20_000, 2)))
+    query = estero.query(f"SELECT * WHERE A FILTER A[v IN {{{members}}}]")
+    events = pa.table({"kind": ["A"] * 4, "v": [1, 2, 19_998, 20_000]})
+    assert [ce.start for ce in query.run(events, type="kind")] == [1, 2]
+
+
+def test_the_kind_of_what_is_in_a_list_is_looked_up_once() -> None:
+    asked: list[str] = []
+
+    def kind(attribute: Attribute) -> Kind:
+        asked.append(attribute.name)
+        return Kind.INT
+
+    condition = parse_condition("v IN {" + ", ".join(map(str, range(1_000))) + "}")
+    problems = Problems("")
+    KindChecker(kind, problems).truth(condition)
+    assert (asked, problems.in_order()) == (["v"], [])
+
+
+def test_thirty_types_in_any_order_are_found() -> None:
+    names = [f"T{number}" for number in range(30)]
+    query = estero.query(f"SELECT * WHERE {' ALL '.join(names)}")
+    found = query.run(pa.table({"kind": names[::-1]}), type="kind")
+    assert [(ce.start, ce.end, ce.positions["T29"]) for ce in found] == [(0, 29, (0,))]

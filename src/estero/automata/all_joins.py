@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Final
 
 from estero.automata.hierarchical import compact_q_tree
 from estero.language.atoms import NamedAtom
@@ -31,6 +32,9 @@ from estero.language.render import render_condition, render_pattern
 from estero.language.schema import Kind, Schema
 from estero.language.words import quoted
 
+MOST_APART: Final = 10
+"""The most parts that nothing joins of which an automaton has a state for each set of them."""
+
 _NUMBERS = frozenset({Kind.INT, Kind.FLOAT})
 
 _Term = tuple[int, str]
@@ -43,7 +47,8 @@ def joined_all(tree: QueryTree, schema: Schema) -> tuple[NamedAtom, ...] | str:
     """The atoms of a conjunctive query that finds what a checked query finds, or a phrase on why none does.
 
     Each complex event is one valuation: every part has a label that no other part has. So this is without
-    duplicates although patterns find sets. The empty phrase: the pattern joins nothing, or is no ALL.
+    duplicates although patterns find sets. The empty phrase: the pattern is no ALL, or joins nothing and has
+    few parts.
     """
     if not _is_all(tree.pattern):
         return ""
@@ -52,7 +57,8 @@ def joined_all(tree: QueryTree, schema: Schema) -> tuple[NamedAtom, ...] | str:
         found = _Reading(tree.streams, schema)
         found.mark(pattern)
         found.filters(pattern, ())
-        if not found.classes or not any(len({part for part, _ in each}) > 1 for each in found.classes):
+        joins = any(len({part for part, _ in each}) > 1 for each in found.classes)
+        if not joins and len(found.parts) <= MOST_APART:
             return ""
         _check_clauses(tree)
         return found.atoms()

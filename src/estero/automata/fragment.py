@@ -21,7 +21,7 @@ from estero.language.pattern import Pattern
 STATE_CAP: Final = 50_000
 """States, copies included, after which building an automaton is given up."""
 
-ARC_CAP: Final = 300_000
+ARC_CAP: Final = 200_000
 """Transitions, those of every step of the construction, after which building is given up (below a second)."""
 
 

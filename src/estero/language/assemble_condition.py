@@ -135,14 +135,17 @@ def _negated_if_said(children: Children, node: Node) -> Node:
 
 
 def _in(children: Children, span: Span) -> Node:
-    members = tuple(child for child in children[1:] if isinstance(child, Literal | Range))
+    first = 3 if children[1].type == "NOT" else 2
+    members = tuple(child if isinstance(child, Range) else _literal_of(child) for child in children[first:])
     return _negated_if_said(children, In(node_of(children[0]), members, span=span))
 
 
-def _member(children: Children, span: Span) -> Literal | Range:
-    if len(children) == 1:
-        return cast(Literal, children[0])
-    return Range(children[0], children[2], span=span)
+def _range(children: Children, span: Span) -> Range:
+    return Range(_literal_of(children[0]), _literal_of(children[2]), span=span)
+
+
+def _literal_of(child: Literal | Token) -> Literal:
+    return child if isinstance(child, Literal) else _constant([child], span_of(child))
 
 
 def _between(children: Children, span: Span) -> Node:
@@ -247,6 +250,6 @@ PRODUCTIONS: Final = {
     "call": _call,
     "event_filter": _event_filter,
     "condition_group": _group,
-    "member": _member,
-    "constant": _constant,
+    "range": _range,
+    "negative_constant": _constant,
 }

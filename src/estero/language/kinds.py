@@ -131,7 +131,9 @@ class KindChecker:
 
     def comparable(self, left: Node, right: Node, place: Node) -> None:
         """Note it where two expressions cannot be compared."""
-        first, second = self.kind(left), self.kind(right)
+        self._compare(left, self.kind(left), right, self.kind(right), place)
+
+    def _compare(self, left: Node, first: Kind | None, right: Node, second: Kind | None, place: Node) -> None:
         if first is None or second is None:
             self._not_opaque(left, first)
             self._not_opaque(right, second)
@@ -198,6 +200,7 @@ class KindChecker:
         )
 
     def _in(self, operand: Node, members: tuple[Literal | Range, ...]) -> None:
+        kind = self.kind(operand)
         for member in members:
             if member == Literal(None):
                 self._problems.add(
@@ -208,9 +211,9 @@ class KindChecker:
                 )
                 continue
             if isinstance(member, Literal):
-                self.comparable(operand, member, member)
+                self._compare(operand, kind, member, self.kind(member), member)
                 continue
-            self.comparable(operand, member.low, member.low)
+            self._compare(operand, kind, member.low, self.kind(member.low), member.low)
             self.comparable(member.low, member.high, member)
             low, high = member.low.value, member.high.value
             numbers = isinstance(low, int | float) and isinstance(high, int | float) and low > high

@@ -151,7 +151,7 @@ _SHARED: Final = ("from_clause", "within_clause", "span_window", "attribute_wind
 PRODUCTIONS: Final[dict[str, Callable[[Children, Span], Any]]] = {
     **{name: assemble.PRODUCTIONS[name] for name in (*_SHARED, "limit_clause")},
     **{name: assemble_pattern.PRODUCTIONS[name] for name in ("event_type", "stream_type")},
-    "constant": assemble_condition.PRODUCTIONS["constant"],
+    "constant": assemble_condition.PRODUCTIONS["negative_constant"],
     "head": _head,
     "atom": _atom,
     "argument": _argument,

@@ -256,7 +256,7 @@ class ExpressionWriter:
                 parts.append(self.compare("=", value, typed))
         if listed:
             parts.insert(0, exp.In(this=_operand(value.sql), expressions=listed))
-        return exp.paren(exp.or_(*parts), copy=False)
+        return exp.paren(exp.or_(*parts, copy=False), copy=False)
 
     def _nanos(self, value: Typed) -> SQL:
         """Nanoseconds since the epoch, in DuckDB's 128-bit integers: no instant overflows them."""
