@@ -284,7 +284,7 @@ def test_a_malformed_row_is_named_and_leaves_no_file(night: Path, tmp_path: Path
     arguments = ["--events", str(tmp_path / "events.csv"), *LAYOUT, "--engine", "duckdb"]
     result = estero("run", night / "frost.ceql", *arguments, "--out", tmp_path / "answer.csv")
     assert result.exit_code == 1
-    assert "events.csv, line 30003, column 'time'" in result.stderr
+    assert "events.csv, row 30002, column 'time'" in result.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["events.csv"]
 
 

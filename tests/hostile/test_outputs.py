@@ -20,7 +20,7 @@ import pytest
 
 import estero
 from estero.cli.checkpoint import check_note
-from estero.pipeline.attaching import connect
+from estero.pipeline.database import connect
 from estero.pipeline.reading_errors import interruptible, reading
 
 if TYPE_CHECKING:

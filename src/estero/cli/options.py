@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from estero.spooling import is_pipe, spooled
+
 
 class Engine(StrEnum):
     """What evaluates a query."""
@@ -188,6 +190,17 @@ def stream_of(
     layout = {"type": type, "time": time, "time_unit": time_unit, "order": order or []}
     named = tuple(name.strip() for each in types or () for name in each.split(",") if name.strip())
     return Stream(events, layout, csv_options or None, named)
+
+
+def _as_file(events: str) -> str:
+    """The path of the events; of a pipe that of a copy, since a command may open it more than once."""
+    if not is_pipe(events):
+        return events
+    try:
+        return spooled(events)
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+        raise typer.BadParameter(f"{events}: {reason}", param_hint="--events") from None
 
 
 def format_of(out: Path | None, named: Format | None) -> Format:

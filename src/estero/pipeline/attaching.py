@@ -2,59 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import tempfile
 import threading
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
-import duckdb
 import pyarrow as pa
-from sqlglot import exp
 
 from estero.errors import DataError
+from estero.pipeline.database import Connection, keep_when_forked
 from estero.pipeline.fetching import GivenUp
 from estero.pipeline.inputs import Input
 from estero.pipeline.reading_errors import reading
 from estero.pipeline.screening import Screen
 from estero.pipeline.stream_order import OrderCheck
 
-Connection = duckdb.DuckDBPyConnection
 EVENTS = "events"
 """The relation that statements read; with a view over several inputs these are ``events0``, …"""
-
-
-_opened: weakref.WeakSet[Connection] = weakref.WeakSet()
-
-
-def connect() -> Connection:
-    """An empty database in memory that spills to the system's temporary directory, its zone UTC."""
-    connection = duckdb.connect(":memory:")
-    _opened.add(connection)
-    spill = str(Path(tempfile.gettempdir()) / f"estero-spill-{os.getpid()}")
-    for setting, value in (
-        ("TimeZone", "'UTC'"),
-        ("temp_directory", exp.Literal.string(spill).sql("duckdb")),
-        ("enable_progress_bar", "false"),
-        ("python_enable_replacements", "false"),
-    ):
-        connection.execute(f"SET {setting} = {value}")
-    return connection
-
-
-def _keep_those_of_the_parent() -> None:
-    """Lets no database of the parent end in a forked process, which would hang or crash at it.
-
-    DuckDB would wait for threads that are not there, and for locks that they held.
-    """
-    for connection in _opened:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_keep_those_of_the_parent)
 
 
 class Attached:
@@ -75,7 +38,7 @@ class Attached:
     ) -> None:
         self._connection = connection.cursor()
         self._process = os.getpid()
-        _opened.add(self._connection)
+        keep_when_forked(self._connection)
         self._inputs = inputs
         self._view = view
         self._screen = screen

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.errors import DataError
-from estero.pipeline.attaching import EVENTS, connect
+from estero.pipeline.attaching import EVENTS
 from estero.pipeline.classify import KEYS, classify_sql
+from estero.pipeline.database import connect
 from estero.pipeline.inputs import open_input
 from estero.pipeline.reading_errors import reading
 from estero.pipeline.report import plain_type

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import glob
+import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,18 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet
-from sqlglot import exp
 
 from estero.errors import DataError
 from estero.pipeline.arrow_files import arrow_batches, arrow_schema
-from estero.pipeline.csv_files import csv_query, malformed_row
+from estero.pipeline.csv_files import csv_layout, malformed_row
+from estero.pipeline.database import connect
+from estero.pipeline.json_files import json_layout
 from estero.pipeline.pandas_frames import hint_at_index, table_of_frame
+from estero.pipeline.paths import as_file, as_one_file, files_of
 from estero.pipeline.reading_errors import reading
 from estero.pipeline.relations import Relation
+from estero.pipeline.text_kinds import literal
+from estero.pipeline.text_layout import TextLayout
 
 _FORMATS: Mapping[str, str] = {
     ".parquet": "parquet",
@@ -51,7 +54,7 @@ class Input:
 
     `stream` opens a new stream at each call, but a `one_shot` input only once. `file` names the path in
     errors, where there is one; `hint` is said where a column is missing. `nothing` are the columns of a table
-    without a row as they came. `explain` finds what is wrong with files that DuckDB only says it cannot read.
+    without a row as they came. `files` are those that it stands for, and `layout` is that of text files.
     `of_pandas` says that the table was a frame of pandas.
     """
 
@@ -63,23 +66,13 @@ class Input:
     one_shot: bool = False
     hint: str = ""
     nothing: pa.Schema | None = None
-    explain: Callable[[duckdb.DuckDBPyConnection], DataError | None] | None = None
+    files: tuple[str, ...] = ()
+    layout: TextLayout | None = None
     of_pandas: bool = False
 
 
-@contextmanager
-def opening(each: Input, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Turns errors of reading inside the block into the `DataError` that says best what is wrong."""
-    try:
-        with reading(each.file):
-            yield
-    except DataError as error:
-        found = None if each.explain is None else each.explain(connection)
-        raise found or error from error.__cause__
-
-
 def open_input(events: object, csv_options: Mapping[str, object] | None = None) -> Input:
-    """The relation that `events` is, unread; raises `DataError` where it cannot be one."""
+    """The relation that `events` is; raises `DataError` where it cannot be one."""
     if isinstance(events, str | os.PathLike):
         return _open_path(os.fspath(events), csv_options)
     if csv_options:
@@ -225,7 +218,7 @@ def _readable(table: pa.Table) -> pa.Table:
 
 
 def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
-    files = files_of(path)
+    files = files_of(as_file(path))
     formats = {format_of(file, csv_options) for file in files}
     if len(formats) > 1:
         raise DataError(f"files of several formats: {', '.join(sorted(formats))}", file=path)
@@ -237,14 +230,14 @@ def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
         raise DataError(f"csv_options are for CSV files, and this is {form}", file=path)
     if form == "arrow":
         return _of_arrow_files(files, path)
-    if form == "csv":
-        return _of_csv_files(files, path, csv_options or {})
-    if form == "parquet" and (empty := _schema_without_rows(files)) is not None:
-        return Input(table=empty.empty_table(), schema=empty, file=path)
-    listed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql("duckdb")
-    lines = Path(files[0]).suffixes[-1:] != [".json"]  # that may be one array of all events
-    reader = "read_parquet" if form == "parquet" else "read_ndjson" if lines else "read_json"
-    return Input(query=f"SELECT * FROM {reader}({listed})", file=path)
+    if form == "parquet":
+        if (empty := _schema_without_rows(files)) is not None:
+            return Input(table=empty.empty_table(), schema=empty, file=path, files=tuple(files))
+        listed = ", ".join(literal(as_one_file(file)) for file in files)
+        return Input(query=f"SELECT * FROM read_parquet([{listed}])", file=path, files=tuple(files))
+    with reading(path):
+        layout = _layout(form, tuple(map(_stamp, files)), _Options(csv_options or {}))
+    return Input(query=layout.query, file=path, files=tuple(files), layout=layout)
 
 
 def _schema_without_rows(files: Iterable[str]) -> pa.Schema | None:
@@ -261,34 +254,40 @@ def _schema_without_rows(files: Iterable[str]) -> pa.Schema | None:
     return schema
 
 
-def _of_csv_files(files: list[str], path: str, options: Mapping[str, object]) -> Input:
-    with reading(path):
-        query = csv_query(files, options)
-    return Input(query=query, file=path, explain=lambda connection: malformed_row(connection, files, options))
+class _Options(dict[str, object]):
+    """Options by what they say, so that files read in the same way are looked through once."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(repr(sorted(self.items(), key=lambda item: item[0])))
+
+
+_Stamp = tuple[str, str, int, int, int, int]
+
+
+def _stamp(file: str) -> _Stamp:
+    """What changes when a file does, behind its path and where that begins."""
+    found = Path(file).stat()
+    return (file, str(Path.cwd()), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+@functools.lru_cache(maxsize=64)
+def _layout(form: str, stamps: tuple[_Stamp, ...], options: _Options) -> TextLayout:
+    """The layout of text files, which costs a reading of all rows; kept for files that stay as they are."""
+    files = [stamp[0] for stamp in stamps]
+    with connect() as connection:
+        if form == "json":
+            return json_layout(connection, files)
+        try:
+            with reading(files[0]):
+                return csv_layout(connection, files, options)
+        except DataError as error:
+            found = None if error.line is not None else malformed_row(connection, files, options)
+            raise found or error from error.__cause__
 
 
 def _is_blank(file: str) -> bool:
     with reading(file), Path(file).open("rb") as opened:
         return not opened.read(4096).strip()
-
-
-def files_of(path: str) -> list[str]:
-    """The files that a path, directory or glob names, in order; `DataError` where there are none."""
-    place = Path(path)
-    if place.is_dir():
-        files = [each for each in sorted(place.rglob("*")) if each.is_file()]
-        found = [str(each) for each in files if not each.name.startswith((".", "_"))]
-        if not found:
-            raise DataError("the directory holds no files", file=path)
-        return found
-    if place.exists():
-        return [path]
-    if not glob.has_magic(path):
-        raise DataError("there is no such file", file=path)
-    found = sorted(each for each in glob.glob(path, recursive=True) if Path(each).is_file())  # noqa: PTH207  a pattern may be absolute
-    if not found:
-        raise DataError("no file matches this pattern", file=path)
-    return found
 
 
 def format_of(file: str, csv_options: Mapping[str, object] | None) -> str:

@@ -19,12 +19,13 @@ from estero.automata.cea import EventPredicate
 from estero.errors import DataError
 from estero.language.query import TimeUnit
 from estero.language.schema import Attributes, Kind, Schema
-from estero.pipeline.attaching import EVENTS, Attached, Connection, connect
+from estero.pipeline.attaching import EVENTS, Attached
 from estero.pipeline.bits import bits_name
 from estero.pipeline.classify import KEYS, classify_sql, stream_order
 from estero.pipeline.columns import ColumnType, as_read, column_type, has_order
+from estero.pipeline.database import Connection, connect
 from estero.pipeline.fetching import fetched
-from estero.pipeline.inputs import Input, check_names, open_input, opening, read_twice
+from estero.pipeline.inputs import Input, check_names, open_input, read_twice
 from estero.pipeline.nothing import as_they_came, without_types
 from estero.pipeline.reading_errors import how_to_have_timestamps, reading
 from estero.pipeline.report import plain_type
@@ -198,15 +199,14 @@ class Source:
         if each.schema is not None:
             check_names(each.schema.names, each.file)
         opened = self._connection if each.schema is None else _describer(os.getpid())
-        with opened.cursor() as connection, opening(each, connection):
+        with opened.cursor() as connection, reading(each.file):
             if each.query is None:
                 connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
             rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
             check_names([row[0] for row in rows], each.file)
-            untyped = each.query is not None and _is_untyped(connection, each.query, rows)
-        kinds = {row[0]: column_type('"NULL"' if untyped else row[1], "duckdb") for row in rows}
+        kinds = {row[0]: column_type(row[1], "duckdb") for row in rows}
         role = kinds.get(self.type_column or "")
-        if role is not None and role.kind is Kind.NULL and (untyped or each.nothing is not None):
+        if role is not None and role.kind is Kind.NULL and (each.layout or each.nothing is not None):
             kinds[str(self.type_column)] = ColumnType(Kind.STRING, "VARCHAR")
         return {row[0]: (row[1], kinds[row[0]]) for row in rows}
 
@@ -462,13 +462,6 @@ class Source:
             except DataError as again:
                 return DataError(f"{again.message}, in {predicate}", file=error.file)
         return error
-
-
-def _is_untyped(connection: duckdb.DuckDBPyConnection, query: str, columns: list[tuple[str, str]]) -> bool:
-    """Whether a file has a header and no row: its columns are then called strings for want of better."""
-    if any(column[1] != "VARCHAR" for column in columns):
-        return False
-    return connection.execute(f"SELECT 1 FROM ({query}) LIMIT 1").fetchone() is None
 
 
 def _with_bits(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from estero.errors import DataError
 from estero.language.schema import Kind
-from estero.pipeline.attaching import connect
-from estero.pipeline.inputs import Input, open_input, opening
+from estero.pipeline.database import connect
+from estero.pipeline.inputs import Input, open_input
+from estero.pipeline.reading_errors import reading
 from estero.pipeline.sources import Source, open_source
 
 Lateness = str | int | timedelta
@@ -176,7 +177,7 @@ def _schema_of(each: object) -> pa.Schema:
     if found.schema is not None:
         return found.schema
     connection = connect()
-    with opening(found, connection):
+    with reading(found.file):
         return connection.sql(f"{found.query} LIMIT 0").to_arrow_table().schema
 
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 from estero.errors import DataError
 from estero.language.expressions import Aggregate, Attribute, Node
 from estero.language.schema import Kind
-from estero.pipeline.attaching import connect
 from estero.pipeline.columns import ColumnType, as_read, canonical, column_type
+from estero.pipeline.database import connect
 from estero.pipeline.expression_sql import ExpressionWriter
 from estero.pipeline.reading_errors import interruptible
 from estero.pipeline.sieve.truth import UNKNOWN, Truths

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estero.errors import DataError
-from estero.pipeline.inputs import files_of
+from estero.pipeline.inputs import open_input
+from estero.pipeline.paths import files_of
 from estero.pipeline.spark import files
 from estero.pipeline.spark.connectors.address import Address, source_address
 from estero.pipeline.spark.connectors.packages import connecting
 from estero.pipeline.spark.failures import first_sentence
 from estero.pipeline.spark.files import located
+from estero.pipeline.spark.text_files import TextReading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -109,17 +111,19 @@ def _files(spark: SparkSession, address: Address, schema: StructType | None) -> 
     if address.scheme == "csv" and schema is not None:
         options["header"] = True
     if schema is None:
-        schema, found = _found(spark, address)
-        options |= found
+        found = _found(spark, address)
+        if isinstance(found, TextReading):
+            return found.follow(spark.readStream, _watched(address.place), address.options)
+        schema = found
     reader = _reader(spark, address.scheme, options | address.options)
     return reader.schema(schema).load(_watched(address.place))
 
 
-def _found(spark: SparkSession, address: Address) -> tuple[StructType, dict[str, Any]]:
-    """What the files that are there say of their columns, and how they have to be read."""
+def _found(spark: SparkSession, address: Address) -> StructType | TextReading:
+    """What the files that are there say of their columns: the schema, and for text how it is read."""
     if "://" in address.place:
         reader = spark.read.format(address.scheme).options(**address.options)
-        return reader.load(address.place).schema, {}
+        return reader.load(address.place).schema
     try:
         present = files_of(address.place)
     except DataError as error:
@@ -132,8 +136,17 @@ def _found(spark: SparkSession, address: Address) -> tuple[StructType, dict[str,
         for each in present:
             _check_letters(each)
     if address.scheme == "parquet":
-        return spark.read.parquet(*map(files.as_named, present)).schema, {}
-    return files.text_layout(address.place, present[0], address.scheme)
+        return spark.read.parquet(*map(files.as_named, present)).schema
+    layout = open_input(address.place).layout
+    if layout is None or layout.form != address.scheme:
+        raise DataError(f"these are no files of {address.scheme.upper()}", file=address.place)
+    readings = TextReading.of(layout, {})
+    if len(readings) > 1:
+        raise DataError(
+            "the columns stand in another order than in the first file, and Spark goes by their places",
+            file=readings[1].files[0],
+        )
+    return readings[0]
 
 
 def _watched(path: str) -> str:

@@ -1,0 +1,50 @@
+"""DuckDB in this process, set up the same way wherever it is asked."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import tempfile
+import weakref
+from pathlib import Path
+
+import duckdb
+from sqlglot import exp
+
+Connection = duckdb.DuckDBPyConnection
+
+
+_opened: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+def connect() -> Connection:
+    """An empty database in memory that spills to the system's temporary directory, its zone UTC."""
+    connection = duckdb.connect(":memory:")
+    keep_when_forked(connection)
+    spill = str(Path(tempfile.gettempdir()) / f"estero-spill-{os.getpid()}")
+    for setting, value in (
+        ("TimeZone", "'UTC'"),
+        ("temp_directory", exp.Literal.string(spill).sql("duckdb")),
+        ("enable_progress_bar", "false"),
+        ("python_enable_replacements", "false"),
+    ):
+        connection.execute(f"SET {setting} = {value}")
+    return connection
+
+
+def keep_when_forked(connection: Connection) -> None:
+    """Lets a connection or cursor of this process not end in one that is forked from it."""
+    _opened.add(connection)
+
+
+def _keep_those_of_the_parent() -> None:
+    """Lets no database of the parent end in a forked process, which would hang or crash at it.
+
+    DuckDB would wait for threads that are not there, and for locks that they held.
+    """
+    for connection in _opened:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_keep_those_of_the_parent)
