@@ -189,7 +189,7 @@ def stream_of(
         csv_options["timestampformat"] = timestamp_format
     layout = {"type": type, "time": time, "time_unit": time_unit, "order": order or []}
     named = tuple(name.strip() for each in types or () for name in each.split(",") if name.strip())
-    return Stream(events, layout, csv_options or None, named)
+    return Stream(_as_file(events), layout, csv_options or None, named)
 
 
 def _as_file(events: str) -> str:
