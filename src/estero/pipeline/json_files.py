@@ -133,15 +133,24 @@ def _no_object(connection: Connection, part: Part) -> DataError:
 
 
 def _classes(connection: Connection, texts: str, first: dict[str, Text]) -> dict[str, Text]:
-    asked = ", ".join(f"bit_or({_class(quoted(name), known)})" for name, known in first.items())
-    row = connection.execute(f"SELECT {asked} FROM ({texts})").fetchall()[0]
+    """The classes of all columns. Strings are taken out of their quotes once, beneath the tests of them."""
+    values = (f"{quoted(name)} AS v{place}" for place, name in enumerate(first))
+    strings = (f"{quoted(name)} ->> '$' AS s{place}" for place, name in enumerate(first))
+    asked = (
+        f"bit_or({_class(f'v{place}', f's{place}', known)})" for place, known in enumerate(first.values())
+    )
+    row = connection.execute(
+        f"SELECT {', '.join(asked)} FROM (SELECT {', '.join((*values, *strings))} FROM ({texts}))"
+    ).fetchall()[0]
     return {name: Text(found or 0) for name, found in zip(first, row, strict=True)}
 
 
-def _class(value: str, first: Text) -> str:
-    """SQL: the class of a value, given as JSON; numbers that no type holds are SLASHED, strings STRING."""
+def _class(value: str, inner: str, first: Text) -> str:
+    """SQL: the class of a value of JSON, of which `inner` is the string.
+
+    Numbers that no type holds are SLASHED, strings STRING.
+    """
     text = f"CAST({value} AS VARCHAR)"
-    inner = f"substr({text}, 2, length({text}) - 2)"
     string = f"{Text.STRING:d} | ({time_classes_of(inner)})"
     if type_of(first & ~Text.STRING) == "VARCHAR":
         string = f"{Text.STRING | Text.OTHER:d}"
