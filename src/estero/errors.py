@@ -6,6 +6,8 @@ import sys
 import warnings
 from dataclasses import dataclass
 
+from estero.legible import legible
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -91,14 +93,15 @@ class DataError(EsteroError):
 
     def __str__(self) -> str:
         places = [
-            self.file or "",
+            legible(self.file or ""),
             f"line {self.line}" if self.line is not None else "",
             f"row {self.row}" if self.row is not None else "",
             f"column {self.column!r}" if self.column is not None else "",
         ]
         where = ", ".join(place for place in places if place)
-        sentence = f"{where}: {self.message}" if where else self.message
-        return f"{sentence}\n  hint: {self.hint}" if self.hint else sentence
+        message = legible(self.message, lines=True)
+        sentence = f"{where}: {message}" if where else message
+        return f"{sentence}\n  hint: {legible(self.hint, lines=True)}" if self.hint else sentence
 
 
 class EnvironmentProblem(EsteroError):

@@ -9,6 +9,7 @@ from itertools import product
 from estero.automata.cea import CEA, FIRST, EventPredicate, LabelSet, Transition
 from estero.automata.residual import HiddenSet
 from estero.language.query import QueryTree
+from estero.legible import legible
 from estero.plan import Plan
 from estero.plan_in_words import filter_lines, plan_lines
 
@@ -29,7 +30,8 @@ class Explanation:
     text: str = ""
 
     def __str__(self) -> str:
-        return "\n\n".join(f"{title}\n{_indented(body)}" for title, body in self.sections())
+        text = "\n\n".join(f"{title}\n{_indented(body)}" for title, body in self.sections())
+        return legible(text, lines=True)
 
     def sections(self) -> Iterator[tuple[str, str]]:
         """Titles with their texts, in order of evaluation."""

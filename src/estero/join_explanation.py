@@ -9,6 +9,7 @@ from estero.automata.compile_pattern import compile_pattern
 from estero.explanation import predicate_lines
 from estero.language.query import Consume
 from estero.language.render import render_window
+from estero.legible import legible
 from estero.plan_chains import ChainPlan, checked_by_registers
 from estero.plan_in_words import residual_text
 from estero.plan_joins import JoinPlan, KeyedPlan
@@ -25,7 +26,8 @@ class JoinExplanation:
     sql: str | None = None
 
     def __str__(self) -> str:
-        return "\n\n".join(f"{title}\n{_indented(body)}" for title, body in self.sections())
+        text = "\n\n".join(f"{title}\n{_indented(body)}" for title, body in self.sections())
+        return legible(text, lines=True)
 
     def sections(self) -> Iterator[tuple[str, str]]:
         """Titles with their texts, in order of evaluation."""

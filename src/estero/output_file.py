@@ -13,6 +13,8 @@ from io import RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from estero.legible import legible
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
@@ -39,16 +41,16 @@ def output_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield _counting(file)
         return
     if before is not None and stat.S_ISDIR(before.st_mode):
-        raise IsADirectoryError(f"{path} is a directory, not a file to write to")
+        raise IsADirectoryError(f"{legible(str(path))} is a directory, not a file to write to")
     if before is not None and not stat.S_ISREG(before.st_mode):
         with path.open("wb") as file:
             yield _counting(file)
         return
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: there is no directory {target.parent}")
+        raise FileNotFoundError(legible(f"cannot write {path}: there is no directory {target.parent}"))
     if before is not None and not os.access(target, os.W_OK):
-        raise PermissionError(f"cannot write {path}: the file is not writable")
+        raise PermissionError(legible(f"cannot write {path}: the file is not writable"))
     beside = _beside(path, target, before)
     with _filled(target) if beside is None else _renamed(beside, target) as file:
         yield file
@@ -176,4 +178,4 @@ def _filled(target: Path) -> Iterator[BinaryIO]:
 
 
 def _cannot_write(path: Path, error: OSError) -> OSError:
-    return type(error)(f"cannot write {path}: {error.strerror}")
+    return type(error)(f"cannot write {legible(str(path))}: {error.strerror}")

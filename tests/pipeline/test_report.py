@@ -219,7 +219,7 @@ def test_names_that_are_taken_get_an_underscore_and_the_field_remembers_the_labe
     assert [label_of(field) for field in schema] == [None, None, None, "start", "name"]
     reporter = Reporter(shown, [frozenset({"start"})], batch.schema, keys=[["name"]])
     assert table(reporter, store_of(batch), matches_of([(2, 0)]))[0]["start_"] == [
-        {"position_": 2, "position": 6}
+        {"position": 2, "position_": 6}
     ]
 
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from estero.legible import legible
+
 if TYPE_CHECKING:
     from os import PathLike
     from typing import BinaryIO
@@ -99,16 +101,22 @@ def following(*, shown: bool) -> Iterator[Callable[[str], None]]:
 def table_of(found: Found, *, rows: int | None, positions: bool) -> tuple[Table, bool]:
     """The first `rows` complex events as a table (None: all), and whether there are more."""
     from rich.table import Table
+    from rich.text import Text
+
+    from estero.shown_values import shown_rows
 
     table = Table(header_style="bold", row_styles=("", "dim"))
     for column in found.schema:
-        table.add_column(column.name, justify="left" if _is_list(column) else "right", overflow="fold")
-    told = {column.name for column in found.schema if not _is_list(column)} | {"position"}
+        name = Text(legible(column.name))
+        table.add_column(name, justify="left" if _is_list(column) else "right", overflow="fold")
+    told = {column.name for column in found.schema if not _is_list(column)}
+    placed = found.schema.names[:1] == ["start"]
     shown = 0
     for batch in (found if rows is None else found.limit(rows + 1)).batches():
         kept = batch if rows is None else batch.slice(0, rows - shown)
-        for row in kept.to_pylist():
-            table.add_row(*(_cell(value, hidden=told, positions=positions) for value in row.values()))
+        for row in shown_rows(kept):
+            cells = (_cell(value, hidden=told, placed=placed, positions=positions) for value in row.values())
+            table.add_row(*cells)
         shown += batch.num_rows
     return table, rows is not None and shown > rows
 
@@ -119,23 +127,25 @@ def _is_list(field: pa.Field) -> bool:
     return bool(pa.types.is_list(field.type))
 
 
-def _cell(value: Any, *, hidden: Collection[str], positions: bool) -> RenderableType:
+def _cell(value: Any, *, hidden: Collection[str], placed: bool, positions: bool) -> RenderableType:
     from rich.text import Text
 
     if not isinstance(value, list):
         return Text(short(value))
     if positions or not (value and isinstance(value[0], dict)):
-        return Text(", ".join(short(each["position"] if isinstance(each, dict) else each) for each in value))
-    lines = [_event(event, hidden) for event in value[:EVENTS_OF_A_CELL]]
+        places = ([*each.values()][-1] if isinstance(each, dict) else each for each in value)
+        return Text(", ".join(map(short, places)))
+    lines = [_event(event, hidden, placed=placed) for event in value[:EVENTS_OF_A_CELL]]
     if len(value) > EVENTS_OF_A_CELL:
         lines.append(f"… and {len(value) - EVENTS_OF_A_CELL} more")
     return Text("\n".join(lines))
 
 
-def _event(event: dict[str, Any], hidden: Collection[str]) -> str:
-    """An event on one line: its attributes but the `hidden` ones, then ``@`` and its position where known."""
-    values = " ".join(short(value) for name, value in event.items() if name not in hidden)
-    return f"{values} @{event['position']}" if "position" in event else values
+def _event(event: dict[str, Any], hidden: Collection[str], *, placed: bool) -> str:
+    """An event on one line: its attributes but the `hidden` ones, then ``@`` and its position if `placed`."""
+    attributes = [*event.items()][: -1 if placed else None]
+    values = " ".join(short(value) for name, value in attributes if name not in hidden)
+    return f"{values} @{[*event.values()][-1]}" if placed else values
 
 
 def short(value: Any) -> str:
@@ -144,7 +154,7 @@ def short(value: Any) -> str:
         return "–"
     if isinstance(value, datetime):
         return _time(value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else legible(str(value))
 
 
 def _time(value: datetime) -> str:
@@ -159,11 +169,11 @@ def complain(text: str) -> None:
     """Writes a paragraph about what went wrong to standard error."""
     from rich.text import Text
 
-    messages().print(Text.assemble(("error: ", "bold red"), text), soft_wrap=True)
+    messages().print(Text.assemble(("error: ", "bold red"), legible(text, lines=True)), soft_wrap=True)
 
 
 def remark(text: str) -> None:
     """Writes a line to standard error about what is allowed, and probably not meant."""
     from rich.text import Text
 
-    messages().print(Text.assemble(("warning: ", "bold yellow"), text), soft_wrap=True)
+    messages().print(Text.assemble(("warning: ", "bold yellow"), legible(text, lines=True)), soft_wrap=True)

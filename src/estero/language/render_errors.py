@@ -6,6 +6,7 @@ import unicodedata
 from typing import Final
 
 from estero.errors import QueryError
+from estero.legible import legible, legible_in_place
 
 WIDTH: Final = 100
 """The most characters of a line that are shown; a longer one is cut around the place."""
@@ -20,18 +21,19 @@ def render_error(error: QueryError) -> str:
 
 
 def _one(error: QueryError) -> str:
-    lines = [error.message]
+    lines = [legible(error.message)]
     indent = "  "
     if error.text.strip():
         number, line, start, end = _line_of(error)
+        line = legible_in_place(line)
         line, start, end = _cut(line, start, end)
         indent = " " * (len(number) + 3)
         lines.append(f"  {number} | {line}")
         lines.append(f"{indent}| {_padding(line[:start])}{'^' * max(1, _columns(line[start:end]))}")
     if error.expected:
-        lines.append(f"{indent}expected: {error.expected}")
+        lines.append(f"{indent}expected: {legible(error.expected)}")
     if error.hint:
-        lines.append(f"{indent}hint: {error.hint}")
+        lines.append(f"{indent}hint: {legible(error.hint, lines=True)}")
     return "\n".join(lines)
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from estero.pipeline.report import label_of
+from estero.legible import legible
+from estero.pipeline.report import label_of, positions_in
+from estero.shown_values import held_by_python, shown_values
 
 Events = list[dict[str, Any]]
 
@@ -39,6 +41,7 @@ class ComplexEvent:
     """A complex event: where it starts and ends, and the events under each label.
 
     ``ce["b"]`` are the events marked b as dicts in stream order, ``ce.positions["b"]`` their positions.
+    A value that Python cannot hold (a time after the year 9999) is a `DataError` where it is asked for.
     Equal complex events have the same start, end and positions under the same labels.
     """
 
@@ -94,17 +97,34 @@ class ComplexEvent:
     def __repr__(self) -> str:
         parts = [f"{self.start}–{self.end}"]
         if self._layout.has_time:
-            parts.append(f"{self.start_time} – {self.end_time}")
-        parts += [f"{name}={value!r}" for name, value in self.partition.items()]
+            parts.append(f"{self._shown(2)} – {self._shown(3)}")
+        parts += [f"{name}={self._shown(column)!r}" for name, column in self._layout.partition.items()]
         parts += [f"{label}={_shortened(places)}" for label, places in self.positions.items()]
-        return f"ComplexEvent({', '.join(parts)})"
+        return legible(f"ComplexEvent({', '.join(parts)})")
+
+    def places_shown(self) -> dict[str, Any]:
+        """Start and end, times, and the values of the partition columns, to be shown (`shown_values`)."""
+        first = 4 if self._layout.has_time else 2
+        columns = [*range(first), *self._layout.partition.values()]
+        return {self._batch.schema.names[column]: self._shown(column) for column in columns}
+
+    def events_shown(self, label: str) -> Events:
+        """The events under a label, to be shown."""
+        values: Events = self._shown(self._layout.labels[label])
+        return [{"position": each} for each in values] if self._layout.positions_only else values
+
+    def _shown(self, column: int) -> Any:
+        return shown_values(self._batch.column(column).slice(self._row, 1))[0]
 
     def _value(self, column: int) -> Any:
-        return self._batch.column(column)[self._row].as_py()
+        with held_by_python(
+            f"{self._batch.schema.names[column]} of the complex event {self.start}–{self.end}"
+        ):
+            return self._batch.column(column)[self._row].as_py()
 
     def _positions(self, column: int) -> tuple[int, ...]:
         values = self._batch.column(column)[self._row].values
-        return tuple((values if self._layout.positions_only else values.field("position")).to_pylist())
+        return tuple((values if self._layout.positions_only else positions_in(values)).to_pylist())
 
 
 def complex_events(batch: pa.RecordBatch, layout: Layout) -> Iterator[ComplexEvent]:

@@ -47,6 +47,11 @@ class InProcessRun:
         """The canonical text of the query."""
         return self.plan.text if isinstance(self.plan, KeyedPlan) else str(self.plan.tree)
 
+    @property
+    def counts_quickly(self) -> bool:
+        """Whether `counts` does without enumerating, and the events can be read for it."""
+        return not (self.plan.sieved or self.source.one_shot)
+
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """All complex events in order of their end, or the first `limit` of them."""
         return tables_of(self._recognized(self.plan), limit)

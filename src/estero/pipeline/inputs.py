@@ -112,7 +112,11 @@ def _of_table(table: pa.Table) -> Input:
 def _of_exporter(events: Any) -> Input:
     """Anything with the Arrow C stream interface, asked for a new stream at each reading."""
     schema = pa.RecordBatchReader.from_stream(events).schema
-    return Input(stream=lambda: pa.RecordBatchReader.from_stream(events), schema=schema)
+    return Input(stream=functools.partial(_exported, events), schema=schema)
+
+
+def _exported(events: Any) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_stream(events)
 
 
 def _of_list(events: list[object] | tuple[object, ...]) -> Input:
@@ -313,15 +317,15 @@ def format_of(file: str, csv_options: Mapping[str, object] | None) -> str:
 
 
 def _of_arrow_files(files: list[str], path: str) -> Input:
+    with reading(path):
+        schema = arrow_schema(files[0])
+    return Input(stream=functools.partial(_stream_of_files, files, schema), schema=schema, file=path)
+
+
+def _stream_of_files(files: list[str], schema: pa.Schema) -> pa.RecordBatchReader:
     def batches() -> Iterator[pa.RecordBatch]:
         for file in files:
             with reading(file):
                 yield from arrow_batches(file)
 
-    with reading(path):
-        schema = arrow_schema(files[0])
-
-    def stream() -> pa.RecordBatchReader:
-        return pa.RecordBatchReader.from_batches(schema, batches())
-
-    return Input(stream=stream, schema=schema, file=path)
+    return pa.RecordBatchReader.from_batches(schema, batches())

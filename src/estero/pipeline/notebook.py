@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
+from estero.legible import legible
 from estero.pipeline.complex_event import ComplexEvent, Events
 
 EVENTS_PER_CELL = 4
@@ -22,32 +23,28 @@ def preview(complex_events: Iterable[ComplexEvent], *, shown: int) -> str:
         first.append(each)
     if not first:
         return "<p>No complex events.</p>"
-    header = [*_places(first[0]), *first[0].labels]
+    header = map(legible, [*first[0].places_shown(), *first[0].labels])
     rows = "".join(_row(each) for each in first)
     note = f"<p>The first {shown}; there are more.</p>" if more else ""
     return f"<table><thead>{_cells(header, 'th')}</thead><tbody>{rows}</tbody></table>{note}"
 
 
 def _row(each: ComplexEvent) -> str:
-    values = [str(value) for value in _places(each).values()]
-    return _cells([*values, *(_events(each[label]) for label in each.labels)], "td")
-
-
-def _places(each: ComplexEvent) -> dict[str, Any]:
-    places = {"start": each.start, "end": each.end}
-    if each.start_time is not None:
-        places |= {"start_time": each.start_time, "end_time": each.end_time}
-    return places | each.partition
+    values = [legible(str(value)) for value in each.places_shown().values()]
+    return _cells([*values, *(_events(each.events_shown(label)) for label in each.labels)], "td")
 
 
 def _events(events: Events) -> str:
-    lines = [
-        ", ".join([f"#{event['position']}", *(f"{k}={v}" for k, v in event.items() if k != "position")])
-        for event in events[:EVENTS_PER_CELL]
-    ]
+    lines = [_event(event) for event in events[:EVENTS_PER_CELL]]
     if len(events) > EVENTS_PER_CELL:
         lines.append(f"… {len(events) - EVENTS_PER_CELL} more")
     return "\n".join(lines)
+
+
+def _event(event: dict[str, Any]) -> str:
+    """The position, which is the last value, then the attributes."""
+    *attributes, (_, position) = event.items()
+    return ", ".join([f"#{position}", *(legible(f"{name}={value}") for name, value in attributes)])
 
 
 def _cells(texts: Iterable[str], tag: str) -> str:

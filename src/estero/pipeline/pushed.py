@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import pyarrow as pa
 
@@ -64,6 +65,14 @@ class PushedRun:
     def query(self) -> str:
         """The canonical text of the query."""
         return query_of(self.recognition.plan)
+
+    @property
+    def counts_quickly(self) -> bool:
+        """Whether `counts` does without enumerating."""
+        return not self.recognition.plan.sieved
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("the answer of a push cannot be pickled: pickle its table, answer.to_arrow()")
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """All complex events in order of their end, or the first `limit` of them."""

@@ -273,12 +273,15 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
     return data_type
 
 
+def positions_in(marked: pa.StructArray) -> pa.Array:
+    """The positions of events as answers show them: their last field, whatever it is called."""
+    return marked.field(marked.type.num_fields - 1)
+
+
 def _event_type(shown: Shown, events: pa.Schema) -> pa.DataType:
-    taken = {"position"}
-    attributes = [
-        pa.field(_free(name, taken), plain_type(events.field(name).type)) for name in shown.attributes
-    ]
-    return pa.struct([*attributes, pa.field("position", pa.int64(), nullable=False)])
+    attributes = [pa.field(name, plain_type(events.field(name).type)) for name in shown.attributes]
+    place = _free("position", set(shown.attributes))
+    return pa.struct([*attributes, pa.field(place, pa.int64(), nullable=False)])
 
 
 def _free(name: str, taken: set[str]) -> str:

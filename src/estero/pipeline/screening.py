@@ -360,7 +360,8 @@ def _slots(values: pa.Array, rows: NDArray[np.int64] | None) -> NDArray[np.int64
 
 
 def _slots_of_few_bytes(values: pa.Array) -> NDArray[np.int64]:
-    starts = [(text or "").encode()[:_WORD_BYTES].rjust(_WORD_BYTES, b"\0") for text in values.to_pylist()]
+    texts = values.cast(pa.binary()).to_pylist()  # which need not be UTF-8
+    starts = [(text or b"")[:_WORD_BYTES].rjust(_WORD_BYTES, b"\0") for text in texts]
     return _hash(np.frombuffer(b"".join(starts), np.uint64).copy())
 
 

@@ -6,6 +6,7 @@ import difflib
 import functools
 import itertools
 import os
+import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -91,6 +92,18 @@ class Source:
         self.order = tuple(order)
         self.schema = self._schema(time, time_unit)
         self.time_tick_ns = self._check_columns(time, time_unit)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the connections: events are read anew elsewhere. TypeError where they cannot be."""
+        for each in self._inputs.values():
+            try:
+                pickle.dumps(each.stream)
+            except Exception as error:
+                raise TypeError(
+                    "this answer cannot be pickled, because its events can only be read in this process: "
+                    "pickle its table, answer.to_arrow(), or run the query on a file or a table"
+                ) from error
+        return self.__dict__ | {"_connections": {}}
 
     @property
     def _connection(self) -> Connection:

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
 from estero.output_file import forward_only, output_file
 from estero.pipeline.complex_event import Layout
+from estero.pipeline.report import positions_in
+from estero.shown_values import shown_values
 
 ROWS_PER_GROUP = 131_072
 BYTES_PER_GROUP = 64 << 20
@@ -91,7 +92,7 @@ def write_csv(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatc
         for batch in batches:
             columns = batch.columns
             for i in nested:
-                columns[i] = pa.array([_json(value) for value in columns[i].to_pylist()], pa.string())
+                columns[i] = _texts(_json(value) for value in shown_values(columns[i]))
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
@@ -104,12 +105,12 @@ def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBa
     first = 2 if layout.positions_only else len(schema) - len(layout.labels)
     names = schema.names[:first]
     for batch in batches:
-        lists = [batch.column(i).to_pylist() for i in layout.labels.values()]
-        rows = zip(*(batch.column(i).to_pylist() for i in range(first)), strict=True)
+        lists = [shown_values(batch.column(i)) for i in layout.labels.values()]
+        rows = zip(*(shown_values(batch.column(i)) for i in range(first)), strict=True)
         for row, values in enumerate(rows):
             line = dict(zip(names, values, strict=True))
             line["labels"] = {label: column[row] for label, column in zip(layout.labels, lists, strict=True)}
-            file.write(_json(line).encode() + b"\n")
+            file.write(_json(line) + b"\n")
 
 
 def positions_schema(schema: pa.Schema) -> pa.Schema:
@@ -125,7 +126,7 @@ def with_positions(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = batch.columns
     for i in Layout.of(schema).labels.values():
         if pa.types.is_struct(columns[i].type.value_type):
-            positions = pc.struct_field(columns[i].values, "position")
+            positions = positions_in(columns[i].values)
             columns[i] = pa.ListArray.from_arrays(columns[i].offsets, positions)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -158,12 +159,18 @@ def _gathered(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[
         yield pa.Table.from_batches(waiting, schema)
 
 
-def _json(value: Any) -> str:
-    """JSON text; NaN and infinities, which JSON lacks, become null."""
+def _texts(encoded: Iterable[bytes]) -> pa.Array:
+    """A column of strings; what is no UTF-8 in the data is none here."""
+    return pa.array(encoded, pa.binary()).cast(pa.string(), safe=False)
+
+
+def _json(value: Any) -> bytes:
+    """JSON text; NaN and infinities, which JSON lacks, become null; what is no UTF-8 stays as it is."""
     try:
-        return json.dumps(value, default=_as_json, allow_nan=False, ensure_ascii=False)
+        text = json.dumps(value, default=_as_json, allow_nan=False, ensure_ascii=False)
     except ValueError:
-        return json.dumps(_finite(value), default=_as_json, allow_nan=False, ensure_ascii=False)
+        text = json.dumps(_finite(value), default=_as_json, allow_nan=False, ensure_ascii=False)
+    return text.encode(errors="surrogateescape")
 
 
 def _finite(value: Any) -> Any:

@@ -141,8 +141,19 @@ def _marked(each: ShownEvent) -> dict[int, list[str]]:
     marked: dict[int, list[str]] = {}
     for label in each.labels:
         for event in each[label]:
-            marked.setdefault(event["position"], []).append(label)
+            marked.setdefault(_position(event), []).append(label)
     return marked
+
+
+def _position(event: Mapping[str, Any]) -> int:
+    """Where an event is."""
+    return int(event[_place(event)])
+
+
+def _place(event: Mapping[str, Any]) -> str:
+    """The name of an event's position: it stands last, with underscores where an attribute has it."""
+    *_, last = event
+    return last if last.rstrip("_") == "position" else "position"
 
 
 def _most_specific(labels: Sequence[str], frequency: Mapping[str, int]) -> str:
@@ -160,7 +171,7 @@ def _times(shown: Sequence[ShownEvent]) -> dict[int, float] | None:
         for each in shown
         for position, time in ((each.start, each.start_time), (each.end, each.end_time))
     }
-    events = {event["position"]: event for each in shown for label in each.labels for event in each[label]}
+    events = {_position(event): event for each in shown for label in each.labels for event in each[label]}
     columns = [{}, *({p: _number(event.get(name)) for p, event in events.items()} for name in _names(events))]
     for column in columns:
         times = column | ends
@@ -172,7 +183,7 @@ def _times(shown: Sequence[ShownEvent]) -> dict[int, float] | None:
 
 
 def _names(events: Mapping[int, Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for event in events.values() for name in event if name != "position"))
+    return list(dict.fromkeys(name for event in events.values() for name in event if name != _place(event)))
 
 
 def _number(value: Any) -> float | None:

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 Batches = Iterator[pa.RecordBatch]
 
 _PLACES = ("start", "end")
-_PLACE = "position"
 NAME = "estero:name"
 """The metadata of a column that has another name on Spark than elsewhere: that name."""
 
@@ -234,7 +233,7 @@ def _crossing_names(events: pa.Schema) -> list[str]:
 
 
 def without_positions(public: pa.Schema) -> pa.Schema:
-    """The schema of the public table without ``start``, ``end``, and the ``position`` of events."""
+    """The schema of the public table without ``start``, ``end`` and the positions of events."""
     return pa.schema([_without_position(field) for field in list(public)[len(_PLACES) :]])
 
 
@@ -274,7 +273,7 @@ def spark_schema(answer: pa.Schema) -> StructType:
 def _without_position(field: pa.Field) -> pa.Field:
     if label_of(field) is None:
         return field
-    items = [each for each in field.type.value_type if each.name != _PLACE]
+    items = list(field.type.value_type)[:-1]
     return field.with_type(pa.list_(pa.field("item", pa.struct(items), nullable=False)))
 
 

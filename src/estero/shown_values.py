@@ -1,0 +1,84 @@
+"""Values of Arrow as Python's; where Python holds none such, as text, or with an error that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from estero.errors import DataError
+
+_BEYOND = (ValueError, OverflowError, pa.ArrowException)
+"""What Arrow raises for times outside of years 1 to 9999, and for strings that are not UTF-8."""
+
+
+@contextmanager
+def held_by_python(what: str) -> Iterator[None]:
+    """Makes what Arrow raises in the block, where Python cannot hold a value, a `DataError`."""
+    try:
+        yield
+    except _BEYOND as error:
+        why = "a string is not UTF-8" if _is_text(error) else "a time is outside of the years 1 to 9999"
+        raise DataError(
+            f"{what} cannot be a value of Python: {why}",
+            hint="count(), to_arrow() and write() keep such values as they are",
+        ) from error
+
+
+def _is_text(error: Exception) -> bool:
+    return isinstance(error, UnicodeDecodeError | pa.ArrowException)
+
+
+def shown_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows of a batch, to be shown or written as text (`shown_values`)."""
+    columns = [shown_values(column) for column in batch.columns]
+    for row in zip(*columns, strict=True):
+        yield dict(zip(batch.schema.names, row, strict=True))
+
+
+def shown_values(array: pa.Array) -> list[Any]:
+    """The values of an array; times that Python cannot hold are text, and so is what is not UTF-8.
+
+    Bytes that are no UTF-8 are as file names have them (surrogateescape), so that nothing is lost.
+    """
+    try:
+        values: list[Any] = array.to_pylist()
+    except _BEYOND:
+        return _one_by_one(array)
+    return values
+
+
+def _one_by_one(array: pa.Array) -> list[Any]:
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _one_by_one(array.dictionary_decode())
+    known = array.is_valid().to_pylist()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        items = iter(shown_values(array.flatten()))
+        lengths = array.value_lengths().to_pylist()
+        return [[next(items) for _ in range(length)] if length is not None else None for length in lengths]
+    if pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        rows = zip(*map(shown_values, array.flatten()), strict=True)
+        return [
+            dict(zip(names, row, strict=True)) if there else None
+            for row, there in zip(rows, known, strict=True)
+        ]
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        encoded = array.cast(pa.binary()).to_pylist()
+        return [None if each is None else each.decode(errors="surrogateescape") for each in encoded]
+    return [_one(value) for value in array]
+
+
+def _one(value: pa.Scalar) -> Any:
+    try:
+        return value.as_py()
+    except _BEYOND:
+        text = str(value.cast(pa.string()))  # such as 10000-01-01 00:00:00.000000Z
+        if text.startswith("<"):  # Arrow itself has no date for it
+            return f"{value.value} {value.type.unit} since 1970"
+        return (
+            text.removesuffix(".000000").replace(".000000Z", "Z").replace("Z", "+00:00").replace(" ", "T", 1)
+        )
