@@ -98,7 +98,7 @@ def test_hundreds_of_types_are_joined_by_two_transitions_each() -> None:
     automaton = hierarchical_pcea(named_atoms(tree, Schema(shared={})))
     assert len(automaton.transitions) == 800
     assert sum(len(each.sources) for each in automaton.transitions) == 400 * 399
-    assert len(automaton.keys) == 2
+    assert len(automaton.keys) == 1
 
 
 def test_a_list_of_thousands_of_members_is_read_and_finds_what_is_in_it() -> None:
@@ -126,3 +126,26 @@ def test_thirty_types_in_any_order_are_found() -> None:
     query = estero.query(f"SELECT * WHERE {' ALL '.join(names)}")
     found = query.run(pa.table({"kind": names[::-1]}), type="kind")
     assert [(ce.start, ce.end, ce.positions["T29"]) for ce in found] == [(0, 29, (0,))]
+
+
+@pytest.mark.parametrize("condition", [" + ".join(["v"] * 90) + " > 89", "NOT (" * 90 + "v > 0" + ")" * 90])
+def test_a_deep_condition_is_explained_and_found(condition: str) -> None:
+    query = estero.query(f"SELECT * WHERE A FILTER A[{condition}]")
+    events = pa.table({"kind": ["A", "A"], "v": [0, 1]})
+    assert "Classification (Spark)" in str(query.explain(events, type="kind"))
+    assert [ce.start for ce in query.run(events, type="kind")] == [1]
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 5_000 + "A" + ")" * 5_000, "A" + " ; A" * 5_000, "A" + " OR A" * 5_000]
+)
+def test_long_and_parenthesised_texts_are_read_printed_and_hashed(text: str) -> None:
+    query = estero.query(f"SELECT * WHERE {text}")
+    again = estero.query(str(query))
+    assert (again, hash(again)) == (query, hash(query))
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    for text in ("STRICT(" * 1_000 + "A" + ")" * 1_000, "A FILTER " + "NOT " * 1_000 + "A[v = 1]"):
+        with pytest.raises(QueryError, match="this is nested more than 100 levels deep"):
+            estero.query(f"SELECT * WHERE {text}")

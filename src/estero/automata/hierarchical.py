@@ -149,12 +149,18 @@ class _Construction:
                     raise self._too_many_atoms(SOURCE_CAP)
 
     def _transitions(self) -> Iterator[PceaTransition]:
-        left = [self._key(state.form) for state in self.states]
+        left: dict[int, int] = {}
         for number, state in enumerate(self.states):
             for served in state.entered_by:
                 hanging = self._hanging(state.node, served)
-                joined = dict.fromkeys(self.shared[id(each)] for each in hanging)
-                keys = {shared: self._key(self._form(served, shared)) for shared in joined}
+                keys: dict[tuple[str, ...], int] = {}
+                for each in hanging:
+                    for source in self.of_node[id(each)]:
+                        if source not in left:
+                            left[source] = self._key(self.states[source].form)
+                    shared = self.shared[id(each)]
+                    if shared not in keys:
+                        keys[shared] = self._key(self._form(served, shared))
                 right = [keys[self.shared[id(each)]] for each in hanging]
                 labels = frozenset(label for atom in served for label in self.atoms[atom].labels)
                 bit = self._bit(served)

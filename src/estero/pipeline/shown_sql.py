@@ -46,9 +46,17 @@ def spark_text(classification: Classification, source: str = "events") -> str:
 
 
 def _pretty(statement: str, dialect: str) -> str:
+    """The statement on several lines, or on one where it is nested too deeply to be read again.
+
+    The parser descends through some ten functions for each level, so it meets Python's limit of 1,000 before
+    the engines meet theirs.
+    """
     import sqlglot
 
-    return sqlglot.transpile(statement, read=dialect, write=dialect, pretty=True)[0]
+    try:
+        return sqlglot.transpile(statement, read=dialect, write=dialect, pretty=True)[0]
+    except RecursionError:
+        return statement
 
 
 def _quoted(name: str) -> str:
