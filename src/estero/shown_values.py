@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from estero.errors import DataError
 
-_BEYOND = (ValueError, OverflowError, pa.ArrowException)
+BEYOND_PYTHON = (ValueError, OverflowError, pa.ArrowException)
 """What Arrow raises for times outside of years 1 to 9999, and for strings that are not UTF-8."""
 
 
@@ -19,16 +19,18 @@ def held_by_python(what: str) -> Iterator[None]:
     """Makes what Arrow raises in the block, where Python cannot hold a value, a `DataError`."""
     try:
         yield
-    except _BEYOND as error:
-        why = "a string is not UTF-8" if _is_text(error) else "a time is outside of the years 1 to 9999"
-        raise DataError(
-            f"{what} cannot be a value of Python: {why}",
-            hint="count(), to_arrow() and write() keep such values as they are",
-        ) from error
+    except BEYOND_PYTHON as error:
+        raise not_held(what, error) from error
 
 
-def _is_text(error: Exception) -> bool:
-    return isinstance(error, UnicodeDecodeError | pa.ArrowException)
+def not_held(what: str, error: Exception) -> DataError:
+    """The `DataError` for one of `BEYOND_PYTHON`; `what` is that of which the value is a part."""
+    text = isinstance(error, UnicodeDecodeError | pa.ArrowException)
+    why = "a string is not UTF-8" if text else "a time is outside of the years 1 to 9999"
+    return DataError(
+        f"{what} cannot be a value of Python: {why}",
+        hint="count(), to_arrow() and write() keep such values as they are",
+    )
 
 
 def shown_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
@@ -45,7 +47,7 @@ def shown_values(array: pa.Array) -> list[Any]:
     """
     try:
         values: list[Any] = array.to_pylist()
-    except _BEYOND:
+    except BEYOND_PYTHON:
         return _one_by_one(array)
     return values
 
@@ -75,7 +77,7 @@ def _one_by_one(array: pa.Array) -> list[Any]:
 def _one(value: pa.Scalar) -> Any:
     try:
         return value.as_py()
-    except _BEYOND:
+    except BEYOND_PYTHON:
         text = str(value.cast(pa.string()))  # such as 10000-01-01 00:00:00.000000Z
         if text.startswith("<"):  # Arrow itself has no date for it
             return f"{value.value} {value.type.unit} since 1970"

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from estero.legible import legible
 from estero.pipeline.report import label_of, positions_in
-from estero.shown_values import held_by_python, shown_values
+from estero.shown_values import BEYOND_PYTHON, not_held, shown_values
 
 Events = list[dict[str, Any]]
 
@@ -117,10 +117,11 @@ class ComplexEvent:
         return shown_values(self._batch.column(column).slice(self._row, 1))[0]
 
     def _value(self, column: int) -> Any:
-        with held_by_python(
-            f"{self._batch.schema.names[column]} of the complex event {self.start}–{self.end}"
-        ):
+        try:
             return self._batch.column(column)[self._row].as_py()
+        except BEYOND_PYTHON as error:
+            what = f"{self._batch.schema.names[column]} of the complex event {self.start}–{self.end}"
+            raise not_held(what, error) from error
 
     def _positions(self, column: int) -> tuple[int, ...]:
         values = self._batch.column(column)[self._row].values
