@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estero.errors import QueryError
-from estero.language.regex import check_regex, for_java, for_python, for_re2
+from estero.language.regex import check_regex, for_python, for_re2
+from estero.language.regex_java import for_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,11 +57,17 @@ def test_python_and_re2_find_the_same(regex: str, text: str, found: bool) -> Non
     assert _re2(regex, text) == found
 
 
+def in_java(regex: str) -> str:
+    written = for_java(regex)
+    assert written is not None
+    return written
+
+
 @pytest.mark.spark
 def test_java_finds_the_same(spark: SparkSession) -> None:
     from pyspark.sql.functions import lit
 
-    row = spark.range(1).select(*(lit(text).rlike(for_java(regex)) for regex, text, _ in FOUND)).first()
+    row = spark.range(1).select(*(lit(text).rlike(in_java(regex)) for regex, text, _ in FOUND)).first()
     assert row is not None
     assert {case: found for case, found in zip(FOUND, row, strict=True) if found != case[2]} == {}
 
@@ -73,7 +80,7 @@ def test_java_finds_the_same_in_columns(spark: SparkSession) -> None:
     texts = spark.createDataFrame(
         [(number, text) for number, (_, text, _) in enumerate(FOUND)], ["n", "text"]
     )
-    found = texts.select("n", *(col("text").rlike(for_java(regex)) for regex, _, _ in FOUND)).collect()
+    found = texts.select("n", *(col("text").rlike(in_java(regex)) for regex, _, _ in FOUND)).collect()
     expected = [
         [re.search(for_python(regex), text) is not None for regex, _, _ in FOUND] for _, text, _ in FOUND
     ]

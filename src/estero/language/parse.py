@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from estero.errors import QueryError
+from estero.errors import QueryError, Span
 from estero.language.expressions import Node
 from estero.language.pattern import Pattern
 from estero.language.query import QueryTree
@@ -74,6 +74,7 @@ def _parse(text: str, start: str) -> Any:
     from estero.language.syntax_errors import syntax_error
 
     try:
+        check_characters(text)
         tree = parser().parse(text, start=start)
         found = tree if isinstance(tree, str) else assemble(tree)
         _check_depth(found)
@@ -83,6 +84,18 @@ def _parse(text: str, start: str) -> Any:
         error.text = text
         raise
     return found
+
+
+def check_characters(text: str) -> None:
+    """Raises `QueryError` for half of a surrogate pair: no engine, file or terminal takes such a text."""
+    for place, character in enumerate(text):
+        if "\ud800" <= character <= "\udfff":
+            raise QueryError(
+                f"{character!r} is half of a surrogate pair, which is no character",
+                span=Span(place, place + 1),
+                found=repr(character),
+                expected="a character",
+            )
 
 
 def _check_depth(found: QueryTree | Pattern | Node | str) -> None:

@@ -11,6 +11,7 @@ from estero.language import assemble, assemble_condition, assemble_pattern
 from estero.language.assemble_condition import name_of, span_of
 from estero.language.conjunctive import Anything, Argument, Atom, ConjunctiveTree, Term, Variable
 from estero.language.names import suggestion
+from estero.language.parse import check_characters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,7 @@ def parse_conjunctive(text: str) -> ConjunctiveTree:
     from estero.language.syntax_errors import syntax_error
 
     try:
+        check_characters(text)
         tree: ConjunctiveTree = _built(parser().parse(text), text)
     except UnexpectedCharacters as problem:
         place = problem.pos_in_stream or 0

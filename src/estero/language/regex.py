@@ -46,7 +46,7 @@ _NO_WORD_EDGE: Final = "(?<![0-9A-Za-z_])(?![0-9A-Za-z_])|(?<=[0-9A-Za-z_])(?=[0
 
 
 @dataclass(frozen=True, slots=True)
-class _Dialect:
+class Dialect:
     """How an engine writes what differs."""
 
     end: str
@@ -56,14 +56,14 @@ class _Dialect:
 
 
 _LOOKING: Final = (f"(?:{_WORD_EDGE})", f"(?:{_NO_WORD_EDGE})")
-_PYTHON: Final = _Dialect(r"\Z", *_LOOKING, lambda point: rf"\U{point:08x}")
-_JAVA: Final = _Dialect(r"\z", *_LOOKING, lambda point: rf"\x{{{point:x}}}")
-_RE2: Final = _Dialect(r"\z", r"\b", r"\B", lambda point: rf"\x{{{point:x}}}")
+_PYTHON: Final = Dialect(r"\Z", *_LOOKING, lambda point: rf"\U{point:08x}")
+JAVA: Final = Dialect(r"\z", *_LOOKING, lambda point: rf"\x{{{point:x}}}")
+_RE2: Final = Dialect(r"\z", r"\b", r"\B", lambda point: rf"\x{{{point:x}}}")
 
 
 def check_regex(regex: str) -> None:
     """Raise `QueryError`, with a span into `regex`, where it is outside the shared syntax."""
-    _parse(regex)
+    parse_regex(regex)
 
 
 @lru_cache(maxsize=256)
@@ -82,12 +82,6 @@ def for_re2(regex: str) -> str:
     return _written(regex, _RE2)
 
 
-@lru_cache(maxsize=256)
-def for_java(regex: str) -> str:
-    """The expression for `java.util.regex`, as Spark's ``RLIKE`` reads it."""
-    return _written(regex, _JAVA)
-
-
 # ── Reading ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -99,7 +93,8 @@ def _parser() -> Lark:
     return Lark(grammar, parser="lalr", propagate_positions=True)
 
 
-def _parse(regex: str) -> Tree[Any]:
+def parse_regex(regex: str) -> Tree[Any]:
+    """The tree of an expression; raises `QueryError` as `check_regex` does."""
     from lark.exceptions import UnexpectedInput
 
     try:
@@ -179,7 +174,7 @@ def _check_tree(tree: Tree[Any], regex: str) -> None:
         node, product = stack.pop()
         problem = ""
         if node.data == "repeated":
-            least, most = _bounds(str(node.children[1]))
+            least, most = bounds(str(node.children[1]))
             product *= max(least, most or 0, 1)
             problem = "the bounds are reversed" if most is not None and most < least else ""
             if product > MOST_REPETITIONS:
@@ -199,7 +194,8 @@ def _check_tree(tree: Tree[Any], regex: str) -> None:
         stack.extend((child, product) for child in reversed(node.children) if not isinstance(child, str))
 
 
-def _bounds(quantifier: str) -> tuple[int, int | None]:
+def bounds(quantifier: str) -> tuple[int, int | None]:
+    """The least and the greatest number of repetitions, which None leaves open."""
     sign = quantifier.removesuffix("?") if len(quantifier) > 1 else quantifier
     match sign:
         case "*":
@@ -228,39 +224,37 @@ def _point(member: Tree[Any]) -> int:
 # ── Writing ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _written(regex: str, dialect: _Dialect) -> str:
-    tree = _parse(regex)
+def _written(regex: str, dialect: Dialect) -> str:
+    tree = parse_regex(regex)
     fold = len(tree.children) == 2
-    return _Writer(dialect, fold).alternation(tree.children[-1])
+    return Writer(dialect, fold).alternation(tree.children[-1])
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
-    dialect: _Dialect
+class Writer:
+    """Writes parts of an expression for an engine; with `fold` letters are of either case."""
+
+    dialect: Dialect
     fold: bool
 
     def alternation(self, tree: Any) -> str:
+        """Any of several branches."""
         return "|".join("".join(map(self._piece, branch.children)) for branch in tree.children)
 
     def _piece(self, tree: Any) -> str:
         match str(tree.data):
             case "anchor":
-                return self._anchor(str(tree.children[0]))
+                return self.anchor(str(tree.children[0]))
             case "repeated":
-                least, most = _bounds(str(tree.children[1]))
+                least, most = bounds(str(tree.children[1]))
                 return f"{self._piece(tree.children[0])}{{{least},{'' if most is None else most}}}"
-            case "dot":
-                return self._set(((10, 10),), negated=True)
             case "group":
                 return f"(?:{self.alternation(tree.children[0])})"
-            case "literal":
-                return self._literal(_code_point(str(tree.children[0])))
-            case "shorthand":
-                return self._set(_shorthand(tree))
             case _:
-                return self._class(tree)
+                return self.characters(characters_of(tree, fold=self.fold))
 
-    def _anchor(self, sign: str) -> str:
+    def anchor(self, sign: str) -> str:
+        """A place between characters."""
         match sign:
             case "^" | "\\A":
                 return r"\A"
@@ -271,32 +265,41 @@ class _Writer:
             case _:
                 return self.dialect.no_word_edge
 
-    def _literal(self, point: int) -> str:
-        if self.fold and chr(point).isascii() and chr(point).isalpha():
-            return self._set(_folded(((point, point),)))
-        return self._plain(point)
+    def characters(self, ranges: Ranges) -> str:
+        """One character of a set."""
+        if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+            return self._plain(ranges[0][0])
+        if not ranges or (len(ranges) > 1 and ranges[0][0] == 0 and ranges[-1][1] == LAST):
+            return f"[^{self._listed(_complement(ranges))}]"
+        return f"[{self._listed(ranges)}]"
+
+    def _listed(self, ranges: Ranges) -> str:
+        return "".join(
+            self._plain(low) if low == high else f"{self._plain(low)}-{self._plain(high)}"
+            for low, high in ranges
+        )
 
     def _plain(self, point: int) -> str:
         character = chr(point)
         return character if character.isascii() and character.isalnum() else self.dialect.code_point(point)
 
-    def _class(self, tree: Any) -> str:
-        opening, *items = tree.children
-        ranges = _united(span for item in items for span in _item(item))
-        return self._set(_folded(ranges) if self.fold else ranges, negated=opening.type == "OPEN_NEGATED")
 
-    def _set(self, ranges: Ranges, *, negated: bool = False) -> str:
-        if not ranges:
-            return (
-                "["
-                + ("" if negated else "^")
-                + f"{self.dialect.code_point(0)}-{self.dialect.code_point(LAST)}]"
-            )
-        inside = "".join(
-            self._plain(low) if low == high else f"{self._plain(low)}-{self._plain(high)}"
-            for low, high in ranges
-        )
-        return f"[{'^' if negated else ''}{inside}]"
+def characters_of(tree: Any, *, fold: bool) -> Ranges:
+    """The characters that one part of an expression, which is no anchor and no group, stands for."""
+    match str(tree.data):
+        case "dot":
+            return _complement(((10, 10),))
+        case "literal":
+            point = _code_point(str(tree.children[0]))
+            ranges: Ranges = ((point, point),)
+            return _folded(ranges) if fold else ranges
+        case "shorthand":
+            return _shorthand(tree)
+        case _:
+            opening, *items = tree.children
+            ranges = united(span for item in items for span in _item(item))
+            ranges = _folded(ranges) if fold else ranges
+            return _complement(ranges) if opening.type == "OPEN_NEGATED" else ranges
 
 
 def _item(item: Any) -> Iterator[tuple[int, int]]:
@@ -321,7 +324,8 @@ def _shorthand(tree: Any) -> Ranges:
     return ranges if letter.islower() else _complement(ranges)
 
 
-def _united(spans: Iterator[tuple[int, int]]) -> Ranges:
+def united(spans: Iterator[tuple[int, int]]) -> Ranges:
+    """The same set of code points as disjoint ranges in order."""
     united: list[tuple[int, int]] = []
     for low, high in sorted(spans):
         if united and low <= united[-1][1] + 1:
@@ -345,4 +349,4 @@ def _folded(ranges: Ranges) -> Ranges:
             begin, end = max(low, first), min(high, first + 25)
             if begin <= end:
                 others.append((begin + shift, end + shift))
-    return _united(iter([*ranges, *others]))
+    return united(iter([*ranges, *others]))

@@ -12,15 +12,19 @@ from estero.language.schema import Kind
 from estero.pipeline.columns import ColumnType, Dialect, as_read, cast, is_one_of
 from estero.pipeline.equalities import split
 from estero.pipeline.expression_sql import SQL, ExpressionWriter
+from estero.pipeline.sql_text import text_of
 from estero.plan import Classification
 
 WORD = 63
 """Predicates per word: the sign bit stays free."""
 
+BITS = "__bits"
+"""How the names of the columns of bits begin."""
+
 
 def bits_name(word: int) -> str:
     """The name of the column that holds predicates ``63 * word …``."""
-    return f"__bits{word}"
+    return f"{BITS}{word}"
 
 
 def words_of(classification: Classification) -> range:
@@ -73,7 +77,7 @@ class BitWriter:
                 masks[rest] = masks.get(rest, 0) | 1 << bit
             terms = [self._screened(screen_name(word), mask, rest) for rest, mask in masks.items()]
             total = self._as_integer(_sum(terms) if terms else exp.Literal.number(0))
-            words[bits_name(word)] = total.sql(dialect=self._dialect)
+            words[bits_name(word)] = text_of(total, self._dialect)
         return words
 
     def _screened(self, name: str, mask: int, rest: Node | None) -> SQL:

@@ -18,6 +18,7 @@ from estero.pipeline.bits import BitWriter, bits_name, words_of
 from estero.pipeline.columns import ColumnType, Dialect, as_read, as_sorted, canonical, ticks
 from estero.pipeline.expression_sql import SQL
 from estero.pipeline.partition_keys import KeyWriter
+from estero.pipeline.sql_text import text_of
 from estero.pipeline.values import ValueWriter
 from estero.plan import Classification
 
@@ -65,12 +66,12 @@ def classify_sql(
             exp.NEQ(this=exp.column(word, quoted=True), expression=exp.Literal.number(0)) for word in words
         ]
         values = ValueWriter(classification, dialect, known).columns(asked=exp.paren(exp.or_(*some)))
-        outputs |= words | {name: value.sql.sql(dialect=dialect) for name, value in values.items()}
+        outputs |= words | {name: text_of(value.sql, dialect) for name, value in values.items()}
     for name in classification.payload:
         outputs[name] = _name(name)
     condition = exp.and_(*kept) if kept else exp.true()
     selected = ", ".join(f"{sql} AS {_name(name)}" for name, sql in outputs.items())
-    return f"SELECT {selected} FROM ({inner}) WHERE {condition.sql(dialect=dialect)}"
+    return f"SELECT {selected} FROM ({inner}) WHERE {text_of(condition, dialect)}"
 
 
 def columns_of(classification: Classification) -> dict[str, ColumnType]:
@@ -99,8 +100,7 @@ def predicate_columns(
     """The words of bits: name → SQL of a 64-bit integer, never NULL. There is at least one word."""
     writer = BitWriter(classification, dialect, _columns(classification, columns))
     return {
-        bits_name(word): writer.word(word).sql(dialect=dialect, copy=False)
-        for word in words_of(classification)
+        bits_name(word): text_of(writer.word(word), dialect, copy=False) for word in words_of(classification)
     }
 
 
@@ -117,7 +117,7 @@ def key_columns(
         return {}
     writer = KeyWriter(classification, dialect, _columns(classification, columns))
     first, second = writer.halves()
-    return {KEYS[0]: first.sql(dialect=dialect), KEYS[1]: second.sql(dialect=dialect)}
+    return {KEYS[0]: text_of(first, dialect), KEYS[1]: text_of(second, dialect)}
 
 
 def value_columns(
@@ -125,7 +125,7 @@ def value_columns(
 ) -> dict[str, str]:
     """The values that registers compare: name → SQL, in the form in which they cross (values.py)."""
     writer = ValueWriter(classification, dialect, _columns(classification, columns))
-    return {name: value.sql.sql(dialect=dialect) for name, value in writer.columns().items()}
+    return {name: text_of(value.sql, dialect) for name, value in writer.columns().items()}
 
 
 def time_column(
@@ -136,7 +136,7 @@ def time_column(
     if name is None:
         return None
     known = _columns(classification, columns)
-    return ticks(name, known[name], dialect).sql(dialect=dialect)
+    return text_of(ticks(name, known[name], dialect), dialect)
 
 
 def relevance(
@@ -149,7 +149,7 @@ def relevance(
     """
     known = _columns(classification, columns)
     keys = KeyWriter(classification, dialect, known).known()
-    return exp.and_(*keys, BitWriter(classification, dialect, known).relevance()).sql(dialect=dialect)
+    return text_of(exp.and_(*keys, BitWriter(classification, dialect, known).relevance()), dialect)
 
 
 def stream_order(classification: Classification, columns: Mapping[str, ColumnType]) -> list[SQL]:

@@ -28,13 +28,15 @@ LOCAL_TIME = "timestamp_ntz"
 class ColumnType:
     """The kind of a column, and `cast`: the engine's type that expressions read it as (None: as it is).
 
-    `checked` is whether that cast can overflow (unsigned 64-bit integers).
+    `checked` is whether that cast can overflow (unsigned 64-bit integers). `stands` is what the column is
+    called in the relation that is read, or computed from there, if it is not called by its own name.
     """
 
     kind: Kind
     cast: str | None = None
     checked: bool = False
     tick: Tick = "us"
+    stands: exp.Expr | None = None
 
 
 _DUCKDB: Mapping[str, ColumnType] = {
@@ -111,18 +113,23 @@ def in_utc(column: ColumnType) -> ColumnType:
     return replace(column, cast="timestamp") if column.cast == LOCAL_TIME else column
 
 
+def reference(name: str, column: ColumnType) -> exp.Expr:
+    """The column as it is in the relation that is read."""
+    return exp.column(name, quoted=True) if column.stands is None else column.stands.copy()
+
+
 def as_read(name: str, column: ColumnType) -> exp.Expr:
     """The column as expressions read it: in its kind's own form, timestamps as the engine's instants.
 
     In DuckDB instants are naive timestamps in UTC (the session's zone is UTC). In Spark they are
     ``timestamp``; a ``timestamp_ntz`` or a date is moved there without asking the session's zone.
     """
-    reference = exp.column(name, quoted=True)
+    value = reference(name, column)
     if column.cast is None:
-        return reference
+        return value
     if column.cast == LOCAL_TIME:
-        return exp.Anonymous(this="timestamp_micros", expressions=[_micros_of_local_time(reference)])
-    return cast(reference, column.cast)
+        return exp.Anonymous(this="timestamp_micros", expressions=[_micros_of_local_time(value)])
+    return cast(value, column.cast)
 
 
 def micros(value: exp.Expr, dialect: Dialect) -> exp.Expr:
@@ -169,12 +176,12 @@ def cast(value: exp.Expr, engine_type: str) -> exp.Expr:
     return exp.Cast(this=value, to=exp.DataType(this=exp.DataType.Type.USERDEFINED, kind=engine_type))
 
 
-def _micros_of_local_time(reference: exp.Expr) -> exp.Expr:
+def _micros_of_local_time(value: exp.Expr) -> exp.Expr:
     """Microseconds since 1970 on a clock that is never put forward: made of the parts of the local time.
 
     ``timestampdiff`` would read it as an instant in the session's zone, an hour off in a gap of that zone.
     """
-    local = cast(reference, LOCAL_TIME)
+    local = cast(value, LOCAL_TIME)
     seconds = exp.Anonymous(this="date_part", expressions=[exp.Literal.string("SECOND"), local])
     parts = [
         (exp.Anonymous(this="unix_date", expressions=[cast(local.copy(), "DATE")]), 86_400_000_000),

@@ -45,11 +45,17 @@ from estero.language.expressions import (
     Range,
     Value,
 )
-from estero.language.regex import for_java, for_re2
+from estero.language.regex import for_re2
+from estero.language.regex_java import for_java, like_for_java
 from estero.language.schema import Kind
-from estero.pipeline.columns import ColumnType, Dialect, Tick, as_read, cast, micros
+from estero.pipeline.columns import ColumnType, Dialect, Tick, as_read, cast, micros, reference
 
 SQL = exp.Expr
+
+MATCHER = "estero_matches"
+"""The function that matches expressions on Spark which its Java cannot: of a text and RE2's syntax."""
+_MOST_LOOPS_OF_LIKE = 2
+"""Spark makes a regular expression of LIKE, and Java tries all ways through ``%a%b%c%``."""
 
 TRUE, FALSE = exp.true(), exp.false()
 UNKNOWN = cast(exp.Null(), "BOOLEAN")
@@ -160,7 +166,7 @@ class ExpressionWriter:
         column = self._columns.get(name)
         if column is None or column.kind is Kind.NULL:
             return self._literal(None)
-        known = (_is_not_null(exp.column(name, quoted=True)),)
+        known = (_is_not_null(reference(name, column)),)
         return Typed(as_read(name, column), column.kind, known, tick=column.tick)
 
     def _literal(self, value: Value) -> Typed:
@@ -272,7 +278,12 @@ class ExpressionWriter:
     def _like(self, value: Typed, pattern: str) -> SQL:
         if value.kind is None:
             return UNKNOWN.copy()
+        if self._dialect == "spark" and pattern.count("%") > _MOST_LOOPS_OF_LIKE:
+            once = exp.Literal.string(like_for_java(pattern))
+            return exp.RegexpLike(this=_operand(value.sql), expression=once)
         like = exp.Like(this=_operand(value.sql), expression=exp.Literal.string(_escaped(pattern)))
+        if self._dialect == "spark":  # a backslash is the escape; settings can make ESCAPE '\\' fail
+            return like
         return exp.Escape(this=like, expression=exp.Literal.string("\\"))
 
     def _matches(self, value: Typed, regex: str) -> SQL:
@@ -281,7 +292,10 @@ class ExpressionWriter:
         if self._dialect == "duckdb":
             arguments = [value.sql, exp.Literal.string(for_re2(regex))]
             return exp.Anonymous(this="regexp_matches", expressions=arguments)
-        return exp.RegexpLike(this=_operand(value.sql), expression=exp.Literal.string(for_java(regex)))
+        in_java = for_java(regex)
+        if in_java is None:
+            return exp.Anonymous(this=MATCHER, expressions=[value.sql, exp.Literal.string(for_re2(regex))])
+        return exp.RegexpLike(this=_operand(value.sql), expression=exp.Literal.string(in_java))
 
     # ------------------------------------------------------------------------------- arithmetic
 

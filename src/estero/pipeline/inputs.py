@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from estero.pipeline.arrow_files import arrow_batches, arrow_schema
 from estero.pipeline.csv_files import csv_layout, malformed_row
 from estero.pipeline.database import connect
 from estero.pipeline.json_files import json_layout
+from estero.pipeline.names_in_files import names_in_parquet
 from estero.pipeline.pandas_frames import hint_at_index, table_of_frame
 from estero.pipeline.paths import as_file, as_one_file, files_of
 from estero.pipeline.reading_errors import reading
@@ -40,7 +40,6 @@ _FORMATS: Mapping[str, str] = {
     ".ipc": "arrow",
     ".arrows": "arrow",
 }
-_OWN_NAME = re.compile("__(position|time|arrival|type|key[0-9]+|bits[0-9]+|screen[0-9]+)")
 _COMPRESSED = (".gz", ".zst", ".bz2")
 _ACCEPTED = (
     "a path or glob (Parquet, CSV, JSON lines, Arrow), a table of pyarrow, Polars, pandas or DuckDB, "
@@ -56,6 +55,7 @@ class Input:
     errors, where there is one; `hint` is said where a column is missing. `nothing` are the columns of a table
     without a row as they came. `files` are those that it stands for, and `layout` is that of text files.
     `of_pandas` says that the table was a frame of pandas.
+    `names` are those in files of which DuckDB changes some: ``v`` and ``V`` become ``v`` and ``V_1``.
     """
 
     query: str | None = None
@@ -69,6 +69,7 @@ class Input:
     files: tuple[str, ...] = ()
     layout: TextLayout | None = None
     of_pandas: bool = False
+    names: Callable[[duckdb.DuckDBPyConnection], Sequence[str]] | None = None
 
 
 def open_input(events: object, csv_options: Mapping[str, object] | None = None) -> Input:
@@ -189,19 +190,6 @@ def _listed(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
-def check_names(names: Sequence[str], file: str | None) -> None:
-    """Raises `DataError` for two columns of one name, and for names that the classified table uses."""
-    if not names:
-        raise DataError("the events have no columns", file=file)
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise DataError(f"two columns are named {name!r}", file=file)
-        if _OWN_NAME.fullmatch(name):
-            raise DataError(
-                f"the column name {name!r} is used by Estero itself", file=file, hint="rename the column"
-            )
-
-
 def read_twice() -> DataError:
     """The error for a second reading of a stream that passes once."""
     return DataError(
@@ -238,7 +226,9 @@ def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
         if (empty := _schema_without_rows(files)) is not None:
             return Input(table=empty.empty_table(), schema=empty, file=path, files=tuple(files))
         listed = ", ".join(literal(as_one_file(file)) for file in files)
-        return Input(query=f"SELECT * FROM read_parquet([{listed}])", file=path, files=tuple(files))
+        names = functools.partial(names_in_parquet, files[0])
+        query = f"SELECT * FROM read_parquet([{listed}])"
+        return Input(query=query, file=path, files=tuple(files), names=names)
     with reading(path):
         layout = _layout(form, tuple(map(_stamp, files)), _Options(csv_options or {}))
     return Input(query=layout.query, file=path, files=tuple(files), layout=layout)

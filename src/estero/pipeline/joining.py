@@ -27,11 +27,13 @@ from estero.engine.run_chain import ChainStep, chain_tables
 from estero.engine.run_pcea import Source, Transition, pcea_tables
 from estero.language.query import Consume
 from estero.pipeline.answering import Answering, numbers_of, sieve_of
+from estero.pipeline.bits import BITS
 from estero.pipeline.classify import KEYS, POSITION, TIME
 from estero.pipeline.join_keys import join_keys
 from estero.pipeline.recognition import Recognition
 from estero.pipeline.report import Reporter
 from estero.pipeline.values import VALUES, as_integers
+from estero.pipeline.working_names import numbered
 from estero.plan_chains import ChainPlan, Order
 from estero.plan_joins import AnyPlan, JoinPlan, KeyedPlan
 
@@ -64,8 +66,8 @@ class Joining(Answering[KeyedPlan, PceaRecognizer | ChainRecognizer]):
         time: pa.DataType | None = None,
         state: bytes | None = None,
     ) -> None:
-        self._words = [name for name in events.names if name.startswith("__bits")]
-        self._values = [name for name in events.names if name.startswith(VALUES)]
+        self._words = numbered(BITS, events.names)
+        self._values = numbered(VALUES, events.names)
         self._ordered = isinstance(plan, ChainPlan) and any(plan.orders)
         recognizer, marks = _recognizer_of(plan)
         label_sets = [labels for labels, _ in marks]

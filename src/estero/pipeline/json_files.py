@@ -22,6 +22,7 @@ from estero.pipeline.text_kinds import (
     type_of,
 )
 from estero.pipeline.text_layout import SAMPLE, Part, TextLayout
+from estero.pipeline.working_names import check_names
 
 _LARGEST = 1_000_000_000
 """Bytes that one event may have: DuckDB asks for a bound, and takes the memory only where it needs it."""
@@ -46,6 +47,7 @@ def json_layout(connection: Connection, files: Sequence[str]) -> TextLayout:
             parts.append(_part((file,), shape))
     if not names:
         raise DataError("the events have no keys, so there is no column", file=files[0])
+    check_names(tuple(names), files[0])
     as_json = dict.fromkeys(names, "JSON")
     texts = _rows([_reading(part, as_json) for part in parts])
     first = _classes(connection, f"SELECT * FROM ({texts}) LIMIT {SAMPLE}", dict.fromkeys(names, NONE))

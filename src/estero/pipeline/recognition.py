@@ -24,10 +24,11 @@ from estero.engine.run_cea import (
 from estero.engine.run_split import LAST, NEXT, NO_ORDER
 from estero.language.query import Consume, Strategy
 from estero.pipeline.answering import Answering, numbers_of, sieve_of
-from estero.pipeline.bits import WORD
+from estero.pipeline.bits import BITS, WORD
 from estero.pipeline.classify import KEYS, POSITION, TIME
 from estero.pipeline.report import Reporter
 from estero.pipeline.values import VALUES, as_integers
+from estero.pipeline.working_names import numbered
 from estero.plan import Plan
 
 ORDINAL = "__ordinal"
@@ -63,8 +64,8 @@ class Recognition(Answering[Plan, Recognizer]):
         counting: bool = False,
         state: bytes | None = None,
     ) -> None:
-        self._words = [name for name in events.names if name.startswith("__bits")]
-        self._values = [name for name in events.names if name.startswith(VALUES)]
+        self._words = numbered(BITS, events.names)
+        self._values = numbered(VALUES, events.names)
         self._ordinals = ORDINAL in events.names
         automaton = plan.deterministic()
         recognizer = Recognizer(automaton, self._settings(plan, automaton, counting=counting))

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from estero.errors import DataError
 from estero.language.selection import Shown
+from estero.pipeline.working_names import is_kept
 
 if TYPE_CHECKING:
     from estero.engine.enumerate import Matches
@@ -30,7 +31,6 @@ TIME = "__time"
 LABEL_KEY = b"estero:label"
 _MANY, _FEW = 32, 2048
 """Where there are many batches, those of few events are joined: events may be appended one by one."""
-_WORKING_PREFIXES = ("__key", "__bits", "__value")
 
 
 class EventStore:
@@ -41,7 +41,7 @@ class EventStore:
     """
 
     def __init__(self, schema: pa.Schema) -> None:
-        kept = [field for field in schema if not field.name.startswith(_WORKING_PREFIXES)]
+        kept = [field for field in schema if is_kept(field.name)]
         self._names = [field.name for field in kept]
         self.schema: pa.Schema = pa.schema([pa.field(field.name, plain_type(field.type)) for field in kept])
         self._chunks: list[pa.RecordBatch] = []

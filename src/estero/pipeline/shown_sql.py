@@ -13,12 +13,13 @@ from estero.pipeline.classify import (
     time_column,
     value_columns,
 )
+from estero.pipeline.sql_text import readable, text_of
 from estero.plan import Classification
 
 
 def duckdb_text(statement: str) -> str:
     """DuckDB's statement on several lines."""
-    return _pretty(statement, "duckdb")
+    return readable(statement, "duckdb")
 
 
 def spark_text(classification: Classification, source: str = "events") -> str:
@@ -41,22 +42,8 @@ def spark_text(classification: Classification, source: str = "events") -> str:
     statement = f"SELECT {selected} FROM {source} WHERE {condition}"
     if classification.keys:
         statement += f" DISTRIBUTE BY {', '.join(KEYS)}"
-    order = ", ".join(each.sql(dialect="spark") for each in stream_order(classification, columns))
-    return _pretty(f"{statement} SORT BY {order}" if order else statement, "spark")
-
-
-def _pretty(statement: str, dialect: str) -> str:
-    """The statement on several lines, or on one where it is nested too deeply to be read again.
-
-    The parser descends through some ten functions for each level, so it meets Python's limit of 1,000 before
-    the engines meet theirs.
-    """
-    import sqlglot
-
-    try:
-        return sqlglot.transpile(statement, read=dialect, write=dialect, pretty=True)[0]
-    except RecursionError:
-        return statement
+    order = ", ".join(text_of(each, "spark") for each in stream_order(classification, columns))
+    return readable(f"{statement} SORT BY {order}" if order else statement, "spark")
 
 
 def _quoted(name: str) -> str:

@@ -26,13 +26,15 @@ from estero.pipeline.classify import KEYS, classify_sql, stream_order
 from estero.pipeline.columns import ColumnType, as_read, column_type, has_order
 from estero.pipeline.database import Connection, connect
 from estero.pipeline.fetching import fetched
-from estero.pipeline.inputs import Input, check_names, open_input, read_twice
+from estero.pipeline.inputs import Input, open_input, read_twice
+from estero.pipeline.names_in_files import may_be_changed
 from estero.pipeline.nothing import as_they_came, without_types
 from estero.pipeline.reading_errors import how_to_have_timestamps, reading
 from estero.pipeline.report import plain_type
 from estero.pipeline.screening import Screen
 from estero.pipeline.shared_columns import Shared, common, in_common
 from estero.pipeline.stream_order import OrderCheck, null_time, refuse_infinite, refuse_nat
+from estero.pipeline.working_names import check_names, check_names_together
 from estero.pipeline.zones import batch_in_zones, together, zone_in, zone_of
 from estero.plan import Classification
 
@@ -84,6 +86,7 @@ class Source:
         self._connections: dict[int, Connection] = {}
         self.type_column = type_column
         self._kinds_of_inputs = {name: self._describe(each) for name, each in inputs.items()}
+        check_names_together(self._kinds_of_inputs)
         self.column_types: Mapping[str, ColumnType] = self._union() | self._time_of_nothing(time, time_unit)
         self._came = self._types_as_they_came()
         self._nothing = self._types_of_nothing()
@@ -216,7 +219,10 @@ class Source:
             if each.query is None:
                 connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
             rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
-            check_names([row[0] for row in rows], each.file)
+            names: Sequence[str] = [row[0] for row in rows]
+            if each.names is not None and may_be_changed(names):
+                names = each.names(connection)
+            check_names(names, each.file)
         kinds = {row[0]: column_type(row[1], "duckdb") for row in rows}
         role = kinds.get(self.type_column or "")
         if role is not None and role.kind is Kind.NULL and (each.layout or each.nothing is not None):

@@ -23,7 +23,6 @@ from estero.pipeline.report import answer_schema, label_of
 from estero.pipeline.sources import open_source
 from estero.pipeline.spark.distribute import distribute
 from estero.pipeline.spark.frames import (
-    RESERVED,
     Tasks,
     arrow_type,
     classified_schema,
@@ -33,6 +32,7 @@ from estero.pipeline.spark.frames import (
 from estero.pipeline.spark.halo import Piece, whole
 from estero.pipeline.spark.shares import number_of_shares
 from estero.pipeline.spark.spreading import spread
+from estero.pipeline.working_names import is_working
 from estero.plan import Layout
 from estero.plan_joins import AnyPlan, KeyedPlan
 
@@ -228,7 +228,7 @@ def classified_batch(batch: pa.RecordBatch, events: pa.Schema, seen: int) -> pa.
 
 def _crossing_names(events: pa.Schema) -> list[str]:
     """The names under which the columns of `events` come from Spark."""
-    working = [name for name in events.names if name.startswith(RESERVED)]
+    working = [name for name in events.names if is_working(name)]
     return working + [payload_name(place) for place in range(len(events) - len(working))]
 
 

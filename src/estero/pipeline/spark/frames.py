@@ -2,6 +2,9 @@
 
 Everything here is Spark SQL over the columns of the DataFrame (classify.py writes it), so that the
 relevance condition reaches the scan and irrelevant events never reach Python. Nothing runs a job.
+
+Spark reads SQL with templates and settings of its own (sql_text.py). So no name of a user is ever in it:
+columns are renamed first, by calls that parse nothing, and then have the names of a `room`.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from sqlglot import exp
 
 from estero.errors import DataError
 from estero.pipeline.bits import bits_name, words_of
@@ -25,8 +29,11 @@ from estero.pipeline.classify import (
     time_column,
     value_columns,
 )
-from estero.pipeline.columns import ColumnType, column_type, in_utc
+from estero.pipeline.columns import ColumnType, column_type, in_utc, reference
+from estero.pipeline.spark.matching import give_matcher_for
+from estero.pipeline.sql_text import text_of
 from estero.pipeline.values import ValueWriter
+from estero.pipeline.working_names import check_names
 from estero.plan import Classification
 
 if TYPE_CHECKING:
@@ -44,12 +51,12 @@ RELEVANT = "__relevant"
 KEYED = "__keyed"
 """The same for whether it has a partition key."""
 CLOCK = "__clock"
-"""The column of times that Spark follows as the watermark, where Estero makes it."""
+"""The column of times that Spark follows as the watermark, where Estero makes it; it is in the room, too."""
 EVENT = "__event"
 """How the columns of whole events begin."""
+COLUMN = "__column"
+"""How the columns of events are called while Spark computes."""
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
-RESERVED = "__"
-"""How the names of working columns begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,28 +82,25 @@ class Tasks:
 
 
 def columns_of_frame(schema: StructType) -> dict[str, ColumnType]:
-    """How expressions read each column of a DataFrame with this schema.
+    """How expressions read each column of a DataFrame with this schema, under its own name.
 
-    Raises `DataError` for a name that two columns have, or that this room needs for itself.
+    Raises `DataError` as `check_names` does.
     """
-    columns: dict[str, ColumnType] = {}
-    taken: set[str] = set()
-    for field in schema.fields:
-        if field.name.lower() in taken:
-            raise DataError(
-                "two columns of the DataFrame have this name, or differ in case only",
-                column=field.name,
-                hint="rename one of them",
-            )
-        taken.add(field.name.lower())
-        if field.name.startswith(RESERVED):
-            raise DataError(
-                "names that begin with two underscores are Estero's own",
-                column=field.name,
-                hint="rename the column",
-            )
-        columns[field.name] = column_type(field.dataType.simpleString(), "spark")
-    return columns
+    check_names(schema.names, None)
+    return {field.name: column_type(field.dataType.simpleString(), "spark") for field in schema.fields}
+
+
+def columns_in_room(schema: StructType) -> dict[str, ColumnType]:
+    """How expressions read each column of a DataFrame with this schema once it is `in_room`."""
+    return {
+        name: replace(column, stands=exp.column(f"{COLUMN}{place}"))
+        for place, (name, column) in enumerate(columns_of_frame(schema).items())
+    }
+
+
+def in_room(df: DataFrame) -> DataFrame:
+    """The same rows, the columns called by their places: SQL over them has no name of a user."""
+    return df.toDF(*(f"{COLUMN}{place}" for place in range(len(df.columns))))
 
 
 def classified_frame(df: DataFrame, classification: Classification, tasks: Tasks) -> DataFrame:
@@ -137,26 +141,25 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
 
     Irrelevant events are there to be counted: but for times and keys, what they hold is not computed.
     """
-    columns = columns_of_frame(df.schema)
+    columns = columns_in_room(df.schema)
     if _is_in_utc(df):
         columns = {name: in_utc(column) for name, column in columns.items()}
     relevant = relevance(classification, "spark", columns=columns)
-    computed = computed_texts(classification, columns) | {
-        payload_name(place): quoted(name) for place, name in enumerate(classification.payload)
-    }
+    computed = computed_texts(classification, columns) | payload_texts(classification, columns)
     ordering = _ordering(classification, columns)
+    give_matcher_for(df.sparkSession, (relevant, *computed.values()))
     arrival = f"monotonically_increasing_id() AS {ARRIVAL}"
     if not every:
         first = [TIME] if TIME in computed else []
         if first:
             del ordering[f"{ORDER}0"]  # the time itself
-        rows = df.where(relevant).selectExpr(*_named(computed | ordering), arrival)
+        rows = in_room(df).where(relevant).selectExpr(*_named(computed | ordering), arrival)
         return Laid(rows, tuple(computed), (*first, *_sort_keys(ordering)))
     flags = {
         RELEVANT: f"coalesce({relevant}, false)",
         KEYED: _key_is_known(classification, columns),
     }
-    flagged = df.selectExpr("*", *_named(flags), arrival)
+    flagged = in_room(df).selectExpr("*", *_named(flags), arrival)
     spared = {
         name: value if name in (TIME, *KEYS) else f"CASE WHEN {RELEVANT} THEN {value} END"
         for name, value in computed.items()
@@ -166,32 +169,35 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
 
 
 def streamed(
-    df: DataFrame, classification: Classification, *, clock: str, every: bool, whole: Sequence[str] = ()
+    df: DataFrame,
+    events: StructType,
+    classification: Classification,
+    *,
+    clock: str,
+    every: bool,
+    whole: Sequence[str] = (),
 ) -> DataFrame:
     """The classified rows of a streaming DataFrame: relevant ones, or with `every` all of them, flagged.
 
-    Columns: ``__time``, the key halves, the words of bits, the values, the payload, then ``__order1``, …
-    where ties are broken, ``__event0``, … for the columns `whole`, and with `every` ``__relevant``. `clock`
-    is the column that has a watermark: *all* events move it, so Spark must not filter before it looks at the
-    times.
+    `df` has the columns of `events` in the room, and may have more. What comes of it: ``__time``, the key
+    halves, the words of bits, the values, the payload, then ``__order1``, … where ties are broken,
+    ``__event0``, … for the columns `whole`, and with `every` ``__relevant``. `clock` is the column that has a
+    watermark: *all* events move it, so Spark must not filter before it looks at the times.
     """
-    from pyspark.sql.types import StructType
-
-    columns = columns_of_frame(StructType([field for field in df.schema.fields if field.name != CLOCK]))
+    columns = columns_in_room(events)
     relevant = f"coalesce({relevance(classification, 'spark', columns=columns)}, false)"
-    computed = computed_texts(classification, columns) | {
-        payload_name(place): quoted(name) for place, name in enumerate(classification.payload)
-    }
+    computed = computed_texts(classification, columns) | payload_texts(classification, columns)
     ordering = _ordering(classification, columns)
+    give_matcher_for(df.sparkSession, (relevant, *computed.values()))
     del ordering[f"{ORDER}0"]  # the time itself
-    computed |= {f"{EVENT}{place}": quoted(name) for place, name in enumerate(whole)}
+    computed |= {f"{EVENT}{place}": _as_it_is(name, columns) for place, name in enumerate(whole)}
     if every:
         times = {TIME: computed.pop(TIME)}
         spared = {name: f"CASE WHEN {relevant} THEN {value} END" for name, value in computed.items()}
         return df.selectExpr(*_named(times | spared | ordering), f"{relevant} AS {RELEVANT}")
     # Spark filters before it follows the watermark, unless the condition asks for the very time.
     no_time = f"CAST(raise_error('{NULL_TIME}') AS BOOLEAN)"
-    asked = f"CASE WHEN {quoted(clock)} IS NULL THEN {relevant} AND {no_time} ELSE {relevant} END"
+    asked = f"CASE WHEN {clock} IS NULL THEN {relevant} AND {no_time} ELSE {relevant} END"
     return df.where(asked).selectExpr(*_named(computed | ordering))
 
 
@@ -248,9 +254,20 @@ def payload_name(place: int) -> str:
     return f"__payload{place}"
 
 
+def payload_texts(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
+    """The payload as it crosses: name → Spark SQL."""
+    return {
+        payload_name(place): _as_it_is(name, columns) for place, name in enumerate(classification.payload)
+    }
+
+
 def quoted(name: str) -> str:
-    """A column's name as Spark SQL text."""
+    """A column's name as functions of PySpark take it. It is not for SQL."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def _as_it_is(name: str, columns: Mapping[str, ColumnType]) -> str:
+    return text_of(reference(name, columns[name]), "spark")
 
 
 def _placed(
@@ -297,7 +314,9 @@ def computed_texts(classification: Classification, columns: Mapping[str, ColumnT
     texts: dict[str, str] = {}
     time, ticks = classification.schema.time, time_column(classification, "spark", columns=columns)
     if time is not None and ticks is not None:
-        texts[TIME] = f"IF({quoted(time)} IS NULL, CAST(raise_error('{NULL_TIME}') AS BIGINT), {ticks})"
+        texts[TIME] = (
+            f"IF({_as_it_is(time, columns)} IS NULL, CAST(raise_error('{NULL_TIME}') AS BIGINT), {ticks})"
+        )
     texts |= key_columns(classification, "spark", columns=columns)
     texts |= predicate_columns(classification, "spark", columns=columns)
     return texts | value_columns(classification, "spark", columns=columns)
@@ -305,7 +324,7 @@ def computed_texts(classification: Classification, columns: Mapping[str, ColumnT
 
 def _ordering(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
     values = stream_order(classification, columns)
-    return {f"{ORDER}{place}": each.sql(dialect="spark") for place, each in enumerate(values)}
+    return {f"{ORDER}{place}": text_of(each, "spark") for place, each in enumerate(values)}
 
 
 def _sort_keys(names: Iterable[str]) -> tuple[Column | str, ...]:

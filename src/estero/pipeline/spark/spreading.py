@@ -9,7 +9,7 @@ from estero.automata.registers import Value
 from estero.language.expressions import Attribute
 from estero.language.schema import Kind
 from estero.pipeline.classify import value_columns
-from estero.pipeline.spark.frames import columns_of_frame
+from estero.pipeline.spark.frames import columns_in_room, in_room
 from estero.plan_joins import KeyedPlan
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _with_key(df: DataFrame, plan: KeyedPlan) -> tuple[DataFrame, str]:
     """The events with a column for the shared value, and its name."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
-    columns = columns_of_frame(df.schema)
+    columns = columns_in_room(df.schema)
     types: dict[str, list[str]] = {}
     for type_name, attribute in plan.partition.items():
         types.setdefault(attribute, []).append(type_name)
@@ -48,4 +48,5 @@ def _with_key(df: DataFrame, plan: KeyedPlan) -> tuple[DataFrame, str]:
     name = "shared"
     while name.lower() in {each.lower() for each in df.columns}:
         name += "_"
-    return df.withColumn(name, F.coalesce(*map(F.expr, texts.values()))), name
+    shared = F.coalesce(*map(F.expr, texts.values()))
+    return in_room(df).withColumn(name, shared).toDF(*df.columns, name), name

@@ -30,9 +30,11 @@ from estero.pipeline.spark.frames import (
     RELEVANT,
     columns_of_frame,
     computed_texts,
-    payload_name,
+    payload_texts,
     quoted,
 )
+from estero.pipeline.spark.matching import give_matcher
+from estero.pipeline.sql_text import text_of
 from estero.plan import Classification, Layout
 from estero.plan_joins import AnyPlan
 
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 
 BUCKETS = 256
 """How many groups the keys of a query are in: each is an instance of the function, in one task."""
+
+_TEMPLATE = "${"
 
 _OPTIONS = ("events", "query", "type", "time", "order", "time_unit", "positions")
 
@@ -83,6 +87,7 @@ def register_function(spark: SparkSession, name: str, query_of: Callable[[str], 
         Registered, None, name=name, evalType=PythonEvalType.SQL_ARROW_UDTF, deterministic=True
     )
     spark.udtf.register(name, function)
+    give_matcher(spark)
 
 
 def _class_of_functions(spark: SparkSession) -> Any:
@@ -176,6 +181,7 @@ def analyze(schema: StructType, query: Asked, options: Mapping[str, Any]) -> Ana
         only_type=query.only_type,
     )
     plan = query.plan(layout)
+    _check_templates(schema, plan.classification)
     work = Work.of(schema, plan, positions=bool(options.get("positions")), every=True)
     work.check_shown()
     by_query = bool(query.tree.partition_by)
@@ -195,9 +201,9 @@ def analyze(schema: StructType, query: Asked, options: Mapping[str, Any]) -> Ana
         one_order = work.tasks.positions or not work.tasks.by_key
         analyzed.withSinglePartition = one_order
         analyzed.partitionBy = [] if one_order else [PartitioningColumn(bucket)]
-        ordering = stream_order(plan.classification, columns)
         analyzed.orderBy = [
-            OrderingColumn(each.sql(dialect="spark"), overrideNullsFirst=False) for each in ordering
+            OrderingColumn(text, overrideNullsFirst=False)
+            for text in _order_texts(schema, plan.classification)
         ]
     return analyzed
 
@@ -209,9 +215,30 @@ def _crossing(schema: StructType, classification: Classification) -> dict[str, s
     crossing = {RELEVANT: relevant}
     for name, value in computed_texts(classification, columns).items():
         crossing[name] = value if name == TIME else f"CASE WHEN {relevant} THEN {value} END"
-    for place, name in enumerate(classification.payload):
-        crossing[payload_name(place)] = f"CASE WHEN {relevant} THEN {quoted(name)} END"
+    for name, value in payload_texts(classification, columns).items():
+        crossing[name] = f"CASE WHEN {relevant} THEN {value} END"
     return crossing
+
+
+def _order_texts(schema: StructType, classification: Classification) -> list[str]:
+    """What the rows are sorted by, as Spark SQL."""
+    return [text_of(each, "spark") for each in stream_order(classification, columns_of_frame(schema))]
+
+
+def _check_templates(schema: StructType, classification: Classification) -> None:
+    """Raises `DataError` for a column that is asked for and whose name Spark would replace.
+
+    A table function can only name columns in SQL, and Spark puts values in place of ``${…}`` there.
+    """
+    crossing = "".join((*_crossing(schema, classification).values(), *_order_texts(schema, classification)))
+    odd = [name for name in schema.names if _TEMPLATE in name and quoted(name) in crossing]
+    if odd:
+        raise DataError(
+            f"Spark's SQL takes {_TEMPLATE}…}} for a variable, also in the name of a column",
+            column=odd[0],
+            hint="rename it before the view is made: df.withColumnRenamed(…), "
+            "or use estero.spark.recognize(df, …)",
+        )
 
 
 def _time(schema: StructType, tree: QueryTree, named: str | None) -> str | None:

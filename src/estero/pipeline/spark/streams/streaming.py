@@ -82,6 +82,7 @@ def recognize_stream(
     with jobs():
         rows = streamed(
             clock.df,
+            df.schema,
             plan.classification,
             clock=clock.column,
             every=counted,

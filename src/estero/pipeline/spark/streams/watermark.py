@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from estero.errors import DataError
 from estero.int64 import GREATEST
 from estero.pipeline.classify import time_column
-from estero.pipeline.spark.frames import CLOCK, columns_of_frame
+from estero.pipeline.spark.frames import CLOCK, columns_in_room, in_room
 from estero.pipeline.spark.streams.ticks import Ticks
 from estero.pipeline.stream_layout import Lateness, ticks_of
 from estero.plan import Classification
@@ -27,7 +27,10 @@ _TOO_LARGE = "estero: a time is too large for a timestamp: say its time_unit, or
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A DataFrame with a watermark on `column`: `lateness` ticks behind, None where it is the user's own."""
+    """A DataFrame in the room (frames.py) with a watermark on `column`.
+
+    It is `lateness` ticks behind, None where it is the user's own.
+    """
 
     df: DataFrame
     column: str
@@ -66,15 +69,16 @@ def clock_of(
             column=time,
             hint="leave one of them out",
         )
-    return Clock(df, time, ticks, None)
+    return Clock(in_room(df), in_room(df).columns[df.columns.index(time)], ticks, None)
 
 
 def _new_clock(df: DataFrame, classification: Classification, ticks: Ticks, lateness: str) -> Clock:
     """The DataFrame with a column of timestamps that Spark follows."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
-    text = f"({time_column(classification, 'spark', columns=columns_of_frame(df.schema))})"
-    followed = df.withColumn(CLOCK, F.expr(clock_sql(text, ticks))).withWatermark(CLOCK, lateness)
+    text = f"({time_column(classification, 'spark', columns=columns_in_room(df.schema))})"
+    clock = F.expr(clock_sql(text, ticks))
+    followed = in_room(df).withColumn(CLOCK, clock).withWatermark(CLOCK, lateness)
     delay = int(followed.schema[CLOCK].metadata[DELAY])
     return Clock(followed, CLOCK, ticks, ticks.over(delay))
 
