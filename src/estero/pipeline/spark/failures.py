@@ -26,6 +26,8 @@ _OTHER_TYPE = re.compile(
     r"\[FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH\] .* file (.+?)\. Data type mismatches when "
     r"reading Parquet column \[(.+?)\]\. Expected Spark type (.+?), actual Parquet type (\w+)"
 )
+ILLEGAL_NANOSECONDS = "Illegal Parquet type: INT64 (TIMESTAMP(NANOS"
+"""How Spark says that a file has timestamps in nanoseconds."""
 _TWICE = "[DUPLICATED_METRICS_NAME] The metric name is not unique: estero"
 _LOST_STATE = re.compile(r"\[CANNOT_LOAD_STATE_STORE\.\w+\]")
 _OF_STREAM = re.compile(r"(?s).*?\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
@@ -98,6 +100,12 @@ def _about_files(text: str) -> DataError | None:
             file=found[1],
             column=found[2],
             hint="all files need the columns of the first ones, or of the schema that is named",
+        )
+    if ILLEGAL_NANOSECONDS in text:
+        return DataError(
+            "the files hold timestamps in nanoseconds, which Spark reads as integers only",
+            hint="spark.conf.set('spark.sql.legacy.parquet.nanosAsLong', 'true') makes it do so; their "
+            "time_unit is 'ns'",
         )
     unreadable = _NO_PARQUET.search(text)
     if unreadable and re.search("is not a Parquet file|CANNOT_READ_FILE_FOOTER", text):

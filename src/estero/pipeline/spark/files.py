@@ -21,6 +21,7 @@ from estero.pipeline.inputs import open_input
 from estero.pipeline.reading_errors import reading
 from estero.pipeline.report import plain_type
 from estero.pipeline.spark.failures import jobs
+from estero.pipeline.spark.parquet_files import parquet_frame
 from estero.pipeline.spark.text_files import TextReading
 from estero.spooling import is_pipe
 
@@ -53,7 +54,7 @@ def read_events(
         with reading(found.file):
             return spark.createDataFrame(_plain(found.stream().read_all()))
     with jobs():
-        return spark.read.parquet(*map(as_named, found.files))
+        return parquet_frame(spark, found.files, list(map(as_named, found.files)))
 
 
 def check_rows(path: str | PathLike[str], csv_options: Mapping[str, object] | None = None) -> None:

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 def give_matcher(spark: SparkSession) -> None:
     """Gives a session the function that matches by RE2, for SQL that Estero writes."""
-    from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+    from pyspark.sql.pandas.functions import arrow_udf
 
     if not spark.catalog.functionExists(MATCHER):
-        spark.udf.register(MATCHER, arrow_udf(_matched, "boolean", ArrowUDFType.SCALAR))
+        spark.udf.register(MATCHER, arrow_udf(_matched, "boolean"))  # type: ignore[call-overload]
 
 
 def give_matcher_for(spark: SparkSession, texts: Iterable[str]) -> None:
     """The same where one of these texts of SQL asks for it."""
-    if any(MATCHER in text for text in texts):
+    if any(MATCHER in text.lower() for text in texts):
         give_matcher(spark)
 
 

@@ -13,7 +13,7 @@ from estero.pipeline.paths import files_of
 from estero.pipeline.spark import files
 from estero.pipeline.spark.connectors.address import Address, source_address
 from estero.pipeline.spark.connectors.packages import connecting
-from estero.pipeline.spark.failures import first_sentence
+from estero.pipeline.spark.failures import first_sentence, jobs
 from estero.pipeline.spark.files import located
 from estero.pipeline.spark.text_files import TextReading
 
@@ -136,7 +136,8 @@ def _found(spark: SparkSession, address: Address) -> StructType | TextReading:
         for each in present:
             _check_letters(each)
     if address.scheme == "parquet":
-        return spark.read.parquet(*map(files.as_named, present)).schema
+        with jobs():
+            return spark.read.parquet(*map(files.as_named, present)).schema
     layout = open_input(address.place).layout
     if layout is None or layout.form != address.scheme:
         raise DataError(f"these are no files of {address.scheme.upper()}", file=address.place)
