@@ -32,7 +32,6 @@ NAMES = [
     "events",
     "rowid",
     "position",
-    "start",
     "__keyword",
     "__bitsy",
     "__values",
@@ -69,11 +68,11 @@ def one_column(name: str) -> pa.Table:
 
 
 def used_everywhere(name: str) -> str:
-    """A query with the name as type, label, attribute, in a predicate, a comparison and a key."""
-    x = quoted(name)
+    """A query with the name as type, in a label, as attribute, in a predicate, a comparison and a key."""
+    x, label = quoted(name), quoted(f"{name}'s")
     return (
-        f"SELECT {x}, b[{x}] WHERE {x} AS {x} ; {x} AS b FILTER {x}[{x} < 2] AND b[{x} >= 0] "
-        f"AND {x}.{x} = b.{x} PARTITION BY [{x}] WITHIN 3 [t]"
+        f"SELECT {label}, b[{x}] WHERE {x} AS {label} ; {x} AS b FILTER {label}[{x} < 2] AND b[{x} >= 0] "
+        f"AND {label}.{x} = b.{x} PARTITION BY [{x}] WITHIN 3 [t]"
     )
 
 
@@ -93,11 +92,12 @@ def test_names_of_any_letters_are_names_on_spark(spark: SparkSession) -> None:
     numbers = dict.fromkeys(NAMES, 0)
     rows = [{**numbers, "kind": name, "t": t, "nested": numbers} for t, name in enumerate(NAMES)]
     table = pa.Table.from_pylist(rows)
-    quoted_names = [quoted(name) for name in NAMES]
+    marked = [(quoted(name), quoted(f"{name}'s")) for name in NAMES]
     query = (
-        f"SELECT {', '.join(quoted_names)} WHERE {' OR '.join(f'{x} AS {x}' for x in quoted_names)} "
-        f"FILTER {' AND '.join(f'{x}[{x} = 0]' for x in quoted_names)} "
-        f"PARTITION BY {', '.join(f'[{x}]' for x in quoted_names)}"
+        f"SELECT {', '.join(label for _, label in marked)} "
+        f"WHERE {' OR '.join(f'{x} AS {label}' for x, label in marked)} "
+        f"FILTER {' AND '.join(f'{label}[{x} = 0]' for x, label in marked)} "
+        f"PARTITION BY {', '.join(f'[{x}]' for x, _ in marked)}"
     )
     here = estero.query(query).run(table, type="kind", time="t").to_arrow().to_pylist()
     df = spark.createDataFrame(table)

@@ -29,7 +29,7 @@ def numbered(prefix: str, names: Iterable[str]) -> list[str]:
 
 
 def check_names(names: Sequence[str], file: str | None) -> None:
-    """Raises `DataError` for no columns, and for names that engines would take for one another or that Estero uses.
+    """Raises `DataError` for no columns, and for names that engines take for one another or that Estero uses.
 
     They take names that differ in case only for one, and DuckDB reads a name up to a NUL.
     """
