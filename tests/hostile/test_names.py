@@ -205,3 +205,14 @@ def test_the_function_of_sql_says_which_name_it_cannot_read(spark: SparkSession)
     assert found.count() == 1
     with pytest.raises(AnalysisException, match=r"for a variable, also in the name of a column"):
         spark.sql(f"SELECT * FROM recognize({table}, 'SELECT a WHERE Event AS a')")
+
+
+@pytest.mark.spark
+def test_columns_of_any_name_break_ties_on_spark(spark: SparkSession) -> None:
+    from estero.spark import recognize
+
+    table = pa.table({"kind": ["B", "A"], "t": [1, 1], "${x}": [2, 1]})
+    found = recognize(
+        spark.createDataFrame(table), "SELECT * WHERE A ; B", type="kind", time="t", order=["${x}"]
+    )
+    assert found.count() == 1

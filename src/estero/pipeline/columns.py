@@ -163,7 +163,7 @@ def as_sorted(name: str, column: ColumnType) -> exp.Expr:
     """
     if column.kind in (Kind.STRING, Kind.NULL):
         return as_read(name, column)
-    return exp.column(name, quoted=True)
+    return reference(name, column)
 
 
 def has_order(engine_type: str, column: ColumnType) -> bool:
