@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import estero
+from estero.errors import QueryError
 from estero.language.regex_java import for_java, like_for_java
 
 if TYPE_CHECKING:
@@ -75,6 +76,13 @@ def test_java_gets_an_equal_expression_that_is_flat(regex: str, written: str) ->
 )
 def test_java_does_not_get_what_it_would_not_end_with(regex: str) -> None:
     assert for_java(regex) is None
+
+
+def test_groups_within_groups_have_a_limit() -> None:
+    assert for_java("(" * 100 + "a" + ")" * 100) == "a"
+    query = query_of(f"~ '{'(' * 3000}a{')' * 3000}'")
+    with pytest.raises(QueryError, match="groups are nested more than 100 levels deep"):
+        estero.query(query)
 
 
 def test_like_takes_one_pass_in_java() -> None:

@@ -33,6 +33,8 @@ Ranges = tuple[tuple[int, int], ...]
 LAST: Final = 0x10FFFF
 MOST_REPETITIONS: Final = 1000
 """RE2's limit, for nested ones as a product."""
+MOST_GROUPS: Final = 100
+"""So deep may groups be in one another: whoever writes an expression for an engine descends through them."""
 
 SHARED: Final = r"characters, . [abc] [^a-z] \d \w \s \b ^ $ | ( ) * + ? {n,m}, escapes, a leading (?i)"
 _SHORTHANDS: Final[dict[str, Ranges]] = {
@@ -159,7 +161,9 @@ def _outside(regex: str, problem: UnexpectedInput) -> QueryError:
 
 
 _TOO_MANY: Final = f"more than {MOST_REPETITIONS} repetitions"
+_TOO_DEEP: Final = f"groups are nested more than {MOST_GROUPS} levels deep"
 _REMEDIES: Final = {
+    _TOO_DEEP: "a group that is neither repeated nor chosen needs no parentheses",
     "the bounds are reversed": "the smaller number stands first",
     "the range is reversed": "the smaller character stands first",
     _TOO_MANY: "length(a) compares the length of a string; * and + have no bound",
@@ -169,11 +173,14 @@ _REMEDIES: Final = {
 
 def _check_tree(tree: Tree[Any], regex: str) -> None:
     """Refuse what the grammar cannot: reversed ranges, too many repetitions, impossible code points."""
-    stack: list[tuple[Tree[Any], int]] = [(tree, 1)]
+    stack: list[tuple[Tree[Any], int, int]] = [(tree, 1, 0)]
     while stack:
-        node, product = stack.pop()
+        node, product, depth = stack.pop()
         problem = ""
-        if node.data == "repeated":
+        if node.data == "group":
+            depth += 1
+            problem = _TOO_DEEP if depth > MOST_GROUPS else ""
+        elif node.data == "repeated":
             least, most = bounds(str(node.children[1]))
             product *= max(least, most or 0, 1)
             problem = "the bounds are reversed" if most is not None and most < least else ""
@@ -191,7 +198,8 @@ def _check_tree(tree: Tree[Any], regex: str) -> None:
             found = regex[span.start : span.end]
             message = f"'{found}' at character {span.start + 1} of the regular expression: {problem}"
             raise QueryError(message, span=span, found=found, expected=SHARED, hint=_REMEDIES[problem])
-        stack.extend((child, product) for child in reversed(node.children) if not isinstance(child, str))
+        below = (child for child in reversed(node.children) if not isinstance(child, str))
+        stack.extend((child, product, depth) for child in below)
 
 
 def bounds(quantifier: str) -> tuple[int, int | None]:
