@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
@@ -165,7 +166,7 @@ class Query:
     ) -> list[QueryError]:
         """Everything in which this query does not fit the events, in order of place; empty if it does."""
         source = self._open(events, type, time, order, time_unit, csv_options)
-        return self._errors(self._schema(source, types), source.type_column)
+        return self._unfit(source, self._schema(source, types))
 
     def explain(
         self,
@@ -199,6 +200,9 @@ class Query:
     def plan(self, layout: Layout) -> AnyPlan:
         """The plan for events that are laid out so; raises `QueryError` where the query does not fit them."""
         raise_all(self._errors(layout.schema, layout.type_column))
+        return self._fitting_plan(layout)
+
+    def _fitting_plan(self, layout: Layout) -> AnyPlan:
         plan = self._planned(layout)
         _warn_of_other_names(plan, timed=layout.schema.time is not None)
         return plan
@@ -234,14 +238,25 @@ class Query:
         )
 
     def _checked_plan(self, source: Source, types: Sequence[str]) -> AnyPlan:
+        schema = self._schema(source, types)
+        raise_all(self._unfit(source, schema))
         layout = Layout(
-            self._schema(source, types),
+            schema,
             source.type_column,
             source.only_type,
             source.order,
             source.time_tick_ns,
         )
-        return self.plan(layout)
+        return self._fitting_plan(layout)
+
+    def _unfit(self, source: Source, schema: Schema) -> list[QueryError]:
+        """Everything in which the query does not fit these events; hints name the values behind it."""
+        errors = self._errors(schema, source.type_column)
+        for error in errors:
+            words = set(re.findall(r"\w+", error.text[error.span.start : error.span.end]))
+            values = filter(None, (source.odd_value(name) for name in source.columns if name in words))
+            error.hint = "; ".join(values) or error.hint
+        return errors
 
     def _schema(self, source: Source, types: Sequence[str]) -> Schema:
         """The schema of a source; warns of types of this query that do not occur.

@@ -383,3 +383,32 @@ def test_the_command_reads_a_pipe(tmp_path: Path) -> None:
     result = command(str(pipe), tmp_path)
     writer.join()
     assert result.stdout == "1\n", result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "value"),
+    [
+        ("a.csv", "kind,v\nA,1\nA,1.5\nB,oops\n", "'oops'"),
+        ("a.csv", "kind,v\nA,\nA,2\nB,2.5\nB,9007199254740993\n", "'2.5'"),
+        ("a.jsonl", '{"kind": "A", "v": 1}\n{"kind": "A", "v": 2}\n{"kind": "B", "v": "4"}\n', "'\"4\"'"),
+    ],
+)
+def test_an_error_names_the_value_that_made_a_column_no_number(
+    tmp_path: Path, name: str, content: str, value: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(estero.QueryError) as caught:
+        estero.query("SELECT * WHERE A ; B FILTER B[v > 1]").run(str(path), type="kind")
+    assert (
+        caught.value.hint
+        == f"mend the value {value} ({path}, row 3, column 'v'): it is unlike those above it"
+    )
+
+
+def test_an_error_over_a_column_of_strings_names_no_value(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("kind,v\nA,x\nB,1\n")
+    with pytest.raises(estero.QueryError) as caught:
+        estero.query("SELECT * WHERE A ; B FILTER B[v > 1]").run(str(path), type="kind")
+    assert caught.value.hint == "strings stand in single quotes: '1'"

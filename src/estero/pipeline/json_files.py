@@ -139,7 +139,8 @@ def _classes(connection: Connection, texts: str, first: dict[str, Text]) -> dict
     values = (f"{quoted(name)} AS v{place}" for place, name in enumerate(first))
     strings = (f"{quoted(name)} ->> '$' AS s{place}" for place, name in enumerate(first))
     asked = (
-        f"bit_or({_class(f'v{place}', f's{place}', known)})" for place, known in enumerate(first.values())
+        f"bit_or({classes_of_json(f'v{place}', f's{place}', known)})"
+        for place, known in enumerate(first.values())
     )
     row = connection.execute(
         f"SELECT {', '.join(asked)} FROM (SELECT {', '.join((*values, *strings))} FROM ({texts}))"
@@ -147,7 +148,7 @@ def _classes(connection: Connection, texts: str, first: dict[str, Text]) -> dict
     return {name: Text(found or 0) for name, found in zip(first, row, strict=True)}
 
 
-def _class(value: str, inner: str, first: Text) -> str:
+def classes_of_json(value: str, inner: str, first: Text = NONE) -> str:
     """SQL: the class of a value of JSON, of which `inner` is the string.
 
     Numbers that no type holds are SLASHED, strings STRING.

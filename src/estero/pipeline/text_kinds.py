@@ -100,6 +100,15 @@ def type_of(classes: Text) -> str | None:
     return next((name for allowed, name in _TYPES if not held & ~allowed), "VARCHAR")
 
 
+def allowed_by(type_name: str) -> Text:
+    """The classes whose texts a type holds without loss.
+
+    >>> allowed_by("BIGINT") == Text.SMALL | Text.LARGE
+    True
+    """
+    return next(allowed for allowed, name in _TYPES if name == type_name)
+
+
 def classes_of(text: str, first: Text = NONE, *, spaced: bool = True) -> str:
     """SQL: the class of a text, itself given in SQL. What is in `first` is tried first, for speed."""
     tests = sorted(_tests(text), key=lambda test: not test[0] & first)

@@ -145,7 +145,7 @@ def _question(column: TextColumn, known: tuple[Text, bool] | None) -> str:
     if known is not None and type_of(known[0]) == "VARCHAR" and known[0] & ~Text.NULL != Text.SLASHED:
         return f"CASE WHEN count({text}) = count(*) THEN 0 ELSE {Text.NULL:d} END, {wrong}"
     first = NONE if known is None else known[0]
-    return f"bit_or({classes_of(_number(column), first)}), {wrong}"
+    return f"bit_or({classes_of(number_text(column), first)}), {wrong}"
 
 
 def _typed(column: TextColumn, classes: Text, wrong: bool) -> TextColumn:
@@ -172,8 +172,8 @@ def _parsed(text: str, form: str) -> str:
     return f"try_strptime({text}, {literal(form)})"
 
 
-def _number(column: TextColumn) -> str:
-    """The text of a column with a point in its numbers and no mark between thousands."""
+def number_text(column: TextColumn) -> str:
+    """SQL: the text of a column with a point in its numbers and no mark between thousands."""
     text = quoted(column.name)
     if column.thousands:
         text = f"replace({text}, {literal(column.thousands)}, '')"
@@ -192,7 +192,11 @@ def converted(column: TextColumn) -> str:
 
 
 def _trimmed(column: TextColumn) -> str:
-    return f"trim({_number(column)})" if column.given or column.classes & Text.SPACED else _number(column)
+    return (
+        f"trim({number_text(column)})"
+        if column.given or column.classes & Text.SPACED
+        else number_text(column)
+    )
 
 
 def misfits(column: TextColumn) -> str:
@@ -200,7 +204,7 @@ def misfits(column: TextColumn) -> str:
     text = quoted(column.name)
     if column.format is not None:
         return f"({text} IS NOT NULL AND {_parsed(text, column.format)} IS NULL)"
-    trimmed = f"trim({_number(column)})"
+    trimmed = f"trim({number_text(column)})"
     lost = f"TRY_CAST({trimmed} AS {column.type}) IS NULL"
     if lossless := _lossless(column.type.upper(), trimmed):
         lost = f"{lost} OR NOT {lossless}"
