@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
@@ -149,8 +150,10 @@ class Query:
     def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> ContinuousRecognizer:
         """The recognizer of events that are laid out so; with a `state`, it goes on from there."""
         from estero.pipeline.continuous import ContinuousRecognizer
+        from estero.pipeline.state_bytes import sound_content
 
-        source = layout.source()
+        with nullcontext() if state is None else sound_content():
+            source = layout.source()
         return ContinuousRecognizer(self._checked_plan(source, layout.types), layout, source, state=state)
 
     def check(
@@ -301,17 +304,18 @@ def _without_events(name: str, known: Sequence[str]) -> str:
     return f"{there}: {near}" if near else there
 
 
-def restore(query: Query | str, state: bytes) -> ContinuousRecognizer:
+def restore(query: Query | str, state: bytes, *, key: bytes | None = None) -> ContinuousRecognizer:
     """The recognizer of `query` that goes on from a snapshot: it finds what the one before would have found.
 
-    How events are laid out and how late they may be is in the snapshot. Raises `DataError` for bytes that are
-    no snapshot, are damaged, or are of another query or version.
+    How events are laid out and how late they may be is in the snapshot. A snapshot that was written with a
+    `key` is read with it, and no other is. Raises `DataError` for bytes that are no snapshot, are damaged,
+    or are of another query, version or key.
     """
     from estero.pipeline.continuous import layout_in
     from estero.pipeline.state_bytes import read
 
     asked = Query(query) if isinstance(query, str) else query
-    found = read(state)
+    found = read(state, key)
     return asked.recognizer_of(layout_in(found, str(asked), str(asked.tree)), found)
 
 

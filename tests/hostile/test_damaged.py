@@ -15,6 +15,7 @@ import pytest
 
 import estero
 from estero.errors import DataError
+from hostile import mended_states
 
 FLIPPED = """
 import random, resource, sys
@@ -106,3 +107,9 @@ def test_spark_says_that_an_arrow_file_is_damaged(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         read_events(path)
     assert caught.value.message.startswith(DAMAGED)
+
+
+def test_no_content_of_a_state_ends_the_process() -> None:
+    program = [sys.executable, mended_states.__file__, "11"]
+    ran = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "answered refused"), ran.stderr

@@ -403,6 +403,18 @@ def test_a_snapshot_has_all_that_is_needed() -> None:
         assert one.late == 2
 
 
+def test_a_snapshot_with_a_key_is_restored_with_it() -> None:
+    recognizer, key = begun(lateness=3), bytes(range(32))
+    recognizer.push([row("A", 1), row("A", 4)])
+    state = recognizer.snapshot(key=key)
+    again = estero.restore(QUERY, state, key=key)
+    assert again.snapshot(key=key) == state
+    assert again.snapshot() == recognizer.snapshot()
+    with pytest.raises(estero.DataError) as caught:
+        estero.restore(QUERY, state, key=bytes(32))
+    assert str(caught.value) == "the state was not written with this key, or it was changed since"
+
+
 def test_a_snapshot_of_another_query_is_refused() -> None:
     state = begun().snapshot()
     with pytest.raises(estero.DataError) as caught:

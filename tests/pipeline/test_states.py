@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -192,6 +193,127 @@ def test_a_state_of_other_columns_is_refused() -> None:
 def test_a_state_of_something_else_is_refused() -> None:
     state = written(State({"kind": "a picture"}, {}))
     assert refusal(PLAIN, state) == "the state is of a picture, and a recognition was expected"
+
+
+SENSELESS = "the state is damaged: what it holds does not fit together"
+SPLIT = "SELECT * WHERE A AS a ; B+ AS b FILTER b.n > a.n WITHIN 50 SECONDS"
+NEXT = "SELECT NEXT * WHERE A AS a ; B+ AS b PARTITION BY [k] WITHIN 50 SECONDS"
+STRICT = "SELECT * WHERE A AS a : B AS b PARTITION BY [k]"
+ORDERED = "SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k AND a.n < b.n WITHIN 50 SECONDS"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (PLAIN, "kind left right event start node length state opened"),
+        (SPLIT, "keys parts length node state opened status"),
+        (NEXT, "keys parts length node state opened"),
+        (STRICT, "left event start node"),
+        (ORDERED, "mark event start made children heap_product heap_left heap_right heap_weight heap_start"),
+        (ORDERED, "entries tree_rows tree_entries tree_ends"),
+        (JOIN, "mark event start made children heap_product heap_weight entries"),
+        (
+            UNEQUAL,
+            "event node_mark node_place node_head node_newest entry_node entry_place entry_skips entry_same",
+        ),
+        (UNEQUAL, "entries states_sizes"),
+    ],
+)
+def test_no_number_of_what_is_not_there_is_taken_over(text: str, names: str) -> None:
+    about, arrays = read(gone_through(text, events("ABA" * 4, keys=2)).snapshot())
+    for name in names.split():
+        if arrays.get(name) is None or not arrays[name].size:
+            continue
+        for value in (np.iinfo(arrays[name].dtype).max, 100):
+            wrong = arrays[name].copy()
+            wrong.reshape(-1)[:] = value
+            assert refusal(text, written(State(about, {**arrays, name: wrong}))) == SENSELESS, name
+
+
+@pytest.mark.parametrize("text", [PLAIN, SPLIT, NEXT, STRICT, ORDERED, JOIN, UNEQUAL])
+def test_every_array_is_there_with_its_type_and_length(text: str) -> None:
+    about, arrays = read(gone_through(text, events("ABA" * 4, keys=2)).snapshot())
+    for name, array in arrays.items():
+        others = {each: kept for each, kept in arrays.items() if each != name}
+        assert refusal(text, written(State(about, others))) == SENSELESS, name
+        if array.size and name not in ("events", "entries", "tree_entries"):  # any number of them will do
+            shorter = State(about, {**arrays, name: array[:-1]})
+            assert refusal(text, written(shorter)) == SENSELESS, name
+        if name in ("states", "states_sizes", "events"):
+            continue
+        other = array.astype(np.uint16)
+        assert refusal(text, written(State(about, {**arrays, name: other}))) == SENSELESS, name
+
+
+def test_a_partition_is_there_once() -> None:
+    about, arrays = read(gone_through(PLAIN, events("AAAA", keys=2)).snapshot())
+    arrays["partition"][1] = arrays["partition"][0]
+    assert refusal(PLAIN, written(State(about, arrays))) == SENSELESS
+
+
+def test_arrays_of_objects_are_refused() -> None:
+    state = written(State({}, {"one": np.arange(3)})).replace(b"<i8", b"|O8")
+    state = state[:12] + struct.pack("<I", zlib.crc32(state[24:])) + state[16:]
+    with pytest.raises(DataError) as caught:
+        read(state)
+    assert str(caught.value) == SENSELESS
+
+
+# ------------------------------------------------------------------------------------------- keys
+
+
+KEY, OTHER = bytes(range(32)), bytes(range(16))
+
+
+def test_a_state_with_a_key_is_read_with_it() -> None:
+    state = State({"name": "text"}, {"one": np.arange(3)})
+    found = read(written(state, KEY), KEY)
+    assert found.about == state.about
+    assert found.arrays["one"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("place", [8, 12, 16, 24, 55, 56, 300])
+def test_a_state_with_a_key_cannot_be_changed_without_it(place: int) -> None:
+    state = bytearray(written(State({}, {"one": np.arange(3)}), KEY))
+    state[place] ^= 1
+    struct.pack_into("<I", state, 12, zlib.crc32(state[56:]) ^ (place == 12))
+    with pytest.raises(DataError):
+        read(bytes(state), KEY)
+
+
+@pytest.mark.parametrize(
+    ("wrote", "reads", "said"),
+    [
+        (KEY, OTHER, "the state was not written with this key, or it was changed since"),
+        (KEY, None, "the state was written with a key, and none is given\n  hint: restore(…, key=…)"),
+        (
+            None,
+            KEY,
+            (
+                "the state was written without a key, so that anybody may have written it\n"
+                "  hint: trust it by leaving out key=, or take one of snapshot(key=…)"
+            ),
+        ),
+    ],
+)
+def test_another_key_is_refused(wrote: bytes | None, reads: bytes | None, said: str) -> None:
+    state = written(State({}, {"one": np.arange(3)}), wrote)
+    with pytest.raises(DataError) as caught:
+        read(state, reads)
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        (b"abc", "a key has at least 16 bytes, and this one has 3: secrets.token_bytes(32) makes one"),
+        ("abc", "a key is bytes, and this is a str: secrets.token_bytes(32) makes one"),
+    ],
+)
+def test_what_is_no_key_is_refused(key: Any, said: str) -> None:
+    with pytest.raises((TypeError, ValueError)) as caught:
+        written(State({}, {}), key)
+    assert str(caught.value) == said
 
 
 # ------------------------------------------------------------------------------------------ bytes

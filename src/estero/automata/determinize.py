@@ -108,7 +108,12 @@ class LazyAutomaton:
         return tuple(sorted(self.subsets[state]))
 
     def met(self, description: Sequence[int]) -> int:
-        """The number of the state that is so described, perhaps by another automaton of the same CEA."""
+        """The number of the state that is so described, perhaps by another automaton of the same CEA.
+
+        Raises ValueError where that describes no state.
+        """
+        if not all(0 <= each < self.cea.states for each in description):
+            raise ValueError(f"the automaton has {self.cea.states} states, and not all of {description}")
         return self._state(frozenset(description))
 
     def _work_out(self, state: int, bits: int) -> Row:

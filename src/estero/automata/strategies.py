@@ -87,11 +87,16 @@ class MaxAutomaton:
         return tuple(number for more, *states in runs for number in (more, len(states), *states))
 
     def met(self, description: Sequence[int]) -> int:
-        """The number of the state that is so described, perhaps by another automaton of the same CEA."""
+        """The number of the state that is so described, perhaps by another automaton of the same CEA.
+
+        Raises ValueError where that describes no state.
+        """
         runs: list[tuple[int, bool]] = []
         place = 0
         while place < len(description):
             more, size = description[place : place + 2]
+            if not 0 <= size <= len(description) - place - 2:
+                raise ValueError("a description of states is cut off")
             states = description[place + 2 : place + 2 + size]
             runs.append((self.automaton.met(states), bool(more)))
             place += 2 + size

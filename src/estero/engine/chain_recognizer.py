@@ -41,6 +41,8 @@ from estero.engine.share import Part
 from estero.engine.snapshot import Snapshot
 from estero.engine.snapshot_chain import chain_pools, chain_snapshot
 from estero.engine.snapshot_pcea import index_of
+from estero.engine.sound import check_entries
+from estero.engine.sound_chain import check_chain
 
 _SMALLEST = 1 << 12
 _FOUND_ROOM = 1 << 16
@@ -110,6 +112,13 @@ class ChainRecognizer:
             rows = forgotten_rows(self._forgotten, self.oldest, snapshot.events)
             snapshot.arrays["forgotten"] = rows
         return snapshot
+
+    def check(self, snapshot: Snapshot, marks: int) -> None:
+        """Raises ValueError unless it can go on from a snapshot with label sets 0 … `marks` - 1."""
+        arrays, events = snapshot.arrays, snapshot.events.size
+        check_chain(arrays, self.tables, self.sequences, events, marks)
+        if self._forgotten is not None:
+            check_entries(arrays, "forgotten", 1, events)
 
     def resume(self, snapshot: Snapshot) -> None:
         """Goes on from a snapshot of the same automaton."""

@@ -40,6 +40,7 @@ from estero.engine.run_pcea import PceaEvents, PceaTables, advance_pcea, new_fir
 from estero.engine.share import Part
 from estero.engine.snapshot import Snapshot
 from estero.engine.snapshot_pcea import Waiting, index_of, waiting_arrays, waiting_of, waits
+from estero.engine.sound import check_entries, check_heaps, check_stamps, check_trees
 from estero.engine.stamps import out_of_reach, window_starts
 
 _SMALLEST = 1 << 12
@@ -149,6 +150,18 @@ class PceaRecognizer:
         if self._forgotten is not None:
             arrays["forgotten"] = forgotten_rows(self._forgotten, oldest, events)
         return Snapshot(events, np.empty(0, np.int32), arrays)
+
+    def check(self, snapshot: Snapshot, marks: int) -> None:
+        """Raises ValueError unless it can go on from a snapshot with label sets 0 … `marks` - 1."""
+        arrays, events = snapshot.arrays, snapshot.events.size
+        check_heaps(arrays, events, marks)
+        check_entries(arrays, "entries", arrays["heap_product"].size, events)
+        if self.tables.ordered_steps:
+            check_trees(arrays, events)
+        if self._forgotten is not None:
+            check_entries(arrays, "forgotten", 1, events)
+        if self.window is not None:
+            check_stamps(arrays, events)
 
     def resume(self, snapshot: Snapshot) -> None:
         """Goes on from a snapshot of the same automaton and window."""

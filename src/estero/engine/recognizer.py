@@ -27,6 +27,13 @@ from estero.engine.run_split import NO_ORDER, SplitEvents
 from estero.engine.share import Part
 from estero.engine.sliding_count import SlidingCounter
 from estero.engine.snapshot import Arrays, Snapshot, arena_of, live_nodes, numbered_states
+from estero.engine.sound import (
+    check_arena,
+    check_partitions,
+    check_plain_runs,
+    check_split_runs,
+    check_stamps,
+)
 from estero.engine.stamps import out_of_reach, window_starts
 from estero.engine.tables import Automaton, TableBuilder
 
@@ -219,8 +226,26 @@ class Recognizer:
             arrays["stamp"] = self._stamps[events - self._stamps_from]
         return Snapshot(events, states, arrays | nodes)
 
+    def check(self, snapshot: Snapshot, marks: int) -> None:
+        """Raises ValueError unless it can go on from a snapshot with label sets 0 … `marks` - 1."""
+        settings, arrays = self.settings, snapshot.arrays
+        events, states = snapshot.events.size, snapshot.states.size
+        nodes = check_arena(arrays, events, marks)
+        if settings.split:
+            registers = 0 if settings.registers is None else settings.registers.registers
+            check_split_runs(arrays, nodes, states, registers)
+        else:
+            check_plain_runs(arrays, nodes, states)
+        ordered = settings.order != NO_ORDER
+        check_partitions(arrays, keyed=settings.keyed, gaps=settings.gaps, ordered=ordered)
+        if settings.window is not None:
+            check_stamps(arrays, events)
+
     def resume(self, snapshot: Snapshot) -> None:
-        """Goes on from a snapshot; `states` may be other numbers, of this recognizer's automaton."""
+        """Goes on from a snapshot; `states` may be other numbers, of this recognizer's automaton.
+
+        Raises ValueError where it has a partition twice.
+        """
         arrays = dict(snapshot.arrays)
         self._builder.meet(int(snapshot.states.max(initial=0)))
         arrays["state"] = snapshot.states[arrays["state"]]
@@ -228,6 +253,8 @@ class Recognizer:
         if self.settings.keyed:
             partitions = max(partitions, 2 * arrays["partition"].shape[0])
             self._keys = table_of(arrays["partition"], partitions)
+            if int(self._keys.size[0]) != arrays["partition"].shape[0]:
+                raise ValueError("a partition is there twice")
         self.arena = arena_of(arrays, _SMALLEST_ARENA)
         self._runs.resume(arrays, self.arena, partitions)
         self._cursor[:] = 0

@@ -77,7 +77,7 @@ class Answering(ABC, Generic[Planned, Engine]):
         self._sieve = sieve
         self._dealer: Dealer | None = None
         self._room = _FIRST_ROOM
-        self._holding = Holding(recognizer, self.store, automaton)
+        self._holding = Holding(recognizer, self.store, automaton, reporter.marks)
         if state is not None:
             self._holding.resume(state, plan, events)
 

@@ -50,6 +50,20 @@ def arrow_batches(file: str) -> Iterator[pa.RecordBatch]:
             yield batch
 
 
+def sound_batch(stream: pa.Buffer) -> pa.RecordBatch:
+    """The one batch of a stream in memory; it is read as carefully as a file.
+
+    Raises ValueError, or one of Arrow's errors, where it is damaged or there is none.
+    """
+    pieces = Pieces(pa.BufferReader(stream))
+    reader = _open(pa.BufferReader(stream), pieces)
+    batch = next(_of_stream(reader, pieces), None)
+    if batch is None:
+        raise DamagedError("there is no batch")
+    _validate(batch)
+    return batch
+
+
 def _open(opened: pa.NativeFile, pieces: Pieces) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
     footed = pieces.size >= len(MAGIC) and pieces.read(0, len(MAGIC)) == MAGIC
     if not footed:

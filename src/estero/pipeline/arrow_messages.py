@@ -7,11 +7,10 @@ is read) is held against the size of the file, and each dictionary is looked at 
 
 from __future__ import annotations
 
-import io
 import os
 import struct
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -114,11 +113,11 @@ class Message(NamedTuple):
 
 
 class Pieces:
-    """The bytes of a file, of which pieces are read."""
+    """The bytes of a file, or what is like one, of which pieces are read."""
 
-    def __init__(self, opened: io.BufferedReader) -> None:
+    def __init__(self, opened: BinaryIO) -> None:
         self._opened = opened
-        self.size = os.fstat(opened.fileno()).st_size
+        self.size = opened.seek(0, os.SEEK_END)
 
     def read(self, offset: int, count: int) -> bytes:
         """Some bytes; raises `DamagedError` where they are not all there."""

@@ -23,7 +23,9 @@ from estero.pipeline.state_bytes import (
     State,
     batch_as_array,
     batch_of_array,
+    check_key,
     refuse_other,
+    sound_content,
     written,
 )
 from estero.pipeline.stream_layout import StreamLayout
@@ -37,6 +39,9 @@ LAYOUT = "layout"
 """The name under which a state says how events are laid out."""
 
 _RELEVANT = "__held_relevant"
+
+_MOST = 1 << 62
+"""More events than any stream has: positions of further ones still fit their type."""
 
 
 class ContinuousRecognizer:
@@ -133,9 +138,14 @@ class ContinuousRecognizer:
         self._turn.fail("the recognizer is closed: make a new one, or restore a snapshot of it")
         return answer
 
-    def snapshot(self) -> bytes:
-        """All that is needed to go on in another process (`estero.restore`), and nothing that is over."""
+    def snapshot(self, *, key: bytes | None = None) -> bytes:
+        """All that is needed to go on in another process (`estero.restore`), and nothing that is over.
+
+        With a `key`, bytes of which at least 16, only who has it can write such a state or change it, and
+        `restore` asks for it. Raises ValueError for a key that is none.
+        """
         self._turn.check_sound()
+        check_key(key)
         arrays: dict[str, NDArray[Any]] = {
             "recognition": np.frombuffer(self._recognition.snapshot(), np.uint8),
             "held": batch_as_array(_one_batch(self._held.pending())),
@@ -144,7 +154,7 @@ class ContinuousRecognizer:
             "hashes": self._classifier.hashes(),
             **self._layout.as_arrays(),
         }
-        return written(State({**self._about(), LAYOUT: self._layout.as_text()}, arrays))
+        return written(State({**self._about(), LAYOUT: self._layout.as_text()}, arrays), key)
 
     def __repr__(self) -> str:
         return (
@@ -163,15 +173,18 @@ class ContinuousRecognizer:
         """Takes up what a state holds; returns the state of the recognition in it."""
         refuse_other(state.about, self._about())
         arrays = state.arrays
-        if (arrays["hashes"] != self._classifier.hashes()).any():
+        with sound_content():
+            hashes = arrays["hashes"]
+            self._position, self._late = map(_count, arrays["numbers"].tolist())
+            held = pa.Table.from_batches([batch_of_array(arrays["held"])])
+            self._held.restore(held, batch_of_array(arrays["reached"]))
+            recognition = arrays["recognition"].tobytes()
+        if not np.array_equal(hashes, self._classifier.hashes()):
             raise DataError(
                 "the keys in this state were hashed by another version of DuckDB",
                 hint="go on with that version, or start anew",
             )
-        self._position, self._late = arrays["numbers"].tolist()
-        held = pa.Table.from_batches([batch_of_array(arrays["held"])])
-        self._held.restore(held, batch_of_array(arrays["reached"]))
-        return arrays["recognition"].tobytes()
+        return recognition
 
     def _let_go(self, *, everything: bool = False) -> Answer:
         """Recognizes what is held back no longer."""
@@ -211,7 +224,14 @@ def layout_in(state: State, query: str, *others: str) -> StreamLayout:
     about = state.about
     wanted = about["query"] if about.get("query") in others else query
     refuse_other(about, {"kind": KIND, "query": wanted, "plan": about.get("plan", "")})
-    return StreamLayout.of_state(about[LAYOUT], state.arrays)
+    with sound_content():
+        return StreamLayout.of_state(about[LAYOUT], state.arrays)
+
+
+def _count(number: int) -> int:
+    if not 0 <= number < _MOST:
+        raise ValueError(f"there are not {number} events")
+    return number
 
 
 def _held_columns(events: pa.Schema) -> pa.Schema:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from estero.engine.snapshot import Snapshot
 from estero.pipeline.report import EventStore
@@ -21,6 +22,7 @@ from estero.pipeline.state_bytes import (
     batch_of_array,
     read,
     refuse_other,
+    sound_content,
     written,
 )
 from estero.plan_identity import fingerprint, query_of
@@ -52,15 +54,24 @@ class Resumable(Protocol):
     def snapshot(self) -> Snapshot:
         """What is open."""
 
+    def check(self, snapshot: Snapshot, marks: int) -> None:
+        """Raises ValueError unless a snapshot from elsewhere is one that this recognizer can go on from."""
+
     def resume(self, snapshot: Snapshot) -> None:
         """Goes on from there."""
 
 
 class Holding:
-    """What a recognizer and a store hold together, so that both can be made smaller together."""
+    """What a recognizer and a store hold together, so that both can be made smaller together.
 
-    def __init__(self, recognizer: Resumable, store: EventStore, automaton: States | None) -> None:
+    Events are marked by label sets number 0 … `marks` - 1.
+    """
+
+    def __init__(
+        self, recognizer: Resumable, store: EventStore, automaton: States | None, marks: int
+    ) -> None:
         self._recognizer = recognizer
+        self._marks = marks
         self._store = store
         self._automaton = automaton
         self._kept = 0
@@ -90,13 +101,23 @@ class Holding:
         """Goes on from bytes; raises `DataError` where they are not a state of this plan."""
         about, arrays = read(state)
         refuse_other(about, _about(plan, events))
-        kept = batch_of_array(arrays.pop("events"))
-        ends = np.cumsum(arrays.pop("states_sizes"))
-        parts = np.split(arrays.pop("states"), ends[:-1]) if ends.size else []
-        states = np.array([self._met(each.tolist()) for each in parts], np.int32)
-        self._recognizer.resume(Snapshot(np.arange(kept.num_rows), states, arrays))
+        with sound_content():
+            kept = batch_of_array(arrays.pop("events"))
+            if not kept.schema.equals(self._store.schema):
+                raise ValueError("other columns of events")
+            states = self._states_of(arrays.pop("states"), arrays.pop("states_sizes"))
+            snapshot = Snapshot(np.arange(kept.num_rows), states, arrays)
+            self._recognizer.check(snapshot, self._marks)
+            self._recognizer.resume(snapshot)
         self._store.restart(kept)
         self._kept = self._size()
+
+    def _states_of(self, numbers: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The numbers of the states that stand for these."""
+        if (sizes < 1).any() or int(sizes.sum()) != numbers.size:
+            raise ValueError("states without a beginning or an end")
+        parts = np.split(numbers, np.cumsum(sizes)[:-1]) if sizes.size else []
+        return np.array([self._met(each.tolist()) for each in parts], np.int32)
 
     def _size(self) -> int:
         return self._recognizer.size + self._store.next - self._store.first

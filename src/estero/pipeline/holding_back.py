@@ -141,7 +141,12 @@ class HeldBack:
         return pa.record_batch(columns)
 
     def restore(self, pending: pa.Table, reached: pa.RecordBatch) -> None:
-        """Takes up what `pending` and `reached` gave."""
+        """Takes up what `pending` and `reached` gave; raises ValueError or KeyError for other things."""
+        times, arrivals = pending.column(TIME), pending.column(ARRIVAL)
+        if reached.num_rows != 1 or times.null_count or arrivals.null_count:
+            raise ValueError("what is held back has no times")
+        if (np.diff(times.to_numpy()) < 0).any():
+            raise ValueError("what is held back is not in order")
         self._greatest, self._flushed = (reached.column(name)[0].as_py() for name in ("greatest", "flushed"))
         if reached.column(TIME).null_count == 0:
             order = [reached.column(name) for name in self._order]

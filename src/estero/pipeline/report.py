@@ -173,7 +173,7 @@ class Reporter:
         self._keys = tuple(tuple(alternatives) for alternatives in keys)
         self._time = time
         self._positions_only = positions_only
-        sets = len(label_sets)
+        self.marks = sets = len(label_sets)
         lookups = [
             np.fromiter((each.label in labels for labels in label_sets), np.bool_, sets) for each in shown
         ]

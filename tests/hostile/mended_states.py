@@ -1,0 +1,109 @@
+"""``python mended_states.py SEED``: states with wrong content and a right checksum are gone on with.
+
+Prints what came of them, each once; anything but an answer or a refusal ends the program with an error.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import sys
+import zlib
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+import estero
+from estero.pipeline.state_bytes import State, read, written
+
+QUERIES = (
+    "SELECT * WHERE A AS a ; B+ AS b ; C AS c PARTITION BY [k] WITHIN 30 SECONDS",
+    "SELECT NEXT * WHERE A AS a ; B+ AS b PARTITION BY [k] WITHIN 30 SECONDS",
+    "SELECT MAX * WHERE A AS a ; B+ AS b WITHIN 30 SECONDS",
+    "SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k AND a.v < b.v WITHIN 30 SECONDS",
+    "SELECT * WHERE A AS a ; B AS b ; C AS c FILTER a.k = b.k AND a.v != b.v AND b.k = c.k",
+)
+EACH = 20
+EDGES = (0, 1, -1, -2, 127, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 2**32, 59, 60, 61)
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def events(seed: int, first: int, count: int) -> pa.Table:
+    drawn = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "type": pa.array(drawn.choice(list("ABC"), count)),
+            "time": pa.array((np.arange(count) + first) * 10**6, pa.timestamp("us")),
+            "k": drawn.integers(0, 4, count),
+            "v": drawn.integers(0, 9, count),
+        }
+    )
+
+
+def begun(text: str) -> bytes:
+    table = events(1, 0, 60)
+    recognizer = estero.query(text).recognizer(table.schema, type="type", time="time", lateness="3 seconds")
+    recognizer.push(table)
+    return recognizer.snapshot()
+
+
+def go_on(text: str, state: bytes) -> None:
+    recognizer = estero.restore(text, state)
+    recognizer.push(events(5, 60, 40)).to_arrow()
+    recognizer.snapshot()
+    recognizer.flush().to_arrow()
+
+
+def changed(arrays: Arrays, chance: random.Random) -> Arrays:
+    """The arrays, of which one is another one, shorter, or not there."""
+    name = chance.choice([each for each in arrays if arrays[each].size])
+    array, how = arrays[name], chance.random()
+    if how < 0.1:
+        return {each: kept for each, kept in arrays.items() if each != name}
+    if how < 0.2:
+        return {**arrays, name: array[:-1]}
+    flat = array.reshape(-1).copy()
+    limits, place = np.iinfo(flat.dtype), chance.randrange(flat.size)
+    if how < 0.6:
+        flat[place] = min(max(chance.choice(EDGES), limits.min), limits.max)
+    else:
+        flat.view(np.uint8)[chance.randrange(flat.nbytes)] ^= 1 << chance.randrange(8)
+    return {**arrays, name: flat.reshape(array.shape)}
+
+
+def wrong(state: bytes, chance: random.Random) -> bytes:
+    """A state with a right checksum whose content was changed at one place."""
+    outer = read(state)
+    if chance.random() < 0.7:
+        inner = read(outer.arrays["recognition"].tobytes())
+        mended = written(State(inner.about, changed(inner.arrays, chance)))
+        return written(State(outer.about, {**outer.arrays, "recognition": np.frombuffer(mended, np.uint8)}))
+    if chance.random() < 0.5:
+        return written(State(outer.about, changed(outer.arrays, chance)))
+    bits = bytearray(state)
+    bits[chance.randrange(24, len(bits))] ^= 1 << chance.randrange(8)
+    struct.pack_into("<I", bits, 12, zlib.crc32(bits[24:]))
+    return bytes(bits)
+
+
+def main() -> None:
+    chance = random.Random(int(sys.argv[1]))
+    came: set[str] = set()
+    for text in QUERIES:
+        state = begun(text)
+        for _ in range(EACH):
+            made = wrong(state, chance)
+            try:
+                go_on(text, made)
+            except estero.EsteroError:
+                came.add("refused")
+            else:
+                came.add("answered")
+    sys.stdout.write(" ".join(sorted(came)))
+
+
+if __name__ == "__main__":
+    main()
