@@ -166,13 +166,14 @@ def test_columns_of_two_types_that_differ_in_case_only_are_both_named() -> None:
         query.recognizer({name: table.schema for name, table in tables.items()})
 
 
-@pytest.mark.parametrize("ending", ["parquet", "jsonl", "json"])
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "json", "csv"])
 def test_columns_of_files_that_differ_in_case_only_are_both_named(ending: str, tmp_path: Path) -> None:
     file = tmp_path / f"events.{ending}"
     if ending == "parquet":
         pa.parquet.write_table(LIKE_EACH_OTHER, file)
     else:
-        file.write_text({"json": '[{"v": 1, "V": 2}]', "jsonl": '{"v": 1, "V": 2}\n'}[ending])
+        texts = {"json": '[{"v": 1, "V": 2}]', "jsonl": '{"v": 1, "V": 2}\n', "csv": "v,V\n1,2\n"}
+        file.write_text(texts[ending])
     with pytest.raises(DataError, match=r"the columns '[vV]' and '[vV]' differ in case only"):
         estero.query("SELECT * WHERE Event").run(file)
 

@@ -19,10 +19,12 @@ import pyarrow as pa
 
 from estero.errors import DataError
 from estero.pipeline.database import Connection
+from estero.pipeline.names_in_files import may_be_changed
 from estero.pipeline.paths import as_one_file
 from estero.pipeline.reading_errors import data_error, interruptible
 from estero.pipeline.text_kinds import TextColumn, literal, quoted
 from estero.pipeline.text_layout import Part, TextLayout, settled
+from estero.pipeline.working_names import check_names
 
 _DELIMITERS = (",", ";", "\t", "|")
 _DELIMITER_OPTIONS = ("delim", "sep", "delimiter")
@@ -175,13 +177,21 @@ def _head(connection: Connection, file: str, options: Mapping[str, object]) -> _
         return _Head(tuple(map(str, columns)), {"header": True, **_dialect_only(dialect)})
     asked = {name: value for name, value in dialect.items() if name not in _TYPE_OPTIONS}
     relation = connection.execute(f"FROM sniff_csv({literal(as_one_file(file))}{_told(asked)})")
-    names = [column[0] for column in relation.description or ()]
-    found: dict[str, Any] = dict(zip(names, relation.fetchall()[0], strict=True))
-    header = bool(found["HasHeader"])
-    return _Head(
-        tuple(column["name"] for column in found["Columns"]),
-        {**_dialect_only(dialect), "header": header, "skip": found["SkipRows"]},
-    )
+    described = [column[0] for column in relation.description or ()]
+    found: dict[str, Any] = dict(zip(described, relation.fetchall()[0], strict=True))
+    names = tuple(column["name"] for column in found["Columns"])
+    told = {**_dialect_only(dialect), "header": bool(found["HasHeader"]), "skip": found["SkipRows"]}
+    if told["header"] and may_be_changed(names):
+        check_names(_header(connection, file, told, len(names)), file)
+    return _Head(names, told)
+
+
+def _header(connection: Connection, file: str, told: Mapping[str, object], width: int) -> list[str]:
+    """The names in the header as they stand there: of two alike, DuckDB changes the second."""
+    columns = {f"column{place}": "VARCHAR" for place in range(width)}
+    as_row = _told({**told, "header": False, "auto_detect": False, "columns": columns})
+    first = connection.execute(f"FROM read_csv({literal(as_one_file(file))}{as_row}) LIMIT 1").fetchone()
+    return [name for name in first or () if name]
 
 
 def _dialect_only(options: Mapping[str, object]) -> dict[str, object]:
