@@ -95,6 +95,7 @@ def check_characters(text: str) -> None:
                 span=Span(place, place + 1),
                 found=repr(character),
                 expected="a character",
+                hint="it comes from text that was cut or decoded wrongly; leave it out",
             )
 
 
