@@ -82,6 +82,16 @@ def test_dictionaries_may_be_added_to_and_lie_in_other_columns(tmp_path: Path, s
     assert rows(path) == first.to_pylist() + second.to_pylist()
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_only_the_columns_that_are_asked_for_are_read(tmp_path: Path, stream: bool) -> None:
+    path = write(tmp_path / "x", ENCODED.append_column("wrong", pa.array(["x", "yz", ""])), stream=stream)
+    offsets, wrong = struct.pack("<4i", 0, 1, 3, 3), struct.pack("<4i", 0, 1 << 30, 3, 3)
+    path.write_bytes(path.read_bytes().replace(offsets, wrong))
+    assert refused(path).startswith("column 'wrong': ")
+    (batch,) = arrow_batches(str(path), ["v", "type"])
+    assert batch.to_pylist() == ENCODED.select(["v", "type"]).to_pylist()
+
+
 def test_files_of_the_old_form_are_read(tmp_path: Path) -> None:
     path = write(tmp_path / "x", ENCODED, use_legacy_format=True)
     assert rows(path) == ENCODED.to_pylist()

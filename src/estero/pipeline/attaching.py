@@ -73,6 +73,8 @@ class Attached:
 def _stream(each: Input, columns: Sequence[str]) -> pa.RecordBatchReader:
     if each.table is not None:
         return each.table.select(columns).to_reader()
+    if each.narrow is not None:
+        return each.narrow(columns)
     if each.stream is None:
         raise ValueError("files are not screened: DuckDB reads them itself")
     return each.stream()

@@ -51,7 +51,8 @@ _ACCEPTED = (
 class Input:
     """One relation: a `query` in SQL over files, a `table` in memory, or a `stream` of record batches.
 
-    `stream` opens a new stream at each call, but a `one_shot` input only once. `file` names the path in
+    `stream` opens a new stream at each call, but a `one_shot` input only once; `narrow`, where it is there,
+    one of some columns. `file` names the path in
     errors, where there is one; `hint` is said where a column is missing. `nothing` are the columns of a table
     without a row as they came. `files` are those that it stands for, and `layout` is that of text files.
     `of_pandas` says that the table was a frame of pandas.
@@ -61,6 +62,7 @@ class Input:
     query: str | None = None
     table: pa.Table | None = None
     stream: Callable[[], pa.RecordBatchReader] | None = None
+    narrow: Callable[[Sequence[str]], pa.RecordBatchReader] | None = None
     schema: pa.Schema | None = None
     file: str | None = None
     one_shot: bool = False
@@ -309,13 +311,17 @@ def format_of(file: str, csv_options: Mapping[str, object] | None) -> str:
 def _of_arrow_files(files: list[str], path: str) -> Input:
     with reading(path):
         schema = arrow_schema(files[0])
-    return Input(stream=functools.partial(_stream_of_files, files, schema), schema=schema, file=path)
+    stream = functools.partial(_stream_of_files, files, schema)
+    return Input(stream=stream, narrow=stream, schema=schema, file=path)
 
 
-def _stream_of_files(files: list[str], schema: pa.Schema) -> pa.RecordBatchReader:
+def _stream_of_files(
+    files: list[str], schema: pa.Schema, columns: Sequence[str] | None = None
+) -> pa.RecordBatchReader:
     def batches() -> Iterator[pa.RecordBatch]:
         for file in files:
             with reading(file):
-                yield from arrow_batches(file)
+                yield from arrow_batches(file, columns)
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    chosen = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    return pa.RecordBatchReader.from_batches(chosen, batches())
