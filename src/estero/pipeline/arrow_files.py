@@ -1,10 +1,9 @@
 """Arrow files and streams in files: their columns and their batches, each of which is sound when it is used.
 
 Arrow believes what a file says of lengths, offsets and indices, and whoever reads past them ends the process.
-So messages are checked before Arrow reads them (`arrow_messages`), and the columns that are used are validated
-in full: ten million rows with a type and a price take 0.12 s more. Files are read, not mapped: one that another
-process cuts short while it is mapped ends this one by a signal, and reading 440 MB takes a tenth of a second
-more.
+So messages are checked before Arrow reads them (`arrow_messages`), and columns that are used are validated in
+full: ten million rows with a type and a price take 0.12 s more. Files are read, not mapped: one that another
+process cuts short while it is mapped ends this one by a signal, and reading 440 MB takes 0.1 s more.
 """
 
 from __future__ import annotations
