@@ -145,7 +145,7 @@ class HeldBack:
         times, arrivals = pending.column(TIME), pending.column(ARRIVAL)
         if reached.num_rows != 1 or times.null_count or arrivals.null_count:
             raise ValueError("what is held back has no times")
-        if (np.diff(times.to_numpy()) < 0).any():
+        if fall(times.to_numpy()):
             raise ValueError("what is held back is not in order")
         self._greatest, self._flushed = (reached.column(name)[0].as_py() for name in ("greatest", "flushed"))
         if reached.column(TIME).null_count == 0:

@@ -45,12 +45,6 @@ _KINDS = {np.dtype(f"{kind}{width}").str for kind in "iu" for width in (1, 2, 4,
 _MAC = hashlib.sha256().digest_size
 _SHORTEST_KEY = 16
 
-_SENSELESS = (
-    *(ValueError, LookupError, TypeError, ArithmeticError, OSError),
-    *(struct.error, pa.ArrowException),
-)
-"""What reading something may raise that is not what it should be."""
-
 _SMALL = 1 << 12
 """Arrays of fewer bytes in all are not compressed: headings of compressed blocks would outweigh it."""
 
