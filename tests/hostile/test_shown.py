@@ -56,6 +56,17 @@ def lines_of(answer: Answer) -> bytes:
     return out.getvalue()
 
 
+def test_ties_may_be_broken_by_times_after_the_year_9999() -> None:
+    far = pa.array([YEAR_10000 + 2, YEAR_10000, YEAR_10000 + 1], pa.timestamp("us"))
+    events = pa.table({"kind": ["C", "A", "B"], "t": [1, 1, 1], "far": far})
+    query = estero.query("SELECT * WHERE A ; B ; C")
+    recognizer = query.recognizer(events.schema, type="kind", time="t", order=["far"], lateness=1)
+    recognizer.push(events.slice(0, 1))
+    recognizer = estero.restore(query, recognizer.snapshot())
+    recognizer.push(events.slice(1))
+    assert [(found.start, found.end) for found in recognizer.close()] == [(0, 2)]
+
+
 def test_times_after_the_year_9999_are_counted_kept_written_and_shown() -> None:
     answer = far_away()
     assert answer.count() == 1

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from estero.int64 import are_before, count_before, fall
 
+_TIMES = (pa.TimestampScalar, pa.Date32Scalar, pa.Date64Scalar, pa.DurationScalar)
+
 TIME, ARRIVAL, ORDER = "__held_time", "__held_arrival", "__held_order"
 """Columns of what is held back, beside those of the events: the first two int64."""
 
@@ -166,10 +168,12 @@ class HeldBack:
         return events.take(pc.sort_indices(events, sort_keys=keys))
 
     def _rank(self, times: NDArray[np.int64], order: Sequence[pa.Array], row: int) -> Rank:
-        return (int(times[row]), *(_comparable(column[row].as_py()) for column in order))
+        return (int(times[row]), *(_comparable(column[row]) for column in order))
 
 
-def _comparable(value: Any) -> tuple[int, Any]:
+def _comparable(scalar: pa.Scalar) -> tuple[int, Any]:
+    """A value by which to sort; of times the ticks, since Python has no times after the year 9999."""
+    value = scalar.value if isinstance(scalar, _TIMES) else scalar.as_py()
     if value is None:
         return _NULL, 0
     if isinstance(value, float) and math.isnan(value):
