@@ -412,3 +412,20 @@ def test_an_error_over_a_column_of_strings_names_no_value(tmp_path: Path) -> Non
     with pytest.raises(estero.QueryError) as caught:
         estero.query("SELECT * WHERE A ; B FILTER B[v > 1]").run(str(path), type="kind")
     assert caught.value.hint == "strings stand in single quotes: '1'"
+
+
+@pytest.mark.parametrize(
+    ("inside", "shown"),
+    [
+        ("[1.5, 9007199254740993]", ["1.5", "9007199254740993"]),
+        ("[1, 18446744073709551615]", ["1", "18446744073709551615"]),
+        ("[1, 18446744073709551616]", ["1", "18446744073709551616"]),
+        ("[1, 9007199254740993]", [1, 9007199254740993]),
+        ("[1.5, 2]", [1.5, 2.0]),
+    ],
+)
+def test_numbers_in_lists_of_json_lose_nothing(tmp_path: Path, inside: str, shown: list[object]) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"kind": "A", "x": {inside}}}\n')
+    (found,) = estero.query("SELECT a WHERE A AS a").run(str(path), type="kind")
+    assert found["a"][0]["x"] == shown

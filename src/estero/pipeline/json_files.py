@@ -26,8 +26,11 @@ from estero.pipeline.working_names import check_names
 
 _LARGEST = 1_000_000_000
 """Bytes that one event may have: DuckDB asks for a bound, and takes the memory only where it needs it."""
-_LEAVES = {"BOOLEAN": "BOOLEAN", "DOUBLE": "DOUBLE", "JSON": "JSON", '"NULL"': "JSON"}
+_LEAVES = ("BOOLEAN", "DOUBLE")
 _WHOLE = ("BIGINT", "UBIGINT", "HUGEINT")
+_INEXACT = ("DOUBLE", "UBIGINT", "HUGEINT")
+_LONG_INTEGER = r"[\[:,]\s*-?[0-9]{16,}\s*[,\]}]"
+"""An integer in a list or an object, so long that a float may not hold it."""
 
 
 def json_layout(connection: Connection, files: Sequence[str]) -> TextLayout:
@@ -51,7 +54,7 @@ def json_layout(connection: Connection, files: Sequence[str]) -> TextLayout:
     as_json = dict.fromkeys(names, "JSON")
     texts = _rows([_reading(part, as_json) for part in parts])
     first = _classes(connection, f"SELECT * FROM ({texts}) LIMIT {SAMPLE}", dict.fromkeys(names, NONE))
-    columns = _columns(connection, parts, _classes(connection, texts, first))
+    columns = _columns(connection, parts, texts, _classes(connection, texts, first))
     read = {column.name: "VARCHAR" if _is_time(column) else column.type for column in columns}
     return TextLayout("json", tuple(columns), tuple(_reading(part, read) for part in parts))
 
@@ -166,9 +169,11 @@ def classes_of_json(value: str, inner: str, first: Text = NONE) -> str:
     )
 
 
-def _columns(connection: Connection, parts: Sequence[Part], found: dict[str, Text]) -> list[TextColumn]:
+def _columns(
+    connection: Connection, parts: Sequence[Part], texts: str, found: dict[str, Text]
+) -> list[TextColumn]:
     nested = [name for name, classes in found.items() if classes & ~Text.NULL == Text.NESTED]
-    structures = _structures(connection, parts, nested)
+    structures = _structures(connection, parts, texts, nested)
     return [
         TextColumn(name, structures.get(name) or _type_of(classes), classes)
         for name, classes in found.items()
@@ -184,10 +189,13 @@ def _type_of(classes: Text) -> str:
     return "JSON" if found == "VARCHAR" else found
 
 
-def _structures(connection: Connection, parts: Sequence[Part], names: Sequence[str]) -> dict[str, str]:
+def _structures(
+    connection: Connection, parts: Sequence[Part], texts: str, names: Sequence[str]
+) -> dict[str, str]:
     """The types of columns with lists and objects only, in which leaves are of few kinds.
 
-    Where the files are written in several ways there are none: such columns are of JSON.
+    Where the files are written in several ways there are none: such columns are of JSON. Numbers are strings
+    inside of a column with an integer that a float may not hold.
     """
     shapes = {part.told["shape"] for part in parts}
     if not names or len(shapes) > 1:
@@ -196,16 +204,34 @@ def _structures(connection: Connection, parts: Sequence[Part], names: Sequence[s
     options = f"{_options(shapes.pop())}, sample_size = -1, maximum_sample_files = {len(files)}"
     relation = connection.sql(f"SELECT * FROM {Part(files, (), 'read_json', options).relation}")
     types = dict(zip(relation.columns, relation.types, strict=True))
-    return {name: _structure(types[name]) for name in names}
+    long = ", ".join(
+        f"bool_or(regexp_matches(CAST({quoted(name)} AS VARCHAR), {literal(_LONG_INTEGER)}))"
+        for name in names
+    )
+    has_long = connection.execute(f"SELECT {long} FROM ({texts})").fetchall()[0]
+    return {
+        name: _structure(types[name], exact=not inexact)
+        for name, inexact in zip(names, has_long, strict=True)
+    }
 
 
-def _structure(kind: DuckDBPyType) -> str:
-    """A nested type in which leaves are truth values, integers of 64 bits, floats, strings or JSON."""
+def _structure(kind: DuckDBPyType, *, exact: bool) -> str:
+    """A nested type in which leaves are truth values, integers of 64 bits, floats or strings.
+
+    Floats and wider integers are strings where they would not be `exact`, as values of several kinds are:
+    a string as it is, anything else as its JSON. Spark does so, too, but keeps blanks and zeros at the end.
+    """
     if kind.id in ("struct", "list", "map"):
-        within = {name: _structure(child) for name, child in kind.children if isinstance(child, DuckDBPyType)}
+        within = {
+            name: _structure(child, exact=exact)
+            for name, child in kind.children
+            if isinstance(child, DuckDBPyType)
+        }
         if kind.id == "struct":
             return f"STRUCT({', '.join(f'{quoted(name)} {child}' for name, child in within.items())})"
         *_, values = within.values()
         return f"{values}[]" if kind.id == "list" else f"MAP(VARCHAR, {values})"
     name = str(kind)
-    return "BIGINT" if name in _WHOLE else _LEAVES.get(name, "VARCHAR")
+    if not exact and name in _INEXACT:
+        return "VARCHAR"
+    return "BIGINT" if name in _WHOLE else name if name in _LEAVES else "VARCHAR"
