@@ -373,6 +373,27 @@ def test_a_signal_ends_a_long_run_in_a_line_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
+INTERRUPTED_AT_ONCE = """
+import os, signal, sys
+
+class Impatient:
+    def find_spec(self, name, path, target=None):
+        if name == "typer":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Impatient())
+from estero.cli import main
+main()
+"""
+
+
+def test_a_signal_ends_the_command_in_a_line_while_it_is_imported() -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT_ONCE], capture_output=True, text=True, check=False
+    )
+    assert (process.returncode, process.stdout, process.stderr) == (130, "", "interrupted\n")
+
+
 def test_a_picture_whose_suffix_names_no_format_is_refused(tmp_path: Path) -> None:
     result = estero("demo", "--picture", tmp_path / "demo.docx")
     assert result.exit_code == 2

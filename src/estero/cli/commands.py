@@ -20,8 +20,6 @@ from estero.cli import flags
 from estero.cli.ending import (
     NOBODY_READS,
     drop_output,
-    heeding_signals,
-    open_standard_streams,
     stopped,
     was_asked_to_end,
     write_out,
@@ -136,7 +134,7 @@ def reported(command: Callable[P, None]) -> Callable[P, None]:
                 import traceback
 
                 traceback.print_exc()
-            raise typer.Exit(_explained(error)) from None
+            raise typer.Exit(explained(error)) from None
 
     return run
 
@@ -164,7 +162,7 @@ def _warnings_as_lines() -> Iterator[None]:
         yield
 
 
-def _explained(error: Exception) -> int:
+def explained(error: Exception) -> int:
     """Says what went wrong; the exit code for it."""
     from estero import EsteroError, QueryError
     from estero.cli.terminal import complain
@@ -465,15 +463,3 @@ def _first_rows(events: pa.Table) -> Table:
         table.add_row(*(short(value) for value in row.values()))
     table.add_row(*["…"] * events.num_columns)
     return table
-
-
-def main() -> None:
-    """The program `estero`."""
-    open_standard_streams()
-    with heeding_signals():
-        try:
-            app()
-        except KeyboardInterrupt:  # before or after a command
-            sys.exit(stopped())
-        except OSError as error:  # the help, or the version, has nowhere to go
-            sys.exit(_explained(error))
