@@ -6,10 +6,12 @@ import os
 import stat
 import threading
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from estero.output_file import output_file
+from unprivileged import no_longer_root
 
 
 def write(path: Path, content: bytes = b"new") -> None:
@@ -136,11 +138,14 @@ def test_what_cannot_be_written_is_said_before_anything_is_read(tmp_path: Path) 
         write(tmp_path / ("x" * 300))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
-def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path) -> None:
-    out = tmp_path / "out.csv"
-    out.write_bytes(b"old")
-    out.chmod(0o400)
-    with pytest.raises(PermissionError, match=r"^cannot write .*out.csv: the file is not writable$"):
-        write(out)
-    assert out.read_bytes() == b"old"
+def test_a_file_that_may_not_be_written_is_not_replaced() -> None:
+    with TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        out = Path(name) / "out.csv"
+        out.write_bytes(b"old")
+        out.chmod(0o444)
+        refused = pytest.raises(PermissionError, match=r"^cannot write .*out.csv: the file is not writable$")
+        with no_longer_root(), refused:
+            write(out)
+        assert out.read_bytes() == b"old"
+        assert list(Path(name).iterdir()) == [out]

@@ -18,6 +18,8 @@ from estero.legible import legible
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+_AS_OPENED = os.access in os.supports_effective_ids
+"""Whether the system tells what the process may open now, rather than what whoever started it may."""
 _NAME_KEPT = 40
 """Letters of a file's name in that of its temporary file: a name may be as long as file systems allow."""
 
@@ -49,7 +51,7 @@ def output_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(legible(f"cannot write {path}: there is no directory {target.parent}"))
-    if before is not None and not os.access(target, os.W_OK):
+    if before is not None and not os.access(target, os.W_OK, effective_ids=_AS_OPENED):
         raise PermissionError(legible(f"cannot write {path}: the file is not writable"))
     beside = _beside(path, target, before)
     with _filled(target) if beside is None else _renamed(beside, target) as file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +19,7 @@ from estero.language.expressions import Arithmetic, Attribute, Comparison, Liter
 from estero.pipeline.sources import open_source
 from estero.plan import Classification
 from pipeline.reading import TRADES, rows, write_csv
+from unprivileged import no_longer_root
 
 
 def test_what_is_no_stream_of_events_is_refused() -> None:
@@ -70,13 +70,8 @@ def forbidden() -> Iterator[Path]:
         path = directory / "secret.csv"
         path.write_text("a\n1\n", encoding="utf-8")
         path.chmod(0)
-        own = os.geteuid()
-        if own == 0:
-            os.seteuid(65534)
-        try:
+        with no_longer_root():
             yield directory
-        finally:
-            os.seteuid(own)
 
 
 @pytest.mark.parametrize("events", ["secret.csv", "", "*.csv"])
