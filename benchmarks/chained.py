@@ -22,7 +22,7 @@ import numpy as np
 
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaBatch
-from estero.engine.run_chain import ChainStep, chain_tables
+from estero.engine.runs.run_chain import ChainStep, chain_tables
 
 PARTS = 8
 CHECKED = 2_000

@@ -24,17 +24,17 @@ import numpy as np
 import pyarrow as pa
 
 import estero
-from estero.conjunctive_queries import ConjunctiveQuery
-from estero.pipeline.answer import Answer
-from estero.pipeline.in_process import InProcessRun
-from estero.pipeline.sources import Source, open_source
-from estero.plan import Layout, Plan
-from estero.plan_chains import ChainPlan
-from estero.plan_joins import AnyPlan
-from estero.planner import PLANS, NotServedError, PlanName, plan_of
-from estero.queries import Query
-from estero.semantics import ComplexEvent, Event, evaluate_query
-from estero.semantics_conjunctive import evaluate_conjunctive
+from estero.answers.answer import Answer
+from estero.events.sources import Source, open_source
+from estero.plan.plan import Layout, Plan
+from estero.plan.plan_chains import ChainPlan
+from estero.plan.plan_joins import AnyPlan
+from estero.plan.planner import PLANS, NotServedError, PlanName, plan_of
+from estero.queries.conjunctive_query import ConjunctiveQuery
+from estero.queries.query import Query
+from estero.recognize.in_process import InProcessRun
+from estero.reference.conjunctive import evaluate_conjunctive
+from estero.reference.semantics import ComplexEvent, Event, evaluate_query
 
 PAGE = Path(__file__).with_name("CORRELATED.md")
 REFERENCE = 24

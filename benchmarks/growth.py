@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 from benchmarks import chained, parallelised
 from benchmarks.growth_page import Point, page, picture
 from benchmarks.parallelised import Case, any_order, chain, rising, rising_iteration
-from estero.automata.compile_pattern import compile_pattern
+from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.determinize import LazyAutomaton
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
 from estero.engine.recognizer import EventBatch, Recognizer, Settings
-from estero.engine.roots import Roots
-from estero.language.parse import parse_pattern, parse_query
-from estero.semantics import Event, evaluate_query
+from estero.engine.walk.roots import Roots
+from estero.language.syntax.parse import parse_pattern, parse_query
+from estero.reference.semantics import Event, evaluate_query
 
 HERE = Path(__file__).parent
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)

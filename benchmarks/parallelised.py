@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.enumerate import Matches
-from estero.engine.enumerate_pcea import STEPS, new_product_walk, walk_products
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
-from estero.engine.roots import Roots
-from estero.engine.run_pcea import PceaTables, Transition, pcea_tables
+from estero.engine.runs.run_pcea import PceaTables, Transition, pcea_tables
+from estero.engine.walk.enumerate import Matches
+from estero.engine.walk.enumerate_pcea import STEPS, new_product_walk, walk_products
+from estero.engine.walk.roots import Roots
 
 BATCH = 1 << 17
 CHECKED = 3_000

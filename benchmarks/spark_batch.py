@@ -29,10 +29,10 @@ import duckdb
 import pyarrow.compute as pc
 
 import estero
-from estero.pipeline.spark.batch import Work, layout_of_frame
-from estero.pipeline.spark.distribute import distribute
-from estero.pipeline.spark.session import local_session
 from estero.spark import match_count, recognize, register
+from estero.spark.batch.batch import Work, layout_of_frame
+from estero.spark.batch.distribute import distribute
+from estero.spark.sessions.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

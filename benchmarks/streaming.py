@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import estero
-from estero.pipeline.spark.session import local_session
 from estero.spark import recognize
+from estero.spark.sessions.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from estero.language import set_predicates
+from estero.language.check import set_predicates
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ def nasdaq() -> Path:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One small local session for the whole run: it takes seconds to start."""
-    from estero.pipeline.spark.session import local_session
+    from estero.spark.sessions.session import local_session
 
     session = local_session(
         "local[2]", shuffle_partitions=2, java_options="-XX:+UseSerialGC -XX:TieredStopAtLevel=1"

@@ -6,12 +6,12 @@ import math
 
 from hypothesis import strategies as st
 
-from estero.language.conjunctive import Anything, Argument, Atom, ConjunctiveTree, Term, Variable
-from estero.language.expressions import Literal, Value
-from estero.language.pattern import EventType
-from estero.language.query import EventWindow
-from estero.language.schema import Kind, Schema
-from estero.semantics import Event
+from estero.language.tree.conjunctive import Anything, Argument, Atom, ConjunctiveTree, Term, Variable
+from estero.language.tree.expressions import Literal, Value
+from estero.language.tree.pattern import EventType
+from estero.language.tree.query import EventWindow
+from estero.language.tree.schema import Kind, Schema
+from estero.reference.semantics import Event
 
 TYPES = ("T", "S", "R")
 ATTRIBUTES = {"a": Kind.INT, "b": Kind.FLOAT, "c": Kind.INT}

@@ -12,8 +12,8 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from estero.language.check import check_query
-from estero.language.expressions import (
+from estero.language.check.check import check_query
+from estero.language.tree.expressions import (
     Aggregate,
     And,
     Arithmetic,
@@ -29,7 +29,7 @@ from estero.language.expressions import (
     SetPredicate,
     with_variable,
 )
-from estero.language.pattern import (
+from estero.language.tree.pattern import (
     All,
     As,
     Conjunction,
@@ -49,8 +49,8 @@ from estero.language.pattern import (
     Strict,
     Unless,
 )
-from estero.language.query import QueryTree, Strategy
-from estero.language.selection import label_types
+from estero.language.tree.query import QueryTree, Strategy
+from estero.language.tree.selection import label_types
 from strategies import SCHEMA, STRINGS, TYPES, predicates, queries
 
 _COMPARE = ["=", "!=", "<", "<=", ">", ">="]

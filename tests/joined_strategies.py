@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from estero.language.expressions import And, Attribute, Comparison, EventFilter, IsNull, Literal, Node, Not
-from estero.language.pattern import All, As, EventType, Filter, PartitionBy, PartitionKey, Pattern
-from estero.language.query import QueryTree
+from estero.language.tree.expressions import (
+    And,
+    Attribute,
+    Comparison,
+    EventFilter,
+    IsNull,
+    Literal,
+    Node,
+    Not,
+)
+from estero.language.tree.pattern import All, As, EventType, Filter, PartitionBy, PartitionKey, Pattern
+from estero.language.tree.query import QueryTree
 from strategies import TYPES, windows
 
 NAMES = "uvwxy"

@@ -15,7 +15,7 @@ from typing import TypeVar
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from estero.language.expressions import (
+from estero.language.tree.expressions import (
     And,
     Arithmetic,
     Attribute,
@@ -34,9 +34,18 @@ from estero.language.expressions import (
     Or,
     Range,
 )
-from estero.language.pattern import As, Disjunction, EventType, Filter, Iteration, Link, Optional, Pattern
-from estero.language.pattern import Sequence as SequencePattern
-from estero.language.query import (
+from estero.language.tree.pattern import (
+    As,
+    Disjunction,
+    EventType,
+    Filter,
+    Iteration,
+    Link,
+    Optional,
+    Pattern,
+)
+from estero.language.tree.pattern import Sequence as SequencePattern
+from estero.language.tree.query import (
     AttributeWindow,
     Consume,
     DurationWindow,
@@ -47,9 +56,9 @@ from estero.language.query import (
     TimeUnit,
     Window,
 )
-from estero.language.schema import Kind, Schema
-from estero.language.selection import label_types
-from estero.semantics import Event
+from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.selection import label_types
+from estero.reference.semantics import Event
 
 Drawn = TypeVar("Drawn")
 

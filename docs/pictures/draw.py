@@ -11,7 +11,7 @@ from pathlib import Path
 
 import estero
 from estero import demo
-from estero.plan import Plan
+from estero.plan.plan import Plan
 from estero.plots import plot_automaton
 from estero.plots.picture import Picture
 

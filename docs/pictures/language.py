@@ -17,10 +17,10 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 
 import estero
-from estero.language.parse import parse_query
-from estero.language.selection import label_types
+from estero.language.syntax.parse import parse_query
+from estero.language.tree.selection import label_types
 from estero.plots.picture import FAINT, GRID, INK, PALETTE, SHADE
-from estero.semantics import ComplexEvent
+from estero.reference.semantics import ComplexEvent
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "language.md"

@@ -20,9 +20,9 @@ from estero.errors import (
 )
 
 if TYPE_CHECKING:
-    from estero.automaton_queries import automaton
-    from estero.conjunctive_queries import conjunctive
-    from estero.language.builder import (
+    from estero.answers.answer import Answer
+    from estero.answers.complex_event import ComplexEvent
+    from estero.language.builder.builder import (
         aggregate,
         attribute,
         call,
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
         select,
         var,
     )
-    from estero.pipeline.answer import Answer
-    from estero.pipeline.complex_event import ComplexEvent
-    from estero.pipeline.continuous import ContinuousRecognizer
-    from estero.predicates import predicate
-    from estero.queries import Query, query, restore
-    from estero.texts import check, query_of_text
+    from estero.queries.automaton_query import automaton
+    from estero.queries.conjunctive_query import conjunctive
+    from estero.queries.predicates import predicate
+    from estero.queries.query import Query, query, restore
+    from estero.queries.texts import check, query_of_text
+    from estero.recognize.continuous import ContinuousRecognizer
 
 __version__ = "0.1.0"
 __all__ = [
@@ -77,29 +77,29 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Answer": "estero.pipeline.answer",
-    "ComplexEvent": "estero.pipeline.complex_event",
-    "ContinuousRecognizer": "estero.pipeline.continuous",
-    "Query": "estero.queries",
-    "aggregate": "estero.language.builder",
-    "attribute": "estero.language.builder",
-    "automaton": "estero.automaton_queries",
-    "call": "estero.language.builder",
-    "check": "estero.texts",
-    "closed": "estero.language.builder",
-    "conjunctive": "estero.conjunctive_queries",
-    "constant": "estero.language.builder",
-    "decreasing": "estero.language.builder",
-    "event": "estero.language.builder",
-    "holds": "estero.language.builder",
-    "increasing": "estero.language.builder",
-    "outside": "estero.language.builder",
-    "predicate": "estero.predicates",
-    "query": "estero.queries",
-    "query_of_text": "estero.texts",
-    "restore": "estero.queries",
-    "select": "estero.language.builder",
-    "var": "estero.language.builder",
+    "Answer": "estero.answers.answer",
+    "ComplexEvent": "estero.answers.complex_event",
+    "ContinuousRecognizer": "estero.recognize.continuous",
+    "Query": "estero.queries.query",
+    "aggregate": "estero.language.builder.builder",
+    "attribute": "estero.language.builder.builder",
+    "automaton": "estero.queries.automaton_query",
+    "call": "estero.language.builder.builder",
+    "check": "estero.queries.texts",
+    "closed": "estero.language.builder.builder",
+    "conjunctive": "estero.queries.conjunctive_query",
+    "constant": "estero.language.builder.builder",
+    "decreasing": "estero.language.builder.builder",
+    "event": "estero.language.builder.builder",
+    "holds": "estero.language.builder.builder",
+    "increasing": "estero.language.builder.builder",
+    "outside": "estero.language.builder.builder",
+    "predicate": "estero.queries.predicates",
+    "query": "estero.queries.query",
+    "query_of_text": "estero.queries.texts",
+    "restore": "estero.queries.query",
+    "select": "estero.language.builder.builder",
+    "var": "estero.language.builder.builder",
 }
 
 

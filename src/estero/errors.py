@@ -1,12 +1,16 @@
-"""What can go wrong, as values: one base class, places in texts and files as data, rendering apart."""
+"""What can go wrong, as values: one base class, places in texts and files as data; and how it is shown.
+
+Text from data is shown as people read it: what would steer a terminal, or cannot be printed, is spelled out.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
+import unicodedata
 import warnings
 from dataclasses import dataclass
-
-from estero.legible import legible
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,6 @@ class QueryError(EsteroError):
         self.others: tuple[QueryError, ...] = ()
 
     def __str__(self) -> str:
-        from estero.language.render import render_error
-
         return render_error(self)
 
 
@@ -122,3 +124,110 @@ def warn(message: str) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "estero":
         frame, level = frame.f_back, level + 1
     warnings.warn(message, EsteroWarning, stacklevel=level)
+
+
+WIDTH: Final = 100
+"""The most characters of a line that are shown; a longer one is cut around the place."""
+
+
+def render_error(error: QueryError) -> str:
+    """The error for people to read, followed by its `others`, an empty line between two.
+
+    Carets stand under the place as a terminal shows it: tabs stay tabs, wide characters take two.
+    """
+    return "\n\n".join(map(_paragraph, (error, *error.others)))
+
+
+def _paragraph(error: QueryError) -> str:
+    lines = [legible(error.message)]
+    indent = "  "
+    if error.text.strip():
+        number, line, start, end = _line_of(error)
+        line = legible_in_place(line)
+        line, start, end = _cut(line, start, end)
+        indent = " " * (len(number) + 3)
+        lines.append(f"  {number} | {line}")
+        lines.append(f"{indent}| {_padding(line[:start])}{'^' * max(1, _columns(line[start:end]))}")
+    if error.expected:
+        lines.append(f"{indent}expected: {legible(error.expected)}")
+    if error.hint:
+        lines.append(f"{indent}hint: {legible(error.hint, lines=True)}")
+    return "\n".join(lines)
+
+
+def _line_of(error: QueryError) -> tuple[str, str, int, int]:
+    """The number and text of the line where the error starts, and the range of columns in it."""
+    place = min(error.span.start, len(error.text))
+    first = error.text.rfind("\n", 0, place) + 1
+    last = error.text.find("\n", place)
+    line = error.text[first : last if last >= 0 else len(error.text)].rstrip("\r")
+    start = min(place - first, len(line))
+    end = min(max(error.span.end - first, start), len(line))
+    return str(error.text.count("\n", 0, first) + 1), line, start, end
+
+
+def _cut(line: str, start: int, end: int) -> tuple[str, int, int]:
+    if len(line) <= WIDTH:
+        return line, start, end
+    first = max(0, min(start - WIDTH // 3, len(line) - WIDTH))
+    last = min(len(line), first + WIDTH)
+    front, back = "…" if first > 0 else "", "…" if last < len(line) else ""
+    shift = len(front) - first
+    return front + line[first:last] + back, start + shift, min(end, last) + shift
+
+
+def _padding(text: str) -> str:
+    return "".join("\t" if each == "\t" else " " * _columns(each) for each in text)
+
+
+def _columns(text: str) -> int:
+    return sum(map(_width, text))
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+_UNPRINTED = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # control characters: ESC among them, and line ends
+    "\u2028\u2029"  # line ends of Unicode
+    "\u202a-\u202e\u2066-\u2069"  # the direction of what follows
+    "\ud800-\udfff]"  # halves of characters, and bytes that are no UTF-8
+)
+_BYTES = range(0xDC80, 0xDD00)
+"""What stands for bytes 0x80 to 0xFF that are no UTF-8 (PEP 383, surrogateescape)."""
+
+
+def legible(text: str, *, lines: bool = False) -> str:
+    r"""The text with escapes in place of what no terminal should get; with `lines` its line ends stay.
+
+    >>> legible("a\x1b[31m\nb")
+    'a\\x1b[31m\\nb'
+    """
+    if not _UNPRINTED.search(text):
+        return text
+    if lines:
+        return "\n".join(map(legible, text.split("\n")))
+    return _UNPRINTED.sub(lambda found: _escaped(found[0]), text)
+
+
+def legible_in_place(text: str) -> str:
+    """The same with one character for each, for text under which something points at its characters.
+
+    Tabs stay; control characters become their pictures.
+    """
+    return _UNPRINTED.sub(lambda found: _picture(found[0]), text)
+
+
+def _escaped(character: str) -> str:
+    if ord(character) in _BYTES:
+        return f"\\x{ord(character) - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode()
+
+
+def _picture(character: str) -> str:
+    if character == "\t":
+        return character
+    return chr(0x2400 + ord(character)) if ord(character) < 0x20 else "\N{REPLACEMENT CHARACTER}"

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from automata.run_trees import is_true
 from estero.automata.chain import Chain, ChainTransition
 from estero.automata.residual import Residual
-from estero.language.expressions import Node
-from estero.semantics import ComplexEvent, Event
-from estero.semantics_filters import evaluate_filter
-from estero.semantics_values import compare, evaluate_expression
+from estero.language.tree.expressions import Node
+from estero.reference.filters import evaluate_filter
+from estero.reference.semantics import ComplexEvent, Event
+from estero.reference.values import compare, evaluate_expression
 
 Marks = frozenset[tuple[str, int]]
 

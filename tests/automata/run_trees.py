@@ -9,9 +9,9 @@ from itertools import product
 
 from estero.automata.cea import EventPredicate
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition
-from estero.language.expressions import Value
-from estero.semantics import ComplexEvent, Event
-from estero.semantics_values import compare, evaluate_expression, evaluate_predicate
+from estero.language.tree.expressions import Value
+from estero.reference.semantics import ComplexEvent, Event
+from estero.reference.values import compare, evaluate_expression, evaluate_predicate
 
 Mark = tuple[int, str]
 """A position and one of its labels."""

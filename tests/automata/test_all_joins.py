@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 
 import estero
-from estero.automata.all_joins import joined_all
-from estero.automata.hierarchical import compact_q_tree
-from estero.automata.q_tree import tree_lines
-from estero.language.atoms import NamedAtom
-from estero.language.render import render_condition
-from estero.language.schema import Kind, Schema
-from estero.plan import Layout, Plan
-from estero.plan_joins import JoinPlan
-from estero.planner import NotServedError, join_plan, plan_of
-from estero.semantics import Event, evaluate_query
+from estero.automata.joins.all_joins import joined_all
+from estero.automata.joins.hierarchical import compact_q_tree
+from estero.automata.joins.q_tree import tree_lines
+from estero.language.check.atoms import NamedAtom
+from estero.language.tree.render import render_condition
+from estero.language.tree.schema import Kind, Schema
+from estero.plan.plan import Layout, Plan
+from estero.plan.plan_joins import JoinPlan
+from estero.plan.planner import NotServedError, join_plan, plan_of
+from estero.reference.semantics import Event, evaluate_query
 from laws.evaluators import in_process
 from strategies import SCHEMA as TYPED
 from strategies import TICK, streams

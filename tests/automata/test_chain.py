@@ -13,14 +13,14 @@ from automata.chain_runs import can_be_checked, chain_runs, found_by
 from automata.run_trees import accepting_runs
 from estero.automata.cea import CEA, EventPredicate, Guard, Transition
 from estero.automata.chain import Chain, ChainTransition, Neighbours, as_pcea
-from estero.automata.compile_chain import SECOND_ORDER, chain_of
-from estero.automata.compile_pattern import compile_pattern
-from estero.language.expressions import Attribute, Node
-from estero.language.parse import parse_pattern
-from estero.language.pattern import Pattern
-from estero.language.render import render_condition
-from estero.language.schema import Kind, Schema
-from estero.semantics import Event, evaluate_pattern
+from estero.automata.compile.compile_pattern import compile_pattern
+from estero.automata.correlated.compile_chain import SECOND_ORDER, chain_of
+from estero.language.syntax.parse import parse_pattern
+from estero.language.tree.expressions import Attribute, Node
+from estero.language.tree.pattern import Pattern
+from estero.language.tree.render import render_condition
+from estero.language.tree.schema import Kind, Schema
+from estero.reference.semantics import Event, evaluate_pattern
 from full_strategies import full_patterns, is_valid
 from papers.test_part_by import DEBATES, FILTERS, PAIRS, TWITTER
 from strategies import SCHEMA, streams

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from estero.automata.cea import CEA, EventPredicate, Guard, Transition
-from estero.automata.compile_pattern import compile_pattern
+from estero.automata.compile.compile_pattern import compile_pattern
+from estero.automata.compile.marks import Marks, marks_of
 from estero.automata.determinize import DEAD, LazyAutomaton
-from estero.automata.marks import Marks, marks_of
-from estero.language.parse import parse_pattern
-from estero.plan import has_contiguity
+from estero.language.syntax.parse import parse_pattern
+from estero.plan.plan import has_contiguity
 
 
 def compiled(text: str) -> CEA:

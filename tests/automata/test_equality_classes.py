@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from estero.automata.equality_classes import Partitioned, as_partition, partitioned
-from estero.language.expressions import Value
-from estero.language.parse import parse_pattern
-from estero.language.pattern import PartitionBy, PartitionKey
-from estero.language.query import Consume, EventWindow, KeyBracket, QueryTree, Strategy
-from estero.language.render import render_pattern
-from estero.language.schema import Kind, Schema
-from estero.semantics import Event, evaluate_query
+from estero.automata.correlated.equality_classes import Partitioned, as_partition, partitioned
+from estero.language.syntax.parse import parse_pattern
+from estero.language.tree.expressions import Value
+from estero.language.tree.pattern import PartitionBy, PartitionKey
+from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTree, Strategy
+from estero.language.tree.render import render_pattern
+from estero.language.tree.schema import Kind, Schema
+from estero.reference.semantics import Event, evaluate_query
 from full_strategies import full_queries
 from strategies import SCHEMA, TICK, streams
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 import estero
-from estero.automata.compile_pattern import compile_pattern
+from estero.automata.compile.compile_pattern import compile_pattern
+from estero.automata.compile.fragment import Part, Workshop
+from estero.automata.compile.need import Need
 from estero.automata.determinize import DEAD, LazyAutomaton
-from estero.automata.fragment import Part, Workshop
 from estero.automata.growth import growing_part
-from estero.automata.need import Need
-from estero.language.parse import parse_pattern
-from estero.language.render import render_pattern
+from estero.language.syntax.parse import parse_pattern
+from estero.language.tree.render import render_pattern
 
 
 def explored(automaton: LazyAutomaton) -> None:

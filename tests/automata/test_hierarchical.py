@@ -9,17 +9,17 @@ from hypothesis import given, settings
 
 from automata.run_trees import accepting_runs
 from conjunctive_strategies import SCHEMA, any_queries, hierarchical_queries, streams
-from estero.automata.hierarchical import compact_q_tree, hierarchical_pcea
+from estero.automata.joins.hierarchical import compact_q_tree, hierarchical_pcea
+from estero.automata.joins.q_tree import Inner, Leaf, Node, leaves, nodes, q_tree, tree_lines
 from estero.automata.pcea import PCEA
-from estero.automata.q_tree import Inner, Leaf, Node, leaves, nodes, q_tree, tree_lines
 from estero.errors import LimitExceeded
-from estero.language.atoms import named_atoms
-from estero.language.check_conjunctive import check_conjunctive, witness
-from estero.language.conjunctive import ConjunctiveTree
-from estero.language.parse_conjunctive import parse_conjunctive
-from estero.language.schema import Schema
-from estero.semantics import Event
-from estero.semantics_conjunctive import evaluate_conjunctive
+from estero.language.check.atoms import named_atoms
+from estero.language.check.check_conjunctive import check_conjunctive, witness
+from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.tree.conjunctive import ConjunctiveTree
+from estero.language.tree.schema import Schema
+from estero.reference.conjunctive import evaluate_conjunctive
+from estero.reference.semantics import Event
 
 
 def automaton_of(query: ConjunctiveTree, schema: Schema = SCHEMA) -> PCEA:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from estero.automata.pcea import JoinKey, PceaTransition, Source
-from estero.language.expressions import Attribute
+from estero.language.tree.expressions import Attribute
 from papers.test_pcea import P0
 
 

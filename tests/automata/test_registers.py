@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estero.automata.cea import CEA, FIRST, EventPredicate, Guard, Transition
-from estero.automata.compile_pattern import compile_pattern
+from estero.automata.compile.compile_pattern import compile_pattern
+from estero.automata.correlated.push_down import PushedDown, push_down
 from estero.automata.determinize import LazyAutomaton
 from estero.automata.drop_hidden import drop_hidden
-from estero.automata.push_down import PushedDown, push_down
 from estero.automata.registers import (
     Action,
     LiveRegisters,
@@ -27,14 +27,14 @@ from estero.automata.registers import (
     tables,
 )
 from estero.automata.residual import Agreement, Hidden, Key, Residual
-from estero.language.expressions import Attribute
-from estero.language.parse import parse_condition, parse_pattern
-from estero.language.schema import Kind, Schema
-from estero.pipeline.values import as_integers
-from estero.semantics import Event
-from estero.semantics_filters import evaluate_filter
-from estero.semantics_patterns import Stream, find
-from estero.semantics_values import all_true, compare, evaluate_expression, evaluate_predicate
+from estero.classify.values import as_integers
+from estero.language.syntax.parse import parse_condition, parse_pattern
+from estero.language.tree.expressions import Attribute
+from estero.language.tree.schema import Kind, Schema
+from estero.reference.filters import evaluate_filter
+from estero.reference.patterns import Stream, find
+from estero.reference.semantics import Event
+from estero.reference.values import all_true, compare, evaluate_expression, evaluate_predicate
 from strategies import SCHEMA, streams
 
 PUSHED = (

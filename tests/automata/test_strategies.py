@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estero.automata.cea import CEA, EventPredicate, Guard, Transition
-from estero.automata.compile_pattern import compile_pattern
+from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.determinize import DEAD, LazyAutomaton
 from estero.automata.residual import Hidden
 from estero.automata.strategies import MaxAutomaton
-from estero.engine.tables import Automaton
+from estero.engine.runs.tables import Automaton
 from estero.errors import LimitExceeded
-from estero.language.parse import parse_pattern
-from estero.language.pattern import Pattern
+from estero.language.syntax.parse import parse_pattern
+from estero.language.tree.pattern import Pattern
 from strategies import patterns
 
 Marks = tuple[tuple[int, int], ...]

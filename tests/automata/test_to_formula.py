@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from automata.runs import found_by
 from estero.automata.cea import ALWAYS, CEA, FIRST, EventPredicate, Guard, Transition
-from estero.automata.compile_pattern import compile_pattern
-from estero.automata.to_formula import automaton_to_formula
+from estero.automata.compile.compile_pattern import compile_pattern
+from estero.automata.formulas.to_formula import automaton_to_formula
 from estero.errors import LimitExceeded
-from estero.language.check import check_query
-from estero.language.expressions import Attribute, Comparison, Literal, Node
-from estero.language.parse import parse_pattern
-from estero.language.pattern import Pattern
-from estero.language.query import QueryTree
-from estero.language.render import render_pattern
-from estero.semantics import Event, evaluate_pattern
+from estero.language.check.check import check_query
+from estero.language.syntax.parse import parse_pattern
+from estero.language.tree.expressions import Attribute, Comparison, Literal, Node
+from estero.language.tree.pattern import Pattern
+from estero.language.tree.query import QueryTree
+from estero.language.tree.render import render_pattern
+from estero.reference.semantics import Event, evaluate_pattern
 from full_strategies import full_patterns, is_valid
 from strategies import SCHEMA, TYPES, patterns, streams
 

@@ -19,8 +19,8 @@ from typing import Any
 from typer.testing import CliRunner
 
 from estero.cli import app
-from estero.pipeline.spark.session import local_session
-from pipeline.spark import stopped_stream
+from estero.spark.sessions.session import local_session
+from spark import stopped_stream
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from estero.pipeline.spark.java import find_java_home
+from estero.spark.sessions.java import find_java_home
 from waiting import FAR_OFF
 
 JARS = Path(__file__).resolve().parent / "jars"

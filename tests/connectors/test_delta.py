@@ -18,9 +18,9 @@ import pytest
 from connectors.guide import DELTA, commands, expected, run_steps, set_up, told
 from connectors.servers import spark_jars
 from estero import demo
-from pipeline.spark import stopped_stream
-from pipeline.spark.frames import in_any_order
-from pipeline.spark.streams import files, timed_events, whole_answer
+from spark import stopped_stream
+from spark.frames import in_any_order
+from spark.streams import files, timed_events, whole_answer
 from waiting import FAR_OFF
 
 pytestmark = [

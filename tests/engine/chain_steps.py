@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaBatch
-from estero.engine.roots import Roots
-from estero.engine.run_chain import ChainStep, ChainTables, chain_tables
+from estero.engine.runs.run_chain import ChainStep, ChainTables, chain_tables
+from estero.engine.walk.roots import Roots
 
 Items = tuple[tuple[int, int], ...]
 """(event, mark) of one complex event, ascending."""

@@ -12,8 +12,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
-from estero.engine.roots import Roots
-from estero.engine.run_pcea import RANGES, PceaTables, Source, Transition, pcea_tables
+from estero.engine.runs.run_pcea import RANGES, PceaTables, Source, Transition, pcea_tables
+from estero.engine.walk.roots import Roots
 
 Items = tuple[tuple[int, int], ...]
 """(event, mark) of one complex event, ascending."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from estero.automata.compile_pattern import compile_pattern
+from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.determinize import LazyAutomaton
 from estero.engine.recognizer import EventBatch, Recognizer, Settings
-from estero.language.parse import parse_pattern
+from estero.language.syntax.parse import parse_pattern
 
 
 def recognizer_of(pattern: str, **settings: object) -> tuple[Recognizer, dict[str, int]]:

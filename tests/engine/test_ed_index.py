@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estero.engine.ed_index import (
+from estero.engine.store.ed_index import (
     EdEntries,
     find_next,
     first_unequal,
@@ -20,7 +20,7 @@ from estero.engine.ed_index import (
     newest,
     sequences_of,
 )
-from estero.engine.hash_index import HashIndex, new_index
+from estero.engine.store.hash_index import HashIndex, new_index
 
 Row = tuple[int, ...]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from engine import chain_steps, pcea_runs
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
-from estero.engine.run_cea import CONSUME_PARTITION, CONSUME_PARTITION_ASKED
+from estero.engine.runs.run_cea import CONSUME_PARTITION, CONSUME_PARTITION_ASKED
 
 Letters = list[tuple[str, int, int]]
 """A type, a partition and a value for each event."""

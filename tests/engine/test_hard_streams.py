@@ -16,10 +16,10 @@ from engine.pcea_runs import Pcea, batch_of, enumerated, events_of, recognized
 from engine.test_pcea_bounds import steps_and_items
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaRecognizer
-from estero.engine.roots import Roots
-from estero.engine.run_cea import CONSUME_ANY_ASKED
-from estero.engine.run_pcea import Transition
-from estero.engine.value_trees import FREE_ROWS, USED
+from estero.engine.runs.run_cea import CONSUME_ANY_ASKED
+from estero.engine.runs.run_pcea import Transition
+from estero.engine.store.value_trees import FREE_ROWS, USED
+from estero.engine.walk.roots import Roots
 
 LETTERS = "ABC"
 

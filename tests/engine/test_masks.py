@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from estero.engine import columns
-from estero.engine.columns import select_labels
 from estero.engine.masks import rows_with_bits
+from estero.engine.walk import columns
+from estero.engine.walk.columns import select_labels
 
 INDEX_TYPES: tuple[type[np.integer[Any]], ...] = (
     np.int8,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.test_pcea_heap import starts_in
-from estero.engine.arena import NONE
-from estero.engine.heap import (
+from estero.engine.store.arena import NONE
+from estero.engine.store.heap import (
     grown_heap_nodes,
     grown_products,
     heap_node,
@@ -22,7 +22,7 @@ from estero.engine.heap import (
     new_product,
     new_products,
 )
-from estero.engine.ordered_index import (
+from estero.engine.store.ordered_index import (
     ABOVE_LOW,
     BELOW_HIGH,
     BETWEEN,
@@ -40,7 +40,7 @@ from estero.engine.ordered_index import (
     rename_trees,
     with_room,
 )
-from estero.engine.value_trees import (
+from estero.engine.store.value_trees import (
     EARLIEST,
     FREE_ROWS,
     HEAP,

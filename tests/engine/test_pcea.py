@@ -28,8 +28,8 @@ from engine.pcea_runs import (
     streams,
 )
 from estero.engine.pcea_recognizer import PceaRecognizer
-from estero.engine.run_cea import CONSUME_ANY, CONSUME_ANY_ASKED
-from estero.engine.run_pcea import Transition, pcea_tables
+from estero.engine.runs.run_cea import CONSUME_ANY, CONSUME_ANY_ASKED
+from estero.engine.runs.run_pcea import Transition, pcea_tables
 
 WINDOWS = st.none() | st.integers(0, 8)
 ROOMS = st.sampled_from((1, 3, 4096))

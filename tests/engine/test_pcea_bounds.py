@@ -22,11 +22,11 @@ from engine.pcea_runs import (
     recognized,
     star,
 )
-from estero.engine.enumerate import DONE, FULL, GROW, Matches, deeper
-from estero.engine.enumerate_pcea import STEPS, new_product_walk, walk_products
 from estero.engine.pcea_recognizer import PceaRecognizer
-from estero.engine.roots import Roots
-from estero.engine.run_pcea import Transition
+from estero.engine.runs.run_pcea import Transition
+from estero.engine.walk.enumerate import DONE, FULL, GROW, Matches, deeper
+from estero.engine.walk.enumerate_pcea import STEPS, new_product_walk, walk_products
+from estero.engine.walk.roots import Roots
 
 
 def crossing(atoms: int) -> Pcea:

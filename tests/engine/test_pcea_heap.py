@@ -9,9 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estero.engine.arena import NONE
-from estero.engine.hash_index import FREE, START, HashIndex, claim, find, heap_of, new_index, put, rebuilt
-from estero.engine.heap import (
+from estero.engine.store.arena import NONE
+from estero.engine.store.hash_index import (
+    FREE,
+    START,
+    HashIndex,
+    claim,
+    find,
+    heap_of,
+    new_index,
+    put,
+    rebuilt,
+)
+from estero.engine.store.heap import (
     HeapNodes,
     heap_node,
     mark_live,

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from automata.run_trees import is_true, key_of
 from conjunctive_strategies import SCHEMA, hierarchical_queries, streams
 from engine.pcea_runs import enumerated
-from estero.automata.hierarchical import hierarchical_pcea
+from estero.automata.joins.hierarchical import hierarchical_pcea
 from estero.automata.pcea import PCEA
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
-from estero.engine.run_pcea import PceaTables, Transition, pcea_tables
-from estero.language.atoms import named_atoms
-from estero.language.conjunctive import ConjunctiveTree
-from estero.language.expressions import Value
-from estero.language.query import EventWindow
-from estero.semantics import ComplexEvent, Event
-from estero.semantics_conjunctive import evaluate_conjunctive
-from estero.semantics_values import compare
+from estero.engine.runs.run_pcea import PceaTables, Transition, pcea_tables
+from estero.language.check.atoms import named_atoms
+from estero.language.tree.conjunctive import ConjunctiveTree
+from estero.language.tree.expressions import Value
+from estero.language.tree.query import EventWindow
+from estero.reference.conjunctive import evaluate_conjunctive
+from estero.reference.semantics import ComplexEvent, Event
+from estero.reference.values import compare
 
 BITS_IN_WORD = 63
 

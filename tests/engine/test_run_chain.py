@@ -25,12 +25,12 @@ from engine.chain_steps import (
     streams,
 )
 from estero.engine.chain_recognizer import ChainRecognizer
-from estero.engine.count_chain import ChainCounter
-from estero.engine.enumerate import DONE, FULL, GROW, deeper, new_matches
-from estero.engine.enumerate_chain import STEPS, new_chain_walk, walk_chains
-from estero.engine.roots import Roots
-from estero.engine.run_cea import CONSUME_ANY, CONSUME_ANY_ASKED
-from estero.engine.run_chain import ChainStep, chain_tables
+from estero.engine.runs.run_cea import CONSUME_ANY, CONSUME_ANY_ASKED
+from estero.engine.runs.run_chain import ChainStep, chain_tables
+from estero.engine.walk.count_chain import ChainCounter
+from estero.engine.walk.enumerate import DONE, FULL, GROW, deeper, new_matches
+from estero.engine.walk.enumerate_chain import STEPS, new_chain_walk, walk_chains
+from estero.engine.walk.roots import Roots
 
 ROOMS = st.sampled_from((1, 3, 4096))
 

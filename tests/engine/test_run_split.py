@@ -24,18 +24,18 @@ from engine.toys import (
     toys,
 )
 from estero.automata.registers import Action
-from estero.engine import registers
-from estero.engine.arena import NONE, UNION, mark_live, move_live, new_arena
 from estero.engine.recognizer import Recognizer, Settings
-from estero.engine.registers import EQUAL, GREATER, STORE, program_of
-from estero.engine.run_cea import (
+from estero.engine.runs import registers
+from estero.engine.runs.registers import EQUAL, GREATER, STORE, program_of
+from estero.engine.runs.run_cea import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
     CONSUME_NONE,
     CONSUME_PARTITION,
     CONSUME_PARTITION_ASKED,
 )
-from estero.engine.run_split import LAST, NEXT, NO_ORDER
+from estero.engine.runs.run_split import LAST, NEXT, NO_ORDER
+from estero.engine.store.arena import NONE, UNION, mark_live, move_live, new_arena
 
 A, B, C = 1, 2, 3
 CONSUMES = (CONSUME_NONE, CONSUME_ANY, CONSUME_PARTITION, CONSUME_ANY_ASKED, CONSUME_PARTITION_ASKED)

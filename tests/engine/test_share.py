@@ -16,11 +16,11 @@ from engine import chain_steps, pcea_runs, streams
 from engine.chain_steps import chains, iteration
 from engine.pcea_runs import pceas, star
 from estero.engine.chain_recognizer import ChainRecognizer
-from estero.engine.enumerate import Enumeration
 from estero.engine.pcea_recognizer import PceaRecognizer
 from estero.engine.recognizer import Recognizer
-from estero.engine.roots import Roots
-from estero.engine.share import Dealer, Part, Share, whole
+from estero.engine.walk.enumerate import Enumeration
+from estero.engine.walk.roots import Roots
+from estero.engine.walk.share import Dealer, Part, Share, whole
 
 AnyRecognizer = Recognizer | PceaRecognizer | ChainRecognizer
 Found = tuple[int, int, tuple[tuple[int, int], ...]]

@@ -12,9 +12,10 @@ from unittest.mock import patch
 import numpy as np
 from hypothesis import strategies as st
 
-from estero.engine import active_runs, recognizer
+from estero.engine import recognizer
 from estero.engine.recognizer import EventBatch, Recognizer, Settings
-from estero.engine.registers import (
+from estero.engine.runs import active_runs
+from estero.engine.runs.registers import (
     EQUAL,
     GREATER,
     GREATER_OR_EQUAL,
@@ -29,14 +30,14 @@ from estero.engine.registers import (
     STORE_SMALLEST,
     RegisterTables,
 )
-from estero.engine.run_cea import (
+from estero.engine.runs.run_cea import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
     CONSUME_NONE,
     CONSUME_PARTITION,
     CONSUME_PARTITION_ASKED,
 )
-from estero.engine.run_split import LAST, NEXT
+from estero.engine.runs.run_split import LAST, NEXT
 
 DEAD = -1
 Step = tuple[int, int, int]

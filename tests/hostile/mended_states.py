@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import estero
-from estero.pipeline.state_bytes import State, read, written
+from estero.recognize.state_bytes import State, read, written
 
 QUERIES = (
     "SELECT * WHERE A AS a ; B+ AS b ; C AS c PARTITION BY [k] WITHIN 30 SECONDS",

@@ -20,7 +20,7 @@ from hostile import mended_states
 FLIPPED = """
 import random, resource, sys
 from estero.errors import DataError
-from estero.pipeline.inputs import open_input
+from estero.events.inputs import open_input
 
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 sound = open(sys.argv[1], "rb").read()

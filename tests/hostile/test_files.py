@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 import estero
 from estero.cli import app
 from estero.errors import DataError
-from estero.pipeline.inputs import open_input
-from estero.pipeline.sources import open_source
+from estero.events.inputs import open_input
+from estero.events.sources import open_source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +77,7 @@ def here(path: Path, **csv_options: Any) -> pa.Table:
 
 def there(spark: SparkSession, path: Path, **csv_options: Any) -> pa.Table:
     """The same on Spark."""
-    from estero.pipeline.spark.files import read_events
+    from estero.spark.files.files import read_events
 
     return read_events(spark, path, csv_options=csv_options).toArrow()
 

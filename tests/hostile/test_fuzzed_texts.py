@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 import estero
-from estero.legible import legible
+from estero.errors import legible
 from language.error_page import cases
 
 SEED = 12

@@ -12,8 +12,8 @@ import pyarrow.parquet
 import pytest
 
 import estero
-from estero.pipeline import answer as answers
-from estero.pipeline import room
+from estero.answers import answer as answers
+from estero.answers import room
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,8 +20,8 @@ import pytest
 
 import estero
 from estero.cli.checkpoint import check_note
-from estero.pipeline.database import connect
-from estero.pipeline.reading_errors import interruptible, reading
+from estero.events.database import connect
+from estero.events.reading_errors import interruptible, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -217,7 +217,7 @@ def test_an_error_that_speaks_of_interruptions_is_an_error(tmp_path: Path) -> No
 
 @pytest.mark.spark
 def test_an_error_of_spark_that_speaks_of_cancelling_is_an_error(spark: SparkSession) -> None:
-    from estero.pipeline.spark.failures import jobs
+    from estero.spark.failures import jobs
 
     said = "cancelled as part of cancellation of all jobs"
     with pytest.raises(estero.DataError, match=said), jobs():

@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 import estero
+from estero.answers.shown_values import shown_values
 from estero.cli.terminal import table_of
-from estero.legible import legible
-from estero.shown_values import shown_values
+from estero.errors import legible
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,15 +7,15 @@ import pytest
 
 import estero
 from estero import LimitExceeded, QueryError
-from estero.automata.hierarchical import hierarchical_pcea
-from estero.language import builder
-from estero.language.atoms import named_atoms
-from estero.language.expressions import Attribute
-from estero.language.kinds import KindChecker
-from estero.language.parse import parse_condition
-from estero.language.parse_conjunctive import parse_conjunctive
-from estero.language.problems import Problems
-from estero.language.schema import Kind, Schema
+from estero.automata.joins.hierarchical import hierarchical_pcea
+from estero.language.builder import builder
+from estero.language.check.atoms import named_atoms
+from estero.language.check.kinds import KindChecker
+from estero.language.check.problems import Problems
+from estero.language.syntax.parse import parse_condition
+from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.tree.expressions import Attribute
+from estero.language.tree.schema import Kind, Schema
 
 NINES = "9" * 5_000
 

@@ -13,18 +13,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import estero
+from estero.engine.int64 import GREATEST, LEAST
 from estero.engine.stamps import out_of_reach, window_starts
 from estero.errors import DataError
-from estero.int64 import GREATEST, LEAST
-from estero.language.parse import parse_query
-from estero.pipeline.spark.streams.bucket import NEVER, Held
-from estero.pipeline.spark.streams.ticks import Ticks
-from estero.pipeline.spark.streams.watermark import clock_sql
-from estero.semantics import Event, evaluate_query
+from estero.language.syntax.parse import parse_query
+from estero.reference.semantics import Event, evaluate_query
 from estero.spark import recognize
+from estero.spark.streams.bucket import NEVER, Held
+from estero.spark.streams.ticks import Ticks
+from estero.spark.streams.watermark import clock_sql
 from laws.evaluators import by_end, planned
 from laws.test_continuous_laws import Naive
-from pipeline.spark.simulated import Simulation
+from spark.simulated import Simulation
 from strategies import to_table
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import estero
+from estero.classify.classify import key_columns
 from estero.errors import DataError
-from estero.language.schema import Schema
-from estero.pipeline.classify import key_columns
-from estero.pipeline.spark.frames import columns_of_frame
-from estero.pipeline.stream_order import OrderCheck
-from estero.plan import Classification
+from estero.events.stream_order import OrderCheck
+from estero.language.tree.schema import Schema
+from estero.plan.plan import Classification
 from estero.spark import recognize
+from estero.spark.frames import columns_of_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

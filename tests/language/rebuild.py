@@ -6,10 +6,7 @@ import operator
 from functools import reduce
 from typing import assert_never
 
-from estero.language import expressions as e
-from estero.language import pattern as p
-from estero.language import query as q
-from estero.language.builder import (
+from estero.language.builder.builder import (
     Condition,
     Expression,
     PatternBuilder,
@@ -26,6 +23,9 @@ from estero.language.builder import (
     select,
     var,
 )
+from estero.language.tree import expressions as e
+from estero.language.tree import pattern as p
+from estero.language.tree import query as q
 
 _COMPARE = {
     "=": operator.eq,

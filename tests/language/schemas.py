@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from estero.language.query import TimeUnit
-from estero.language.schema import Kind, Schema
+from estero.language.tree.query import TimeUnit
+from estero.language.tree.schema import Kind, Schema
 
 SELL = {
     "name": Kind.STRING,

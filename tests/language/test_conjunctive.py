@@ -7,14 +7,14 @@ from hypothesis import given
 
 from conjunctive_strategies import hierarchical_queries
 from estero.errors import QueryError
-from estero.language.atoms import named_atoms
-from estero.language.check_conjunctive import check_conjunctive
-from estero.language.conjunctive import Anything, Argument, Atom, ConjunctiveTree, Variable
-from estero.language.expressions import Literal
-from estero.language.parse_conjunctive import parse_conjunctive
-from estero.language.pattern import EventType
-from estero.language.query import EventWindow
-from estero.language.schema import Kind, Schema
+from estero.language.check.atoms import named_atoms
+from estero.language.check.check_conjunctive import check_conjunctive
+from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.tree.conjunctive import Anything, Argument, Atom, ConjunctiveTree, Variable
+from estero.language.tree.expressions import Literal
+from estero.language.tree.pattern import EventType
+from estero.language.tree.query import EventWindow
+from estero.language.tree.schema import Kind, Schema
 
 OWN_TABLES = Schema(
     types={

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from estero.errors import QueryError, Span
-from estero.language.check import check_query
-from estero.language.check_conjunctive import check_conjunctive
-from estero.language.kinds import kind_of
-from estero.language.languages import is_conjunctive
-from estero.language.parse import parse_condition, parse_query
-from estero.language.parse_conjunctive import parse_conjunctive
-from estero.language.recover import read
-from estero.language.render import render_error
-from estero.language.schema import Kind
+from estero.errors import QueryError, Span, render_error
+from estero.language.check.check import check_query
+from estero.language.check.check_conjunctive import check_conjunctive
+from estero.language.check.kinds import kind_of
+from estero.language.syntax.languages import is_conjunctive
+from estero.language.syntax.parse import parse_condition, parse_query
+from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.syntax.recover import read
+from estero.language.tree.schema import Kind
 from language.error_page import PAGE, Case, cases, page
 from language.schemas import SCHEMAS
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from estero.language.labels import KnownTypes, bound_names, labels_of
-from estero.language.names import nearest, some, suggestion
-from estero.language.parse import parse_pattern
-from estero.language.pattern import EventType
-from estero.language.schema import Kind
+from estero.language.check.labels import KnownTypes, bound_names, labels_of
+from estero.language.syntax.parse import parse_pattern
+from estero.language.tree.names import nearest, some, suggestion
+from estero.language.tree.pattern import EventType
+from estero.language.tree.schema import Kind
 from language.schemas import SCHEMAS
 
 

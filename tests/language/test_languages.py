@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 import estero
-from estero.conjunctive_queries import ConjunctiveQuery
-from estero.language.languages import is_conjunctive
-from estero.texts import query_of_text
+from estero.language.syntax.languages import is_conjunctive
+from estero.queries.conjunctive_query import ConjunctiveQuery
+from estero.queries.texts import query_of_text
 
 CONJUNCTIVE = [
     "Q(x) <- T(x)",

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from estero.errors import QueryError
-from estero.language.expressions import (
+from estero.language.syntax.parse import parse_condition, parse_pattern, parse_query
+from estero.language.tree.expressions import (
     Aggregate,
     Arithmetic,
     Attribute,
@@ -22,10 +23,9 @@ from estero.language.expressions import (
     SetPredicate,
     VariableReference,
 )
-from estero.language.parse import parse_condition, parse_pattern, parse_query
-from estero.language.pattern import As, EventType, Filter, Link, PartitionBy, PartitionKey, Sequence
-from estero.language.query import Consume, KeyBracket, SelectItem, Strategy, TimeUnit
-from estero.language.render import render_condition, render_pattern, render_query
+from estero.language.tree.pattern import As, EventType, Filter, Link, PartitionBy, PartitionKey, Sequence
+from estero.language.tree.query import Consume, KeyBracket, SelectItem, Strategy, TimeUnit
+from estero.language.tree.render import render_condition, render_pattern, render_query
 
 A, B, C = EventType("a"), EventType("b"), EventType("c")
 

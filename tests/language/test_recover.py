@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import estero
-from estero.language.check import check_query
-from estero.language.query import QueryTree
-from estero.language.recover import read
-from estero.language.render import render_query
+from estero.language.check.check import check_query
+from estero.language.syntax.recover import read
+from estero.language.tree.query import QueryTree
+from estero.language.tree.render import render_query
 from language.trees import queries
 
 PIECES = ["SELECT", "WHERE", "FROM", "FILTER", "KEEP", "PARTITION BY", "WITHIN", "CONSUME BY", "LIMIT", "*"]

@@ -7,13 +7,13 @@ import pickle
 from hypothesis import given
 
 from estero.errors import QueryError
-from estero.language.check import check_query
-from estero.language.expressions import Node, Not, Range, VariableReference
-from estero.language.parse import parse_condition, parse_pattern, parse_query
-from estero.language.pattern import Filter, Pattern
-from estero.language.query import QueryTree
-from estero.language.render import render_condition, render_pattern, render_query
-from estero.language.selection import label_types
+from estero.language.check.check import check_query
+from estero.language.syntax.parse import parse_condition, parse_pattern, parse_query
+from estero.language.tree.expressions import Node, Not, Range, VariableReference
+from estero.language.tree.pattern import Filter, Pattern
+from estero.language.tree.query import QueryTree
+from estero.language.tree.render import render_condition, render_pattern, render_query
+from estero.language.tree.selection import label_types
 from language import rebuild
 from language.trees import conditions, patterns, queries
 

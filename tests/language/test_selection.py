@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from estero.language.expressions import Literal
-from estero.language.pattern import (
+from estero.language.tree.expressions import Literal
+from estero.language.tree.pattern import (
     As,
     EventType,
     Filter,
@@ -15,9 +15,9 @@ from estero.language.pattern import (
     Sequence,
     Unless,
 )
-from estero.language.query import QueryTree, SelectItem
-from estero.language.schema import Kind, Schema
-from estero.language.selection import Shown, label_types, shown_labels
+from estero.language.tree.query import QueryTree, SelectItem
+from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.selection import Shown, label_types, shown_labels
 
 SELL, BUY = EventType("SELL"), EventType("BUY")
 SELL_THEN_BUYS = Sequence((As(SELL, "a"), Iteration(As(BUY, "b"))), (Link(),))

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from estero.language import expressions as e
-from estero.language import pattern as p
-from estero.language import query as q
-from estero.language.words import AGGREGATES, KEYWORDS, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree import expressions as e
+from estero.language.tree import pattern as p
+from estero.language.tree import query as q
+from estero.language.tree.words import AGGREGATES, KEYWORDS, SCALAR_FUNCTIONS, SET_PREDICATES
 
 names = st.one_of(
     st.sampled_from(

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from estero.language.query import QueryTree
-from estero.pipeline.answer import Answer
-from estero.pipeline.in_process import InProcessRun
-from estero.pipeline.report import label_of
-from estero.pipeline.sources import Source, open_source
-from estero.plan import Layout, plan_query
-from estero.semantics import ComplexEvent, Event
+from estero.answers.answer import Answer
+from estero.answers.report import label_of
+from estero.events.sources import Source, open_source
+from estero.language.tree.query import QueryTree
+from estero.plan.plan import Layout, plan_query
+from estero.recognize.in_process import InProcessRun
+from estero.reference.semantics import ComplexEvent, Event
 from strategies import SCHEMA, to_table
 
 ByEnd = dict[int, set[ComplexEvent]]

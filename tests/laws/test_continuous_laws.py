@@ -7,12 +7,12 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estero.language.query import QueryTree
-from estero.pipeline.continuous import ContinuousRecognizer
-from estero.pipeline.state_bytes import read
-from estero.pipeline.stream_layout import StreamLayout
-from estero.planner import plan_of
-from estero.semantics import Event
+from estero.events.stream_layout import StreamLayout
+from estero.language.tree.query import QueryTree
+from estero.plan.planner import plan_of
+from estero.recognize.continuous import ContinuousRecognizer
+from estero.recognize.state_bytes import read
+from estero.reference.semantics import Event
 from full_strategies import full_queries
 from joined_strategies import joined_queries
 from laws.evaluators import by_end

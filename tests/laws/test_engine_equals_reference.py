@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estero.language.parse import parse_pattern
-from estero.language.query import QueryTree
-from estero.pipeline.answer import Answer
-from estero.semantics import Event, evaluate_query, is_answer
+from estero.answers.answer import Answer
+from estero.language.syntax.parse import parse_pattern
+from estero.language.tree.query import QueryTree
+from estero.reference.semantics import Event, evaluate_query, is_answer
 from full_strategies import full_queries
 from laws.evaluators import by_end, in_process, planned
 from strategies import TICK, queries, streams, to_table

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from estero.language.expressions import And, Node, Not, Or
-from estero.language.pattern import (
+from estero.language.tree.expressions import And, Node, Not, Or
+from estero.language.tree.pattern import (
     All,
     As,
     Conjunction,
@@ -32,10 +32,10 @@ from estero.language.pattern import (
     Strict,
     Unless,
 )
-from estero.language.pattern import Sequence as SequencePattern
-from estero.language.query import Consume, QueryTree, Strategy
-from estero.language.selection import label_types
-from estero.semantics import ComplexEvent, Event, evaluate_pattern, evaluate_query
+from estero.language.tree.pattern import Sequence as SequencePattern
+from estero.language.tree.query import Consume, QueryTree, Strategy
+from estero.language.tree.selection import label_types
+from estero.reference.semantics import ComplexEvent, Event, evaluate_pattern, evaluate_query
 from full_strategies import conditions, full_patterns, full_queries, is_valid
 from laws.evaluators import ByEnd, in_process
 from strategies import TICK, patterns, streams

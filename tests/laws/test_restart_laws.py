@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from automata.test_chain import CHAINS
-from estero.language.query import QueryTree
-from estero.pipeline.in_process import InProcessRun, time_type
-from estero.pipeline.joining import Joining, recognition_of
-from estero.pipeline.recognition import Recognition
-from estero.planner import plan_of
-from estero.queries import query
-from estero.semantics import Event
+from estero.language.tree.query import QueryTree
+from estero.plan.planner import plan_of
+from estero.queries.query import query
+from estero.recognize.in_process import InProcessRun, time_type
+from estero.recognize.joining import Joining, recognition_of
+from estero.recognize.recognition import Recognition
+from estero.reference.semantics import Event
 from full_strategies import full_queries
 from joined_strategies import joined_queries
 from laws.evaluators import by_end, planned

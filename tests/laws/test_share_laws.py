@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 import estero
 from conjunctive_strategies import hierarchical_queries
 from conjunctive_strategies import streams as conjunctive_streams
-from estero.language.conjunctive import ConjunctiveTree
-from estero.language.query import QueryTree
-from estero.pipeline.answer import Answer
-from estero.semantics import Event
+from estero.answers.answer import Answer
+from estero.language.tree.conjunctive import ConjunctiveTree
+from estero.language.tree.query import QueryTree
+from estero.reference.semantics import Event
 from full_strategies import full_queries
 from joined_strategies import joined_queries
 from laws.test_plans_agree import served
-from pipeline.test_joining import table_of
+from recognize.test_joining import table_of
 from strategies import queries, streams
 
 SHARES = st.integers(2, 7)

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from estero.engine import recognizer
-from estero.language.query import Consume, EventWindow, KeyBracket, QueryTree
-from estero.pipeline.in_process import InProcessRun, time_type
-from estero.pipeline.joining import recognition_of
-from estero.plan import Plan, has_contiguity
-from estero.semantics import ComplexEvent, Event
+from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTree
+from estero.plan.plan import Plan, has_contiguity
+from estero.recognize.in_process import InProcessRun, time_type
+from estero.recognize.joining import recognition_of
+from estero.reference.semantics import ComplexEvent, Event
 from full_strategies import full_queries
 from laws.evaluators import ByEnd, by_end, in_process, planned
 from strategies import queries, streams, to_table

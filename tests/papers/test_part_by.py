@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from papers.conftest import Evaluate
-from semantics.notation import stream
+from reference.notation import stream
 
 TWITTER = stream(
     "T R R R T R T R",

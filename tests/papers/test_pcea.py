@@ -8,19 +8,19 @@ from automata.run_trees import accepting_runs
 from engine.pcea_runs import enumerated
 from engine.test_pcea_queries import batch_of, tables_of
 from estero.automata.cea import EventPredicate
-from estero.automata.hierarchical import compact_q_tree, hierarchical_pcea
+from estero.automata.joins.hierarchical import compact_q_tree, hierarchical_pcea
+from estero.automata.joins.q_tree import q_tree, tree_lines
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
-from estero.automata.q_tree import q_tree, tree_lines
 from estero.engine.pcea_recognizer import PceaRecognizer
 from estero.errors import QueryError
-from estero.language.atoms import NamedAtom, named_atoms
-from estero.language.check_conjunctive import check_conjunctive, witness
-from estero.language.expressions import Attribute
-from estero.language.parse_conjunctive import parse_conjunctive
-from estero.language.schema import Kind, Schema
-from estero.semantics import ComplexEvent, Event
-from estero.semantics_conjunctive import evaluate_conjunctive
-from semantics.notation import stream
+from estero.language.check.atoms import NamedAtom, named_atoms
+from estero.language.check.check_conjunctive import check_conjunctive, witness
+from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.tree.expressions import Attribute
+from estero.language.tree.schema import Kind, Schema
+from estero.reference.conjunctive import evaluate_conjunctive
+from estero.reference.semantics import ComplexEvent, Event
+from reference.notation import stream
 
 S0 = stream("S T R S T R S T", x=[2, 2, 1, 2, 1, 2, 4, 1], y=[11, None, 10, 11, None, 11, 13, None])
 """The running example of section 2: S(2, 11), T(2), R(1, 10), S(2, 11), T(1), R(2, 11), S(4, 13), T(1)."""

@@ -6,9 +6,9 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from estero.semantics import ComplexEvent, Event
+from estero.reference.semantics import ComplexEvent, Event
 from papers.conftest import Evaluate
-from semantics.notation import shown, stream
+from reference.notation import shown, stream
 
 FIGURE_1 = stream("T H H T H T H H T H", value=[-2, 30, 20, -1, 27, 2, 45, 50, -2, 65])
 """Temperatures and humidities on a farm."""

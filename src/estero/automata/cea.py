@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from estero.automata.residual import NO_HIDDEN, HiddenSet
-from estero.language.expressions import Node
-from estero.language.pattern import Pattern
+from estero.language.tree.expressions import Node
+from estero.language.tree.pattern import Pattern
 
 LabelSet = frozenset[str]
 NO_LABELS: LabelSet = frozenset()
@@ -25,7 +25,7 @@ class EventPredicate:
     condition: Node | None = None
 
     def __str__(self) -> str:
-        from estero.language.render import render_condition
+        from estero.language.tree.render import render_condition
 
         if self == FIRST:
             return "first event of the stream"

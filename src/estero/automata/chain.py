@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from estero.automata.cea import EventPredicate, LabelSet
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
 from estero.automata.residual import NO_HIDDEN, HiddenSet, Residual
-from estero.language.expressions import ComparisonOperator, Node
-from estero.language.render import render_condition
+from estero.language.tree.expressions import ComparisonOperator, Node
+from estero.language.tree.render import render_condition
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from estero.automata.cea import LabelSet
 from estero.automata.chain import Chain
 from estero.automata.pcea import JoinKey
 from estero.automata.residual import HiddenSet
-from estero.language.expressions import Node
+from estero.language.tree.expressions import Node
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from estero.automata.cea import EventPredicate, LabelSet
-from estero.language.expressions import Node
-from estero.language.render import render_condition
+from estero.language.tree.expressions import Node
+from estero.language.tree.render import render_condition
 
 KeyText = Callable[[int, tuple[str, ...]], str]
 """The text of a key, by its number, for events of some types."""

@@ -13,7 +13,7 @@ from enum import IntEnum
 
 from estero.automata.cea import CEA, LabelSet, Transition
 from estero.automata.residual import ALL_MARKED, Hidden, HiddenSet, Key
-from estero.language.expressions import Node
+from estero.language.tree.expressions import Node
 
 
 class Action(IntEnum):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from estero.language.expressions import Node
-from estero.language.pattern import PartitionKey
+from estero.language.tree.expressions import Node
+from estero.language.tree.pattern import PartitionKey
 
 ALL_MARKED = "*"
 """Stands for a variable of all events that a pattern marks; no variable is called so."""

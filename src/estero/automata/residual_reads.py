@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from estero.automata.residual import Agreement, Residual
-from estero.language.expressions import Aggregate, Attribute, Node, SetPredicate, VariableReference
-from estero.language.schema import Schema
-from estero.language.words import SET_PREDICATES
+from estero.language.tree.expressions import Aggregate, Attribute, Node, SetPredicate, VariableReference
+from estero.language.tree.schema import Schema
+from estero.language.tree.words import SET_PREDICATES
 
 Choice = tuple[str, frozenset[str] | None]
 """An attribute, and the types of events whose key it is (None: all)."""
@@ -51,7 +51,7 @@ def all_attributes(schema: Schema) -> tuple[str, ...]:
 def key_choices(alternatives: Sequence[str], schema: Schema, type_column: str | None) -> list[Choice]:
     """Which of the alternatives of a key that is of which types: of each, the first that it has.
 
-    >>> from estero.language.schema import Kind
+    >>> from estero.language.tree.schema import Kind
     >>> a, b = {"id": Kind.INT}, {"number": Kind.INT}
     >>> key_choices(["id", "number"], Schema({"A": a, "B": b}, closed=True), "kind")
     [('id', frozenset({'A'})), ('number', frozenset({'B'}))]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from estero import DataError, Query
-from estero.output_file import output_file
+from estero.answers.output_file import output_file
 
 _NOTE = "estero.json"
 

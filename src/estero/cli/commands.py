@@ -271,7 +271,7 @@ def explain(
         stream = stream_of(events, type, time, time_unit, order, types, delimiter, columns, timestamp_format)
         explanation = parsed.explain(stream.path, **stream.arguments)
     if svg is not None:
-        from estero.output_file import output_file
+        from estero.answers.output_file import output_file
 
         with output_file(svg) as file:
             file.write(explanation.svg().encode())

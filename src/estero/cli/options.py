@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from estero.spooling import is_pipe, spooled
+from estero.events.spooling import is_pipe, spooled
 
 
 class Engine(StrEnum):

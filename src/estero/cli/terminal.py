@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from estero.legible import legible
+from estero.errors import legible
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -103,7 +103,7 @@ def table_of(found: Found, *, rows: int | None, positions: bool) -> tuple[Table,
     from rich.table import Table
     from rich.text import Text
 
-    from estero.shown_values import shown_rows
+    from estero.answers.shown_values import shown_rows
 
     table = Table(header_style="bold", row_styles=("", "dim"))
     for column in found.schema:

@@ -11,12 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine import run_cea, run_chain
-from estero.engine.count_chain import ChainCounter
-from estero.engine.ed_index import drop_entries, grown_entries, new_entries, sequences_of
-from estero.engine.enumerate import Matches, one_match
-from estero.engine.enumerate_chain import ChainEnumeration
-from estero.engine.forgotten import (
+from estero.engine.pcea_recognizer import PceaBatch
+from estero.engine.runs import run_cea, run_chain
+from estero.engine.runs.forgotten import (
     NO_PARTITION,
     check_asked,
     forgotten_rows,
@@ -25,10 +22,7 @@ from estero.engine.forgotten import (
     with_forgotten,
     with_room_for_one,
 )
-from estero.engine.hash_index import new_index, rebuilt, rename_roots
-from estero.engine.pcea_recognizer import PceaBatch
-from estero.engine.roots import Roots, counts_by_end, new_found, roots_of
-from estero.engine.run_chain import (
+from estero.engine.runs.run_chain import (
     ChainEvents,
     ChainTables,
     advance_chain,
@@ -37,12 +31,18 @@ from estero.engine.run_chain import (
     new_chain_fired,
     new_run_nodes,
 )
-from estero.engine.share import Part
-from estero.engine.snapshot import Snapshot
-from estero.engine.snapshot_chain import chain_pools, chain_snapshot
-from estero.engine.snapshot_pcea import index_of
-from estero.engine.sound import check_entries
-from estero.engine.sound_chain import check_chain
+from estero.engine.snapshots.snapshot import Snapshot
+from estero.engine.snapshots.snapshot_chain import chain_pools, chain_snapshot
+from estero.engine.snapshots.snapshot_pcea import index_of
+from estero.engine.snapshots.sound import check_entries
+from estero.engine.snapshots.sound_chain import check_chain
+from estero.engine.store.ed_index import drop_entries, grown_entries, new_entries, sequences_of
+from estero.engine.store.hash_index import new_index, rebuilt, rename_roots
+from estero.engine.walk.count_chain import ChainCounter
+from estero.engine.walk.enumerate import Matches, one_match
+from estero.engine.walk.enumerate_chain import ChainEnumeration
+from estero.engine.walk.roots import Roots, counts_by_end, new_found, roots_of
+from estero.engine.walk.share import Part
 
 _SMALLEST = 1 << 12
 _FOUND_ROOM = 1 << 16

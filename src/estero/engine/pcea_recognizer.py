@@ -12,11 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine import run_cea, run_pcea
-from estero.engine.count_pcea import ProductCounter
-from estero.engine.enumerate import Matches, one_match
-from estero.engine.enumerate_pcea import ProductEnumeration
-from estero.engine.forgotten import (
+from estero.engine.runs import run_cea, run_pcea
+from estero.engine.runs.forgotten import (
     NO_PARTITION,
     check_asked,
     forgotten_rows,
@@ -25,8 +22,13 @@ from estero.engine.forgotten import (
     with_forgotten,
     with_room_for_one,
 )
-from estero.engine.hash_index import mark_roots, new_index, rebuilt, rename_roots
-from estero.engine.heap import (
+from estero.engine.runs.run_pcea import PceaEvents, PceaTables, advance_pcea, new_fired
+from estero.engine.snapshots.snapshot import Snapshot
+from estero.engine.snapshots.snapshot_pcea import Waiting, index_of, waiting_arrays, waiting_of, waits
+from estero.engine.snapshots.sound import check_entries, check_heaps, check_stamps, check_trees
+from estero.engine.stamps import out_of_reach, window_starts
+from estero.engine.store.hash_index import mark_roots, new_index, rebuilt, rename_roots
+from estero.engine.store.heap import (
     grown_heap_nodes,
     grown_products,
     mark_live,
@@ -34,14 +36,12 @@ from estero.engine.heap import (
     new_heap_nodes,
     new_products,
 )
-from estero.engine.ordered_index import mark_trees, new_ordered_index, rename_trees, with_room
-from estero.engine.roots import Roots, by_end, counts_by_end, new_found, roots_of
-from estero.engine.run_pcea import PceaEvents, PceaTables, advance_pcea, new_fired
-from estero.engine.share import Part
-from estero.engine.snapshot import Snapshot
-from estero.engine.snapshot_pcea import Waiting, index_of, waiting_arrays, waiting_of, waits
-from estero.engine.sound import check_entries, check_heaps, check_stamps, check_trees
-from estero.engine.stamps import out_of_reach, window_starts
+from estero.engine.store.ordered_index import mark_trees, new_ordered_index, rename_trees, with_room
+from estero.engine.walk.count_pcea import ProductCounter
+from estero.engine.walk.enumerate import Matches, one_match
+from estero.engine.walk.enumerate_pcea import ProductEnumeration
+from estero.engine.walk.roots import Roots, by_end, counts_by_end, new_found, roots_of
+from estero.engine.walk.share import Part
 
 _SMALLEST = 1 << 12
 _FOUND_ROOM = 1 << 16

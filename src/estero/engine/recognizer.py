@@ -14,20 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine import run_cea
-from estero.engine.active_runs import ActiveRuns, PlainRuns, SplitRuns, is_split
-from estero.engine.arena import NONE, grown, mark_live, move_live, new_arena
-from estero.engine.count import FITS, Counter
-from estero.engine.enumerate import Matches, one_match
-from estero.engine.enumerate_cea import PathEnumeration
-from estero.engine.hashing import new_table, number_rows, table_of
-from estero.engine.registers import RegisterTables
-from estero.engine.roots import Roots, by_end, capped, new_found, roots_of
-from estero.engine.run_split import NO_ORDER, SplitEvents
-from estero.engine.share import Part
-from estero.engine.sliding_count import SlidingCounter
-from estero.engine.snapshot import Arrays, Snapshot, arena_of, live_nodes, numbered_states
-from estero.engine.sound import (
+from estero.engine.runs import run_cea
+from estero.engine.runs.active_runs import ActiveRuns, PlainRuns, SplitRuns, is_split
+from estero.engine.runs.registers import RegisterTables
+from estero.engine.runs.run_split import NO_ORDER, SplitEvents
+from estero.engine.runs.tables import Automaton, TableBuilder
+from estero.engine.snapshots.snapshot import Arrays, Snapshot, arena_of, live_nodes, numbered_states
+from estero.engine.snapshots.sound import (
     check_arena,
     check_partitions,
     check_plain_runs,
@@ -35,7 +28,14 @@ from estero.engine.sound import (
     check_stamps,
 )
 from estero.engine.stamps import out_of_reach, window_starts
-from estero.engine.tables import Automaton, TableBuilder
+from estero.engine.store.arena import NONE, grown, mark_live, move_live, new_arena
+from estero.engine.store.hashing import new_table, number_rows, table_of
+from estero.engine.walk.count import FITS, Counter
+from estero.engine.walk.enumerate import Matches, one_match
+from estero.engine.walk.enumerate_cea import PathEnumeration
+from estero.engine.walk.roots import Roots, by_end, capped, new_found, roots_of
+from estero.engine.walk.share import Part
+from estero.engine.walk.sliding_count import SlidingCounter
 
 
 @dataclass(frozen=True, slots=True)

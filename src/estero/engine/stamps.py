@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.int64 import count_before
 from estero.engine.jit import kernel
-from estero.int64 import count_before
 
 
 def window_starts(stamps: NDArray[np.int64], first: int, width: int) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from estero.output_file import output_file
+from estero.answers.output_file import output_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

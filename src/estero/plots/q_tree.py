@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from estero.automata.q_tree import Inner, Leaf, Node
+from estero.automata.joins.q_tree import Inner, Leaf, Node
 from estero.plots.layout import Point
 from estero.plots.picture import FAINT, INK, PALETTE, Picture, styled
 

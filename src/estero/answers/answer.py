@@ -1,0 +1,318 @@
+"""The answer of a query: lazy, limited, counted, sampled, written, shown."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, overload, runtime_checkable
+
+import pyarrow as pa
+
+from estero.answers.complex_event import ComplexEvent, Layout, complex_events
+from estero.answers.notebook import preview
+from estero.answers.pandas_answers import pandas_of
+from estero.answers.room import memory_room, within
+from estero.answers.shown_values import held_by_python
+from estero.answers.writers import write_answer
+from estero.engine.walk.share import Share
+from estero.errors import DataError, EnvironmentProblem, legible
+from estero.events.tables.zones import has_intervals
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+    from estero.plots import Picture
+
+OBJECTS_TO_ARROW = 12
+"""Bytes of events as dicts of Python for a byte of them in Arrow: 13 with two attributes, 10 with six."""
+SKIPPED_BY_READING = 100_000
+"""Up to here a slice reads and drops what is before it; further on it goes by the counts."""
+
+
+class Run(Protocol):
+    """What an answer reads: one query on one source of events, ready to be evaluated, again and again.
+
+    Complex events have an index: 0, 1, 2, … in the order of `tables`, which is by end position and,
+    at one end position, the same in every evaluation.
+    """
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the public table, known before any event is read."""
+
+    @property
+    def query(self) -> str:
+        """The canonical text of the query."""
+
+    def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        """All complex events, or the first `limit` of them; no more events are read than that needs."""
+
+    def counts(self) -> Iterator[tuple[int, int]]:
+        """(end position, how many complex events end there), ascending, without enumerating them."""
+
+    def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        """The complex events with these ascending indexes, without enumerating those between.
+
+        An index past the last one ends the iteration.
+        """
+
+    def shared(self, share: Share) -> Run:
+        """The run of a share: all shares together have the complex events of this one, each once."""
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A run that knows whether counting is much less work than reading."""
+
+    @property
+    def counts_quickly(self) -> bool:
+        """Whether `counts` can be asked while tables are read, and does without enumerating."""
+
+
+@dataclass(slots=True)
+class _Whole:
+    """A run and what is known of it; shared by all answers that are parts of it."""
+
+    run: Run
+    total: int | None = field(default=None)
+
+    def count(self, enough: int | None = None) -> int:
+        """The number of complex events; with `enough`, counting may stop there."""
+        if self.total is not None:
+            return self.total
+        total = 0
+        for _, count in self.run.counts():
+            total += count
+            if enough is not None and total >= enough:
+                return total
+        self.total = total
+        return total
+
+
+class Answer:
+    """The complex events of a query, in order of their end position.
+
+    Nothing runs until something is asked, and each question runs the query anew, so an answer of any
+    size can be started, limited and left; `count` is remembered. There is no ``len()``, because it
+    cannot hold large counts: use `count`. ``bool(answer)`` looks for one complex event.
+
+    ``answer[i]`` is a complex event, ``answer[i:j]`` an answer; both find their place by counting.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        picked: tuple[int, ...] | None = None,
+        whole: _Whole | None = None,
+    ) -> None:
+        self._run = run
+        self._whole = _Whole(run) if whole is None else whole
+        self._start = start
+        self._stop = stop
+        self._picked = picked
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the answer as a table, known without running it."""
+        return self._run.schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The answer as record batches of `schema`, made while they are asked for."""
+        if self._picked is not None:
+            return self._run.at(self._picked)
+        if self._stop is not None and self._stop <= self._start:
+            return iter(())
+        if self._start <= SKIPPED_BY_READING:
+            return _without_first(self._start, self._run.tables(limit=self._stop))
+        return self._run.at(range(self._start, self._start + self.count()))
+
+    def __iter__(self) -> Iterator[ComplexEvent]:
+        layout = Layout.of(self.schema)
+        for batch in self.batches():
+            yield from complex_events(batch, layout)
+
+    def __bool__(self) -> bool:
+        return next(iter(self.limit(1)), None) is not None
+
+    def count(self) -> int:
+        """How many complex events there are: exact, of any size, without enumerating them."""
+        if self._picked is not None:
+            return len(self._picked)
+        total = self._whole.count(self._stop)
+        end = total if self._stop is None else min(total, self._stop)
+        return max(0, end - self._start)
+
+    def limit(self, n: int) -> Answer:
+        """The first `n` complex events in order of their end position; ValueError if n is negative."""
+        if n < 0:
+            raise ValueError(f"a limit is at least 0, not {n}")
+        return self[:n]
+
+    def sample(self, k: int, *, seed: int | None = None) -> Answer:
+        """`k` of the complex events, drawn uniformly without replacement, in the order of the answer.
+
+        All of them where there are no more than `k`. The same `seed` draws the same ones. It counts,
+        then goes to those that were drawn; it does not enumerate. ValueError if k is negative.
+        """
+        if k < 0:
+            raise ValueError(f"a sample has at least 0 complex events, not {k}")
+        total = self.count()
+        if k >= total:
+            return self[:total]
+        drawn = _drawn(total, k, random.Random(seed))  # noqa: S311 - a sample, not a secret
+        return self._pick(drawn)
+
+    def share(self, number: int, of: int) -> Answer:
+        """Share `number` (0 … of - 1) of `of`: together they are the answer, each complex event once.
+
+        Shares are for processes that read the same events: each recognises all of them, goes to its part by
+        counting, and enumerates only that; so no messages are needed. Sizes differ by one complex event at
+        most, except where filters are checked while enumerating (`Query.explain` names them). A share of a
+        slice or a sample is a slice of it. ValueError where there is no such share.
+        """
+        share = Share(number, of)
+        if self._picked is None and self._start == 0 and self._stop is None:
+            return Answer(self._run.shared(share))
+        first, after = share.range_of(self.count())
+        return self[first:after]
+
+    @overload
+    def __getitem__(self, index: int) -> ComplexEvent: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Answer: ...
+
+    def __getitem__(self, index: int | slice) -> ComplexEvent | Answer:
+        if isinstance(index, slice):
+            return self._slice(index)
+        place = index + self.count() if index < 0 else index
+        found = next(iter(self._pick([place])), None) if self._has(place) else None
+        if found is None:
+            raise IndexError(f"there is no complex event {index}: the answer has {self.count()}")
+        return found
+
+    def to_arrow(self) -> pa.Table:
+        """The whole answer in memory, as an Arrow table.
+
+        `LimitExceeded` where it would fill the memory; one with a limit is held whatever its size.
+        """
+        return self._held("to_arrow()", 1)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The whole answer in memory, as a pandas data frame; lists of events are arrays of dicts."""
+        table = self._held("to_pandas()", OBJECTS_TO_ARROW)
+        with held_by_python("a value of this answer"):
+            return pandas_of(table)
+
+    def to_polars(self) -> pl.DataFrame:
+        """The whole answer in memory, as a Polars data frame; EnvironmentProblem without Polars.
+
+        DataError for intervals of months and days, which Polars does not have.
+        """
+        try:
+            import polars as pl
+        except ImportError as error:
+            raise EnvironmentProblem("to_polars() needs Polars: pip install polars") from error
+        for column in self.schema:
+            if has_intervals(column.type):
+                raise DataError(
+                    "holds intervals of months, days and nanoseconds, which Polars does not have",
+                    column=column.name,
+                    hint="name the attributes to show, such as x[a, b], or use to_arrow()",
+                )
+        table = self._held("to_polars()", 1)
+        with held_by_python("a value of this answer"):
+            table.validate(full=True)  # Polars itself would not look, and end the process later
+        return pl.DataFrame(table)
+
+    def write(
+        self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None, positions: bool = False
+    ) -> None:
+        """Write the answer, batch by batch, to a path or an open binary file.
+
+        `format` is parquet, csv, jsonl or arrow; a path says it by its suffix. `positions` writes the
+        positions of events in place of their attributes. A file is replaced at the end, so it never holds
+        half an answer, and keeps its mode and owner; a link stays, and its target is replaced; a pipe or a
+        device is written to. ValueError for an unknown format, OSError where the path cannot be written.
+        """
+        write_answer(target, self.schema, self.batches(), format=format, positions=positions)
+
+    def plot(self, **options: Any) -> Picture:
+        """A timeline of the first complex events; the options are those of `estero.plots.plot_answer`."""
+        from estero.plots import plot_answer
+
+        return plot_answer(self, **options)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        known = self._picked is not None or self._whole.total is not None
+        size = f"{self.count():,} complex events" if known else "not counted yet"
+        return legible(f"Answer({', '.join(self.schema.names)}; {size})\n{self._run.query}", lines=True)
+
+    def _repr_html_(self) -> str:
+        return preview(self.limit(11), shown=10)
+
+    def _held(self, asked: str, factor: int) -> pa.Table:
+        """All batches; `factor` is how many times as much memory is needed as for Arrow's own."""
+        batches = self.batches()
+        if self._stop is None and self._picked is None:
+            quickly = isinstance(self._run, Counting) and self._run.counts_quickly
+            count = self.count if quickly else None
+            batches = within(memory_room() // factor, batches, count, asked=asked)
+        return pa.Table.from_batches(batches, self.schema)
+
+    def _has(self, place: int) -> bool:
+        """Whether `place` can be in this part; for an open end only reading will tell."""
+        if self._picked is not None:
+            return 0 <= place < len(self._picked)
+        return place >= 0 and (self._stop is None or self._start + place < self._stop)
+
+    def _pick(self, places: Iterable[int]) -> Answer:
+        if self._picked is None:
+            picked = tuple(self._start + place for place in places)
+        else:
+            picked = tuple(self._picked[place] for place in places)
+        return Answer(self._run, picked=picked, whole=self._whole)
+
+    def _slice(self, wanted: slice) -> Answer:
+        if wanted.step not in (None, 1):
+            raise ValueError("a slice of an answer has step 1")
+        if self._picked is not None:
+            return Answer(self._run, picked=self._picked[wanted], whole=self._whole)
+        start, stop = wanted.start or 0, wanted.stop
+        if start < 0 or (stop is not None and stop < 0):
+            count = self.count()
+            start = max(0, start + count) if start < 0 else start
+            stop = max(0, stop + count) if stop is not None and stop < 0 else stop
+        ends = [
+            each for each in (self._stop, None if stop is None else self._start + stop) if each is not None
+        ]
+        return Answer(self._run, start=self._start + start, stop=min(ends, default=None), whole=self._whole)
+
+
+def _without_first(skipped: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if skipped < batch.num_rows:
+            yield batch.slice(skipped) if skipped else batch
+        skipped = max(0, skipped - batch.num_rows)
+
+
+def _drawn(total: int, k: int, random_numbers: random.Random) -> list[int]:
+    """`k` different ones of 0 … total - 1, ascending; `total` may be larger than any machine integer."""
+    if k >= total:
+        return list(range(total))
+    if total < 1 << 62:
+        return sorted(random_numbers.sample(range(total), k))
+    drawn: set[int] = set()
+    while len(drawn) < k:
+        drawn.add(random_numbers.randrange(total))
+    return sorted(drawn)

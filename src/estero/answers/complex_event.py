@@ -1,0 +1,142 @@
+"""One row of an answer as an object: what iterating over an answer gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from estero.answers.report import label_of, positions_in
+from estero.answers.shown_values import BEYOND_PYTHON, not_held, shown_values
+from estero.errors import legible
+
+Events = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which column of an answer is what: labels and partition columns by name, in order."""
+
+    labels: Mapping[str, int]
+    partition: Mapping[str, int]
+    has_time: bool
+    positions_only: bool
+
+    @staticmethod
+    def of(schema: pa.Schema) -> Layout:
+        """The layout of an answer's schema."""
+        labels = {label: i for i, field in enumerate(schema) if (label := label_of(field)) is not None}
+        has_time = "start_time" in schema.names and schema.get_field_index("start_time") == 2
+        first = 4 if has_time else 2
+        partition = {
+            field.name: i for i, field in enumerate(schema) if i >= first and label_of(field) is None
+        }
+        lists = [schema.field(i).type.value_type for i in labels.values()]
+        return Layout(labels, partition, has_time, bool(lists) and not any(map(pa.types.is_struct, lists)))
+
+
+class ComplexEvent:
+    """A complex event: where it starts and ends, and the events under each label.
+
+    ``ce["b"]`` are the events marked b as dicts in stream order, ``ce.positions["b"]`` their positions.
+    A value that Python cannot hold (a time after the year 9999) is a `DataError` where it is asked for.
+    Equal complex events have the same start, end and positions under the same labels.
+    """
+
+    __slots__ = ("_batch", "_layout", "_row", "end", "start")
+
+    def __init__(self, batch: pa.RecordBatch, row: int, layout: Layout, start: int, end: int) -> None:
+        self._batch = batch
+        self._row = row
+        self._layout = layout
+        self.start = start
+        self.end = end
+
+    @property
+    def start_time(self) -> Any:
+        """The time of the first event read, or None where the stream has no time."""
+        return self._value(2) if self._layout.has_time else None
+
+    @property
+    def end_time(self) -> Any:
+        """The time of the last event read, or None where the stream has no time."""
+        return self._value(3) if self._layout.has_time else None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The selected labels, in order."""
+        return tuple(self._layout.labels)
+
+    @property
+    def partition(self) -> dict[str, Any]:
+        """The values of the partition columns, by name."""
+        return {name: self._value(column) for name, column in self._layout.partition.items()}
+
+    @property
+    def positions(self) -> dict[str, tuple[int, ...]]:
+        """The positions of the events under each selected label."""
+        return {label: self._positions(column) for label, column in self._layout.labels.items()}
+
+    def __getitem__(self, label: str) -> Events:
+        if label not in self._layout.labels:
+            shown = ", ".join(self._layout.labels) or "none"
+            raise KeyError(f"{label} is not among the selected labels: {shown}")
+        values = self._value(self._layout.labels[label])
+        return [{"position": each} for each in values] if self._layout.positions_only else values
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ComplexEvent):
+            return NotImplemented
+        return (self.start, self.end, self.positions) == (other.start, other.end, other.positions)
+
+    def __hash__(self) -> int:
+        return hash((self.start, self.end))
+
+    def __repr__(self) -> str:
+        parts = [f"{self.start}–{self.end}"]
+        if self._layout.has_time:
+            parts.append(f"{self._shown(2)} – {self._shown(3)}")
+        parts += [f"{name}={self._shown(column)!r}" for name, column in self._layout.partition.items()]
+        parts += [f"{label}={_shortened(places)}" for label, places in self.positions.items()]
+        return legible(f"ComplexEvent({', '.join(parts)})")
+
+    def places_shown(self) -> dict[str, Any]:
+        """Start and end, times, and the values of the partition columns, to be shown (`shown_values`)."""
+        first = 4 if self._layout.has_time else 2
+        columns = [*range(first), *self._layout.partition.values()]
+        return {self._batch.schema.names[column]: self._shown(column) for column in columns}
+
+    def events_shown(self, label: str) -> Events:
+        """The events under a label, to be shown."""
+        values: Events = self._shown(self._layout.labels[label])
+        return [{"position": each} for each in values] if self._layout.positions_only else values
+
+    def _shown(self, column: int) -> Any:
+        return shown_values(self._batch.column(column).slice(self._row, 1))[0]
+
+    def _value(self, column: int) -> Any:
+        try:
+            return self._batch.column(column)[self._row].as_py()
+        except BEYOND_PYTHON as error:
+            what = f"{self._batch.schema.names[column]} of the complex event {self.start}–{self.end}"
+            raise not_held(what, error) from error
+
+    def _positions(self, column: int) -> tuple[int, ...]:
+        values = self._batch.column(column)[self._row].values
+        return tuple((values if self._layout.positions_only else positions_in(values)).to_pylist())
+
+
+def complex_events(batch: pa.RecordBatch, layout: Layout) -> Iterator[ComplexEvent]:
+    """The rows of one batch of an answer, in order."""
+    starts, ends = batch.column(0).to_pylist(), batch.column(1).to_pylist()
+    for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        yield ComplexEvent(batch, row, layout, start, end)
+
+
+def _shortened(positions: tuple[int, ...]) -> str:
+    if len(positions) <= 8:
+        return str(list(positions))
+    shown = ", ".join(map(str, positions[:4]))
+    return f"[{shown}, … {positions[-1]}] ({len(positions)} events)"

@@ -1,0 +1,344 @@
+"""From sequence numbers to the public table: the relevant events that are kept, and the columns of answers.
+
+The public form (interface.md): one row per complex event with ``start``, ``end``, where there is a
+time ``start_time`` and ``end_time``, the partition columns, and one list column per selected label.
+A label column holds structs of the shown attributes plus ``position``, or with `positions_only` just
+the positions. A name that is taken already (a label called ``start``, an attribute called
+``position``) gets an underscore at its end; the field's metadata keeps the label, see `label_of`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.classify.working_names import is_kept
+from estero.errors import DataError
+from estero.events.tables.shared_columns import plain_type
+from estero.language.tree.selection import Shown
+
+if TYPE_CHECKING:
+    from estero.engine.walk.enumerate import Matches
+
+POSITION = "__position"
+TIME = "__time"
+LABEL_KEY = b"estero:label"
+_MANY, _FEW = 32, 2048
+"""Where there are many batches, those of few events are joined: events may be appended one by one."""
+
+
+class EventStore:
+    """The relevant events of the window, addressed by sequence number: 0, 1, 2, … over the run.
+
+    `schema` is that of the classified batches; key hashes, bits and values are not kept. Batches are kept as
+    they come, and nothing is copied until events are taken, except where many small ones are joined.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        kept = [field for field in schema if is_kept(field.name)]
+        self._names = [field.name for field in kept]
+        self.schema: pa.Schema = pa.schema([pa.field(field.name, plain_type(field.type)) for field in kept])
+        self._chunks: list[pa.RecordBatch] = []
+        self._starts: list[int] = []
+        self.first = 0
+        """The smallest sequence number that can still be taken."""
+        self.next = 0
+        """The sequence number that the next appended event gets."""
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Keep the events of `batch`; they get the next sequence numbers in order."""
+        if batch.num_rows == 0:
+            return
+        self._chunks.append(_without_views(batch.select(self._names)))
+        self._starts.append(self.next)
+        self.next += batch.num_rows
+        while len(self._chunks) > _MANY and self._are_small(*self._chunks[-2:]):
+            self._chunks[-2:] = [_joined(self._chunks[-2:])]
+            self._starts.pop()
+
+    @staticmethod
+    def _are_small(last_but_one: pa.RecordBatch, last: pa.RecordBatch) -> bool:
+        """Whether to join two batches: they grow as the digits of a number do that is counted up."""
+        return int(last_but_one.num_rows) <= int(last.num_rows) <= _FEW
+
+    def trim(self, first_needed: int) -> None:
+        """Forget whole batches whose events are all before the sequence number `first_needed`."""
+        gone = bisect_right(self._starts, first_needed) - 1
+        if first_needed >= self.next:
+            gone = len(self._chunks)
+        if gone > 0:
+            del self._chunks[:gone], self._starts[:gone]
+            self.first = self._starts[0] if self._starts else self.next
+
+    def restart(self, events: pa.RecordBatch) -> None:
+        """Keep these events alone, in place of all others; they are numbered from 0."""
+        self._chunks.clear()
+        self._starts.clear()
+        self.first = self.next = 0
+        self.append(events)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the kept events."""
+        return sum(int(chunk.nbytes) for chunk in self._chunks)
+
+    def take(self, sequence: NDArray[np.int64], columns: Sequence[str] | None = None) -> pa.RecordBatch:
+        """The events with these sequence numbers, in this order, as one batch of plain columns.
+
+        `columns` are the columns to take, all where it is None. Raises IndexError for a sequence
+        number that was trimmed or not yet appended.
+        """
+        names = self._names if columns is None else list(columns)
+        events, (places,) = self.excerpt([sequence])
+        arrays = [_take(events, name, places) for name in names]
+        return pa.RecordBatch.from_arrays(
+            arrays, schema=pa.schema([self.schema.field(name) for name in names])
+        )
+
+    def positions(self, sequence: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The stream positions of these events."""
+        column: NDArray[np.int64] = self.take(sequence, [POSITION]).column(0).to_numpy()
+        return column
+
+    def times(self, sequence: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The times of these events, in ticks."""
+        column: NDArray[np.int64] = self.take(sequence, [TIME]).column(0).to_numpy()
+        return column
+
+    def excerpt(
+        self, sequences: Sequence[NDArray[np.int64]]
+    ) -> tuple[pa.RecordBatch, list[NDArray[np.int64]]]:
+        """One batch that holds the events of all `sequences`, and the rows of each sequence in it.
+
+        A batch that was appended is used as it is. Where several are needed, what lies between the
+        first and the last event is joined if that is dense, and else the distinct events are taken
+        from one batch after the other: what is copied stays within a constant factor of what is asked.
+        """
+        asked = [each for each in sequences if len(each)]
+        if not asked:
+            return pa.RecordBatch.from_pylist([], schema=self.schema), list(sequences)
+        low, high = min(int(each.min()) for each in asked), max(int(each.max()) for each in asked)
+        if low < self.first or high >= self.next:
+            kept = f"{self.first} to {self.next - 1}"
+            raise IndexError(f"events {low} to {high} were asked for, but {kept} are kept")
+        i, j = bisect_right(self._starts, low) - 1, bisect_right(self._starts, high) - 1
+        if i == j:
+            return self._chunks[i], [each - self._starts[i] for each in sequences]
+        if high - low < 4 * sum(map(len, asked)) + 1024:
+            pieces = self._chunks[i : j + 1]
+            pieces[0] = pieces[0].slice(low - self._starts[i])
+            pieces[-1] = pieces[-1].slice(0, high - self._starts[j] + 1)
+            return _joined(pieces), [each - low for each in sequences]
+        distinct, rows = np.unique(np.concatenate(asked), return_inverse=True)
+        return _joined(self._picked(distinct)), _divided(rows, [len(each) for each in sequences])
+
+    def _picked(self, distinct: NDArray[np.int64]) -> list[pa.RecordBatch]:
+        """The events with these ascending sequence numbers, one piece for each batch that has some."""
+        cuts = [*np.searchsorted(distinct, self._starts).tolist(), len(distinct)]
+        return [
+            chunk.take(pa.array(distinct[a:b] - start))
+            for chunk, start, (a, b) in zip(self._chunks, self._starts, pairwise(cuts), strict=True)
+            if a < b
+        ]
+
+
+class Reporter:
+    """Turns batches of matches into batches of the public table.
+
+    `shown` are the selected labels, `keys` the alternatives of each bracket of PARTITION BY,
+    `label_sets[id]` the labels of an event marked `id`, `events` the schema of the classified
+    batches, `time` the type of the time column (None: no time).
+    """
+
+    def __init__(
+        self,
+        shown: Sequence[Shown],
+        label_sets: Sequence[frozenset[str]],
+        events: pa.Schema,
+        *,
+        keys: Sequence[Sequence[str]] = (),
+        time: pa.DataType | None = None,
+        positions_only: bool = False,
+    ) -> None:
+        self.schema: pa.Schema = answer_schema(
+            shown, events, keys=keys, time=time, positions_only=positions_only
+        )
+        self._shown = tuple(shown)
+        self._keys = tuple(tuple(alternatives) for alternatives in keys)
+        self._time = time
+        self._positions_only = positions_only
+        self.marks = sets = len(label_sets)
+        lookups = [
+            np.fromiter((each.label in labels for labels in label_sets), np.bool_, sets) for each in shown
+        ]
+        found: dict[tuple[bytes, tuple[str, ...]], int] = {}
+        self._same = [
+            found.setdefault((lookup.tobytes(), each.attributes), len(found))
+            for lookup, each in zip(lookups, shown, strict=True)
+        ]
+        """For each label its column: a type and its variable often show the same, which is made once."""
+        self._lookup = np.array([lookups[self._same.index(column)] for column in range(len(found))], np.bool_)
+        self._lookup = self._lookup.reshape(len(found), sets)
+
+    def table(self, matches: Matches, store: EventStore) -> pa.RecordBatch:
+        """One row for each of `matches`, in their order; `store` must hold all their events."""
+        from estero.engine.walk.columns import select_labels  # here, so that schemas are known without Numba
+
+        events, (start, end, marked) = store.excerpt([matches.start, matches.end, matches.event])
+        columns = [_take(events, POSITION, start), _take(events, POSITION, end)]
+        if self._time is not None:
+            columns += [_in_type(_take(events, TIME, rows), self._time) for rows in (start, end)]
+        columns += [_key(events, alternatives, end) for alternatives in self._keys]
+        selected = select_labels(matches.offsets, matches.marks, marked, self._lookup)
+        lists: list[pa.Array] = []
+        for shown, same in zip(self._shown, self._same, strict=True):
+            if same == len(lists):
+                offsets, chosen = selected[same]
+                item_type = self.schema.field(len(columns)).type.value_type
+                items = self._items(shown, item_type, events, chosen)
+                lists.append(pa.ListArray.from_arrays(pa.array(offsets), items))
+            columns.append(lists[same])
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _items(
+        self, shown: Shown, item_type: pa.DataType, events: pa.RecordBatch, rows: NDArray[np.int64]
+    ) -> pa.Array:
+        positions = _take(events, POSITION, rows)
+        if self._positions_only:
+            return positions
+        attributes = [_take(events, name, rows) for name in shown.attributes]
+        return pa.StructArray.from_arrays([*attributes, positions], fields=list(item_type))
+
+
+def answer_schema(
+    shown: Sequence[Shown],
+    events: pa.Schema,
+    *,
+    keys: Sequence[Sequence[str]] = (),
+    time: pa.DataType | None = None,
+    positions_only: bool = False,
+) -> pa.Schema:
+    """The schema of the public table, known before any event is read.
+
+    `events` gives the types of the shown attributes and of the keys: the schema of the classified
+    batches. `time` is the type of the time column, or None.
+    """
+    fields = [pa.field("start", pa.int64(), nullable=False), pa.field("end", pa.int64(), nullable=False)]
+    if time is not None:
+        fields += [pa.field(name, time, nullable=False) for name in ("start_time", "end_time")]
+    names = iter(
+        column_names([key[0] for key in keys], [each.label for each in shown], timed=time is not None)
+    )
+    for alternatives in keys:
+        key_type = _common_type([plain_type(events.field(name).type) for name in alternatives])
+        fields.append(pa.field(next(names), key_type))
+    for each in shown:
+        item = pa.int64() if positions_only else _event_type(each, events)
+        column = pa.list_(pa.field("item", item, nullable=False))
+        metadata = {LABEL_KEY: each.label.encode()}
+        fields.append(pa.field(next(names), column, nullable=False, metadata=metadata))
+    return pa.schema(fields)
+
+
+def column_names(keys: Sequence[str], labels: Sequence[str], *, timed: bool) -> list[str]:
+    """What the columns of keys and labels are called in an answer: those whose name is taken get underscores.
+
+    >>> column_names(["user"], ["start", "user"], timed=False)
+    ['user', 'start_', 'user_']
+    """
+    taken = {"start", "end", "start_time", "end_time"} if timed else {"start", "end"}
+    return [_free(name, taken) for name in (*keys, *labels)]
+
+
+def label_of(field: pa.Field) -> str | None:
+    """The label that a column of an answer shows, or None for the other columns."""
+    label: bytes | None = (field.metadata or {}).get(LABEL_KEY)
+    return None if label is None else label.decode()
+
+
+def positions_in(marked: pa.StructArray) -> pa.Array:
+    """The positions of events as answers show them: their last field, whatever it is called."""
+    return marked.field(marked.type.num_fields - 1)
+
+
+def _event_type(shown: Shown, events: pa.Schema) -> pa.DataType:
+    attributes = [pa.field(name, plain_type(events.field(name).type)) for name in shown.attributes]
+    place = _free("position", set(shown.attributes))
+    return pa.struct([*attributes, pa.field(place, pa.int64(), nullable=False)])
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """`name`, with as many underscores as make it new; it is `taken` from then on."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def _common_type(types: Sequence[pa.DataType]) -> pa.DataType:
+    """The one type that holds the values of all alternatives of a key."""
+    if all(each == types[0] for each in types):
+        return types[0]
+    if all(pa.types.is_integer(each) for each in types):
+        return pa.int64()
+    if all(pa.types.is_integer(each) or pa.types.is_floating(each) for each in types):
+        return pa.float64()
+    if all(pa.types.is_timestamp(each) for each in types):
+        zones = {each.tz for each in types}
+        unit = "ns" if any(each.unit == "ns" for each in types) else "us"
+        return pa.timestamp(unit, zones.pop() if len(zones) == 1 else "UTC")
+    return pa.string()
+
+
+def _key(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArray[np.int64]) -> pa.Array:
+    """The first of `alternatives` that is there; an event without any is in no partition."""
+    values = [_take(events, name, rows) for name in alternatives]
+    wanted = _common_type([each.type for each in values])
+    try:
+        return pc.coalesce(*(each.cast(wanted) for each in values))
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"a key has no exact form in the column that shows it, as {wanted}: {error}",
+            column=alternatives[0],
+            hint=f"give {' and '.join(alternatives)} one type",
+        ) from error
+
+
+def _take(events: pa.RecordBatch, name: str, rows: NDArray[np.int64]) -> pa.Array:
+    return _plain(pc.take(events.column(name), pa.array(rows), boundscheck=False))
+
+
+def _in_type(ticks: pa.Array, wanted: pa.DataType) -> pa.Array:
+    return ticks.view(wanted) if pa.types.is_timestamp(wanted) else ticks.cast(wanted)
+
+
+def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch; dictionaries that differ from piece to piece are dissolved first."""
+    names = pieces[0].schema.names
+    arrays = [pa.concat_arrays([_plain(piece.column(name)) for piece in pieces]) for name in names]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _divided(rows: NDArray[np.int64], lengths: Sequence[int]) -> list[NDArray[np.int64]]:
+    cuts = [0, *accumulate(lengths)]
+    return [rows[a:b] for a, b in pairwise(cuts)]
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with plain strings and bytes in place of views, which Arrow cannot take from."""
+    arrays = [
+        array if pa.types.is_dictionary(array.type) else array.cast(plain_type(array.type))
+        for array in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

@@ -1,0 +1,187 @@
+"""Which events each variable of a residual condition has, in every instance of its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.answers.report import POSITION, EventStore
+from estero.automata.residual import ALL_MARKED, Hidden, Key, Residual
+
+if TYPE_CHECKING:
+    from estero.engine.walk.enumerate import Matches
+
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Marked(NamedTuple):
+    """The events of one variable: instance i has ``rows[offsets[i]] … rows[offsets[i + 1] - 1]``.
+
+    `offsets` is int64 [instances + 1]. `rows`, int64, are rows of `EventsAtHand`, for each instance in stream
+    order.
+    """
+
+    offsets: Integers
+    rows: Integers
+
+    @property
+    def sizes(self) -> Integers:
+        """How many events each instance has."""
+        return np.diff(self.offsets)
+
+    @property
+    def owners(self) -> Integers:
+        """The instance of each of `rows`."""
+        return np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
+
+
+class EventsAtHand:
+    """The distinct events that a batch of matches marks; `rows` gives the row of each item of the matches."""
+
+    def __init__(self, matches: Matches, store: EventStore) -> None:
+        self._excerpt, (rows,) = store.excerpt([matches.event])
+        present = np.zeros(max(1, self._excerpt.num_rows), np.bool_)
+        present[rows] = True
+        self._chosen = np.flatnonzero(present)
+        self.rows: Integers = (np.cumsum(present) - 1)[rows]
+        self._columns: dict[str, pa.Array] = {}
+
+    def keep(self, items: Integers) -> None:
+        """From now on the matches have only these of their items."""
+        self.rows = self.rows[items]
+
+    @property
+    def count(self) -> int:
+        """How many events there are."""
+        return len(self._chosen)
+
+    def column(self, name: str) -> pa.Array:
+        """The values of all events, plain, in the type of the store."""
+        if name not in self._columns:
+            column = pc.take(self._excerpt.column(name), pa.array(self._chosen), boundscheck=False)
+            plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+            self._columns[name] = plain
+        return self._columns[name]
+
+    def values(self, name: str, rows: Integers) -> pa.Array:
+        """The values of the events in these rows."""
+        return pc.take(self.column(name), pa.array(rows), boundscheck=False)
+
+    def positions(self, rows: Integers) -> list[int]:
+        """The stream positions of the events in these rows."""
+        found: list[int] = self.values(POSITION, rows).to_pylist()
+        return found
+
+
+class MarkTable:
+    """What mark ids stand for: `label_sets[id]` and `hidden_sets[id]`."""
+
+    def __init__(
+        self, label_sets: Sequence[frozenset[str]], hidden_sets: Sequence[frozenset[Hidden]]
+    ) -> None:
+        self._labels = tuple(label_sets)
+        self._hidden = tuple(hidden_sets)
+        self._holders: dict[Key, Mask] = {}
+        smallest: dict[frozenset[str], int] = {}
+        self.shown_as = np.array(
+            [smallest.setdefault(labels, mark) for mark, labels in enumerate(self._labels)], np.int32
+        )
+        """int32 [marks]: the smallest id with the same visible labels."""
+        self.is_visible: Mask = np.array([bool(labels) for labels in self._labels], np.bool_)
+
+    @property
+    def merges(self) -> bool:
+        """Whether different runs can show the same."""
+        ambiguous = self.shown_as != np.arange(len(self.shown_as))
+        return bool(ambiguous.any()) or not bool(self.is_visible.all())
+
+    def holders(self, key: Key) -> Mask:
+        """Whether an event with a mark belongs to `key`, bool [marks]."""
+        if key not in self._holders:
+            if isinstance(key, Hidden):
+                found = [key in hidden for hidden in self._hidden]
+            else:
+                found = [key in labels for labels in self._labels]
+            self._holders[key] = self.is_visible if key == ALL_MARKED else np.array(found, np.bool_)
+        return self._holders[key]
+
+
+class Instances:
+    """The instances of a residual's place in a batch of matches, and what its variables have there.
+
+    `match` is int64 [instances], ascending: the complex event that each belongs to.
+    """
+
+    def __init__(self, residual: Residual, matches: Matches, events: EventsAtHand, marks: MarkTable) -> None:
+        self.matches = matches
+        self.events = events
+        self._marks = marks
+        self._place = residual.place
+        self._bindings: Mapping[str, Key] = dict(residual.bindings)
+        self._marked: dict[str, Marked] = {}
+        low, high = matches.offsets[:-1], matches.offsets[1:]
+        if residual.place is None:
+            self.match = np.arange(len(low))
+            self._first, self._low, self._high = low, low, high
+        else:
+            self._first = self._items(Hidden(residual.place))
+            owners = np.repeat(np.arange(len(low)), np.diff(matches.offsets))
+            self.match = owners[self._first]
+            self._low, self._high = self._around(self._first)
+
+    def __len__(self) -> int:
+        return len(self.match)
+
+    def of(self, variable: str) -> Marked:
+        """The events of a variable."""
+        if variable not in self._marked:
+            self._marked[variable] = self._find(self._bindings.get(variable, variable))
+        return self._marked[variable]
+
+    def positions(self, instance: int) -> list[int]:
+        """The stream positions that the complex event around an instance shows."""
+        low, high = self.matches.offsets[self.match[instance] : self.match[instance] + 2]
+        shown = self._marks.is_visible[self.matches.marks[low:high]]
+        return self.events.positions(self.events.rows[low:high][shown])
+
+    def _find(self, key: Key) -> Marked:
+        low, high = self._low, self._high
+        if self._place is not None and not (isinstance(key, Hidden) and key.place == self._place):
+            if isinstance(key, Hidden):
+                low, high = self._around(self._first, Hidden(key.place))
+            else:
+                low, high = self.matches.offsets[self.match], self.matches.offsets[self.match + 1]
+        belongs = self._marks.holders(key)[self.matches.marks]
+        before = np.zeros(len(belongs) + 1, np.int64)
+        np.cumsum(belongs, out=before[1:])
+        rows = self.events.rows[belongs]
+        start, stop = before[low], before[high]
+        sizes = stop - start
+        offsets = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        if offsets[-1] == len(rows) and bool((start == offsets[:-1]).all()):
+            return Marked(offsets, rows)  # each event in one instance
+        places = np.repeat(start - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Marked(offsets, rows[places])
+
+    def _items(self, key: Key) -> Integers:
+        """The items of the matches that belong to `key`, ascending."""
+        return np.flatnonzero(self._marks.holders(key)[self.matches.marks])
+
+    def _around(self, first: Integers, begin: Hidden | None = None) -> tuple[Integers, Integers]:
+        """The items [low, high) of the instance around each item of `first`.
+
+        An instance reaches from its first item, which `begin` marks, to before the next one's. What is
+        before all of them, or has none, is an instance too.
+        """
+        begins = first if begin is None else self._items(begin)
+        before = np.searchsorted(begins, first, side="right")
+        bounded = np.concatenate([[0], begins, [len(self.matches.event)]])
+        low = np.maximum(bounded[before], self.matches.offsets[self.match])
+        return low, np.minimum(bounded[before + 1], self.matches.offsets[self.match + 1])

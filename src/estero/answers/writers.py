@@ -1,0 +1,187 @@
+"""Answers as files: Parquet, Arrow, CSV and JSON lines, batch by batch in constant memory."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date, datetime, time
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from estero.answers.complex_event import Layout
+from estero.answers.output_file import forward_only, output_file
+from estero.answers.report import positions_in
+from estero.answers.shown_values import shown_values
+
+ROWS_PER_GROUP = 131_072
+BYTES_PER_GROUP = 64 << 20
+
+Write = Callable[[BinaryIO, pa.Schema, Iterable[pa.RecordBatch]], None]
+
+
+def format_of(path: Path) -> str:
+    """The format that the suffix of `path` names; ValueError where it names none."""
+    suffix = path.suffix.lower().lstrip(".")
+    if suffix not in SUFFIXES:
+        known = ", ".join(f".{each}" for each in SUFFIXES)
+        raise ValueError(f"{path.name} does not say its format: use one of {known}, or give format=")
+    return SUFFIXES[suffix]
+
+
+def writer_of(name: str) -> Write:
+    """The function that writes the format called `name`; ValueError where there is none."""
+    if name not in FORMATS:
+        raise ValueError(f"there is no format {name!r}: use one of {', '.join(FORMATS)}")
+    return FORMATS[name]
+
+
+def write_answer(
+    target: str | PathLike[str] | BinaryIO,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    format: str | None = None,
+    positions: bool = False,
+) -> None:
+    """Writes the batches of an answer to a path (`output_file`) or an open binary file.
+
+    A path says the format by its suffix where `format` does not; `positions` writes the positions of
+    events in place of their attributes. ValueError for an unknown format, before anything is read.
+    """
+    if format is None and not isinstance(target, str | PathLike):
+        raise ValueError("an open file does not say its format: give format=")
+    if positions:
+        schema = positions_schema(schema)
+        batches = (with_positions(batch, schema) for batch in batches)
+    if isinstance(target, str | PathLike):
+        path = Path(target)
+        write = writer_of(format_of(path) if format is None else format)
+        with output_file(path) as file:
+            write(file, schema, batches)
+    else:
+        writer_of(str(format))(forward_only(target), schema, batches)
+
+
+def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """One Parquet file; small batches are gathered into row groups."""
+    with pa.parquet.ParquetWriter(file, schema) as writer:
+        for table in _gathered(schema, batches):
+            writer.write_table(table)
+
+
+def write_arrow(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """One Arrow IPC file."""
+    with pa.ipc.new_file(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def write_csv(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """CSV with a header; the lists of events are JSON text."""
+    nested = [i for i, field in enumerate(schema) if pa.types.is_nested(field.type)]
+    for i in nested:
+        schema = schema.set(i, pa.field(schema.field(i).name, pa.string()))
+    with pa.csv.CSVWriter(file, schema) as writer:
+        for batch in batches:
+            columns = batch.columns
+            for i in nested:
+                columns[i] = _texts(_json(value) for value in shown_values(columns[i]))
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+
+
+def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """One JSON object a line: ``start``, ``end``, times, partition columns, ``labels``.
+
+    Where the labels hold positions only, a line is ``{"start": …, "end": …, "labels": {"a": […]}}``.
+    """
+    layout = Layout.of(schema)
+    first = 2 if layout.positions_only else len(schema) - len(layout.labels)
+    names = schema.names[:first]
+    for batch in batches:
+        lists = [shown_values(batch.column(i)) for i in layout.labels.values()]
+        rows = zip(*(shown_values(batch.column(i)) for i in range(first)), strict=True)
+        for row, values in enumerate(rows):
+            line = dict(zip(names, values, strict=True))
+            line["labels"] = {label: column[row] for label, column in zip(layout.labels, lists, strict=True)}
+            file.write(_json(line) + b"\n")
+
+
+def positions_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of an answer whose label columns hold positions in place of events."""
+    for i in Layout.of(schema).labels.values():
+        item = pa.field("item", pa.int64(), nullable=False)
+        schema = schema.set(i, schema.field(i).with_type(pa.list_(item)))
+    return schema
+
+
+def with_positions(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """`batch` with positions in place of events; `schema` is its `positions_schema`."""
+    columns = batch.columns
+    for i in Layout.of(schema).labels.values():
+        if pa.types.is_struct(columns[i].type.value_type):
+            positions = positions_in(columns[i].values)
+            columns[i] = pa.ListArray.from_arrays(columns[i].offsets, positions)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+FORMATS: dict[str, Write] = {
+    "parquet": write_parquet,
+    "csv": write_csv,
+    "jsonl": write_jsonl,
+    "arrow": write_arrow,
+}
+SUFFIXES = {
+    "parquet": "parquet",
+    "csv": "csv",
+    "jsonl": "jsonl",
+    "ndjson": "jsonl",
+    "arrow": "arrow",
+    "feather": "arrow",
+}
+
+
+def _gathered(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    rows, size, waiting = 0, 0, []
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= ROWS_PER_GROUP or size >= BYTES_PER_GROUP:
+            yield pa.Table.from_batches(waiting, schema)
+            rows, size, waiting = 0, 0, []
+    if waiting:
+        yield pa.Table.from_batches(waiting, schema)
+
+
+def _texts(encoded: Iterable[bytes]) -> pa.Array:
+    """A column of strings; what is no UTF-8 in the data is none here."""
+    return pa.array(encoded, pa.binary()).cast(pa.string(), safe=False)
+
+
+def _json(value: Any) -> bytes:
+    """JSON text; NaN and infinities, which JSON lacks, become null; what is no UTF-8 stays as it is."""
+    try:
+        text = json.dumps(value, default=_as_json, allow_nan=False, ensure_ascii=False)
+    except ValueError:
+        text = json.dumps(_finite(value), default=_as_json, allow_nan=False, ensure_ascii=False)
+    return text.encode(errors="surrogateescape")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list) else value
+
+
+def _as_json(value: Any) -> str:
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,302 @@
+"""From a checked pattern to a complex event automaton, by induction (SO-CEL, Theorem 6.2; CORE).
+
+Each case builds the fragment of a pattern from those of its parts; `fragment` and `products` hold the
+glue. The number of states is linear in the pattern once bounded iterations are written out, except that
+OR inside a filter copies what it filters, AND and ALL multiply, and UNLESS keeps sets of states. What is
+optional costs transitions, not states.
+Filters that are more than one-event predicates come out as residuals (places.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import compress, product
+from typing import Final
+
+from estero.automata.cea import CEA, NO_LABELS, EventPredicate, LabelSet
+from estero.automata.compile.compile_filter import apply_filter
+from estero.automata.compile.fragment import Arc, Fragment, Part, Pass, Workshop, freeze
+from estero.automata.compile.need import ANYTHING, Need, need_of
+from estero.automata.compile.places import Atom, Places, find_places
+from estero.automata.compile.products import all_of, also_seen, conjunction, passed_over, strict, unless
+from estero.automata.residual import ALL_MARKED, NO_HIDDEN, Residual
+from estero.language.check.labels import type_names
+from estero.language.tree.pattern import (
+    All,
+    As,
+    Conjunction,
+    Disjunction,
+    EventType,
+    Filter,
+    Iteration,
+    Keep,
+    Link,
+    Optional,
+    PartitionBy,
+    Pattern,
+    Rename,
+    Sequence,
+    Start,
+    Strict,
+    Unless,
+    unshared,
+)
+
+WRITTEN_OUT: Final = 4
+"""The most optional parts of a sequence of which each choice is an automaton of its own, where that helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """An automaton, and what is still to be checked of the complex events it finds.
+
+    Without residuals and hidden labels its complex events are those of the pattern.
+    """
+
+    automaton: CEA
+    residuals: tuple[Residual, ...] = ()
+
+
+def compile_pattern(pattern: Pattern, streams: tuple[str, ...] = (), *, interval: bool = False) -> Compiled:
+    """The automaton of `pattern` on every stream.
+
+    `streams` are the names after FROM: they qualify type names (``S>R``). With `interval` only complex
+    events whose marked positions form an interval are left (the strategy STRICT).
+
+    Raises `LimitExceeded`, naming the part of the pattern, where a product gets too big.
+    """
+    pattern = unshared(pattern)
+    places = find_places(pattern)
+    compiler = _Compiler(Workshop(), streams, places)
+    fragment = compiler.fragment(pattern)
+    if interval:
+        with compiler.workshop.making(pattern):
+            fragment = strict(compiler.workshop, fragment)
+    return Compiled(freeze(fragment, compiler.workshop.origins), tuple(places.residuals))
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    workshop: Workshop
+    streams: tuple[str, ...]
+    places: Places
+
+    def fragment(self, pattern: Pattern) -> Fragment:
+        """The fragment of a pattern, with the hidden labels of its place."""
+        with self.workshop.making(pattern):
+            fragment = self._of(pattern)
+        hidden = self.places.hidden(pattern)
+        if not hidden:
+            return fragment
+
+        def give(arc: Arc) -> Arc:
+            given = {
+                each
+                for each in hidden
+                if each.variable in arc.labels
+                or (each.variable == ALL_MARKED and arc.labels)
+                or (not each.variable and arc.source == fragment.initial)
+            }
+            return arc._replace(hidden=arc.hidden | given) if given else arc
+
+        return self.workshop.relabel(fragment, give)
+
+    def _of(self, pattern: Pattern) -> Fragment:  # noqa: C901, PLR0911, PLR0912  (one case per operator)
+        shop = self.workshop
+        match pattern:
+            case EventType():
+                return shop.atom(Need(type_names(pattern, self.streams)), frozenset({pattern.name}))
+            case As(inner, variable):
+                return self._labelled(inner, lambda labels: labels | {variable} if labels else labels)
+            case Rename(inner, old, new):
+                return self._labelled(inner, lambda labels: frozenset(new if x == old else x for x in labels))
+            case Keep(inner, kept):
+                return self._labelled(inner, lambda labels: labels & frozenset(kept))
+            case Filter(inner):
+                return self._filter(pattern, self.fragment(inner))
+            case Disjunction(parts):
+                return shop.union(self.fragment(part) for part in parts)
+            case Conjunction(parts):
+                return self._products([self.fragment(part) for part in parts], conjunction)
+            case All(parts):
+                return self._products(list(self._parts_of_all(parts)), all_of)
+            case Unless(inner, forbidden):
+                return self._unless(self.fragment(inner), forbidden)
+            case Sequence():
+                return self._sequence(pattern)
+            case Iteration():
+                return self._iteration(pattern)
+            case Start(inner):
+                return self._start(self.fragment(inner))
+            case Strict(inner):
+                return strict(shop, self.fragment(inner))
+            case PartitionBy(inner):
+                return self.fragment(inner)
+            case _:
+                raise TypeError(f"the compiler has no case for {type(pattern).__name__}")
+
+    # ---------------------------------------------------------------------------------------- labels
+
+    def _labelled(self, inner: Pattern, change: Callable[[frozenset[str]], frozenset[str]]) -> Fragment:
+        return self.workshop.relabel(
+            self.fragment(inner), lambda arc: arc._replace(labels=change(arc.labels))
+        )
+
+    def _filter(self, pattern: Filter, inner: Fragment) -> Fragment:
+        condition = self.places.conditions[id(pattern)]
+        return inner if condition is None else apply_filter(self.workshop, inner, condition, pattern.pattern)
+
+    def _start(self, fragment: Fragment) -> Fragment:
+        def narrow(arc: Arc) -> Arc:
+            if arc.source != fragment.initial:
+                return arc
+            return arc._replace(need=replace(arc.need, first=True))
+
+        return self.workshop.relabel(fragment, narrow)
+
+    # -------------------------------------------------------------------------------------- products
+
+    def _products(
+        self, fragments: list[Fragment], join: Callable[[Workshop, Fragment, Fragment], Fragment]
+    ) -> Fragment:
+        """The product of all, two at a time."""
+        return reduce(lambda one, two: join(self.workshop, one, two), fragments)
+
+    def _parts_of_all(self, parts: tuple[Pattern, ...]) -> Iterator[Fragment]:
+        """What ALL joins: its parts, of which equal single events are one repetition.
+
+        A choice of one event for each of n equal parts marks 1 to n such events, and so does ``{1,n}``; the
+        product of the parts would have a state for each set of them.
+        """
+        alike: dict[Pattern | int, list[Pattern]] = {}
+        for number, part in enumerate(parts):
+            alike.setdefault(part if self._is_one_event(part) else number, []).append(part)
+        for first, *others in alike.values():
+            fragment = self.fragment(first)
+            yield self._times(fragment, 1, 1 + len(others)) if others else fragment
+
+    def _is_one_event(self, part: Pattern) -> bool:
+        """Whether it is an event with labels and filters, and nothing tells its place from others."""
+        while isinstance(part, As | Filter) and not self.places.hidden(part):
+            part = part.pattern
+        return isinstance(part, EventType) and not self.places.hidden(part)
+
+    def _unless(self, wanted: Fragment, forbidden: Pattern) -> Fragment:
+        atom = self.places.absent.get(id(forbidden))
+        if atom is not None:
+            return also_seen(self.workshop, wanted, self._predicate(atom), atom.hidden)
+        return unless(self.workshop, wanted, self.fragment(forbidden))
+
+    # ----------------------------------------------------------------------------------- in succession
+
+    def _sequence(self, sequence: Sequence) -> Fragment:
+        parts = [self._part(sequence.parts[0], ())]
+        for link, part in zip(sequence.links, sequence.parts[1:], strict=True):
+            if link.contiguous:
+                parts += [Part(self._one_between(self.places.absent[id(each)])) for each in link.absent]
+            parts.append(self._part(part, () if link.contiguous else tuple(self._skips(link))))
+        optional = sum(part.nullable for part in parts)
+        if self.places.residuals and 0 < optional <= WRITTEN_OUT:
+            return self._written_out(parts)
+        return self.workshop.sequence(parts)
+
+    def _written_out(self, parts: list[Part]) -> Fragment:
+        """The sequences with and without each part that may be missing, apart from each other.
+
+        A run then knows from its first event which parts are to come, and so what is to be compared.
+        """
+        shop = self.workshop
+        sequences: list[Fragment] = []
+        for present in product(*((True, False) if part.nullable else (True,) for part in parts)):
+            kept = [Part(shop.copy(part.fragment), part.skips) for part in compress(parts, present)]
+            if kept:
+                sequences.append(shop.sequence(kept))
+        return shop.union(sequences)
+
+    def _part(self, pattern: Pattern, skips: tuple[Pass, ...]) -> Part:
+        if isinstance(pattern, Optional):
+            return replace(self._part(pattern.pattern, skips), nullable=True)
+        return Part(self.fragment(pattern), skips)
+
+    def _skips(self, link: Link) -> list[Pass]:
+        """What ``;`` may pass over."""
+        atoms = [self.places.absent[id(absent)] for absent in link.absent]
+        return passed_over(
+            self.workshop,
+            [self._predicate(atom) for atom in atoms if not atom.hidden],
+            [(self._predicate(atom), atom.hidden) for atom in atoms if atom.hidden],
+        )
+
+    def _one_between(self, atom: Atom) -> Fragment:
+        """One event that is not the atom, or is marked as hidden."""
+        predicate = self._predicate(atom)
+        no = self.workshop.atom(replace(ANYTHING, absent=frozenset({predicate})), frozenset())
+        if not atom.hidden:
+            return no
+        yes = self.workshop.atom(need_of(predicate), frozenset())
+        seen = replace(yes, arcs=tuple(arc._replace(hidden=atom.hidden) for arc in yes.arcs))
+        return self.workshop.union([no, seen])
+
+    def _predicate(self, atom: Atom) -> EventPredicate:
+        return EventPredicate(type_names(atom.event_type, self.streams), atom.condition)
+
+    def _iteration(self, iteration: Iteration) -> Fragment:
+        repeated = self._unnested(iteration)
+        fragment = self.fragment(repeated.body)
+        if repeated.labels:
+            fragment = self.workshop.relabel(
+                fragment, lambda arc: arc._replace(labels=arc.labels | repeated.labels) if arc.labels else arc
+            )
+        return self._times(fragment, repeated.minimum, iteration.maximum, contiguous=repeated.contiguous)
+
+    def _unnested(self, iteration: Iteration) -> _Repeated:
+        """The same without repetitions directly inside it.
+
+        ``φ++`` is ``φ+``, ``(φ{3,} AS x){2,}`` is ``(φ AS x){6,}``. This holds where neither has an upper
+        bound, nothing has to know where the inner rounds begin, and both links are the same, or that with
+        ``:`` need not be there.
+        """
+        found = _Repeated(iteration.pattern, iteration.minimum, iteration.contiguous, NO_LABELS)
+        while iteration.maximum is None:
+            inner, given = found.body, set[str]()
+            while isinstance(inner, As) and not self.places.hidden(inner):
+                given.add(inner.variable)
+                inner = inner.pattern
+            if not isinstance(inner, Iteration) or inner.maximum is not None or self.places.hidden(inner):
+                break
+            strictest = inner if inner.contiguous else found
+            if inner.contiguous != found.contiguous and strictest.minimum > 1:
+                break
+            found = _Repeated(
+                inner.pattern,
+                inner.minimum * found.minimum,
+                inner.contiguous and found.contiguous,
+                found.labels | given,
+            )
+        return found
+
+    def _times(
+        self, body: Fragment, minimum: int, maximum: int | None, *, contiguous: bool = False
+    ) -> Fragment:
+        """`body` repeated; the number of states is known before they are made."""
+        shop = self.workshop
+        rounds = minimum if maximum is None else maximum
+        shop.reserve(rounds * (1 + len({arc.source for arc in body.arcs})))
+        skips: list[Pass] = [] if contiguous else [(ANYTHING, NO_HIDDEN)]
+        copies = [shop.copy(body) for _ in range(rounds - 1)]
+        last = shop.copy(body)
+        if maximum is None:
+            last = shop.iteration(last, contiguous=contiguous)
+        return shop.in_turn([*copies, last], skips, minimum)
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """What an iteration repeats, how often at least, how its rounds are linked, and how they are labelled."""
+
+    body: Pattern
+    minimum: int
+    contiguous: bool
+    labels: LabelSet

@@ -1,0 +1,279 @@
+"""Pieces of an automaton under construction: one initial state, one final state, nothing shared.
+
+Invariants of every fragment: no transition enters `initial`, none leaves `final`, and a state number
+belongs to one fragment only. That makes gluing two of them a renaming of states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
+from typing import Final, NamedTuple
+
+from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, Guard, LabelSet, Origin, Transition
+from estero.automata.compile.need import ANYTHING, Need, need_of
+from estero.automata.growth import too_large
+from estero.automata.residual import NO_HIDDEN, HiddenSet
+from estero.language.tree.pattern import Pattern
+
+STATE_CAP: Final = 50_000
+"""States, copies included, after which building an automaton is given up."""
+
+ARC_CAP: Final = 200_000
+"""Transitions, those of every step of the construction, after which building is given up (below a second)."""
+
+
+class Arc(NamedTuple):
+    """A transition of a fragment; `hidden` are labels that answers do not show."""
+
+    source: int
+    need: Need
+    labels: LabelSet
+    target: int
+    hidden: HiddenSet = NO_HIDDEN
+
+
+Pass = tuple[Need, HiddenSet]
+"""What is read and not marked between two parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A part of an automaton: see the invariants at the top of the module."""
+
+    initial: int
+    final: int
+    arcs: tuple[Arc, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a sequence: what may be passed over before it, and whether it may be missing."""
+
+    fragment: Fragment
+    skips: tuple[Pass, ...] = ()
+    nullable: bool = False
+
+
+@dataclass(slots=True)
+class Workshop:
+    """Makes fragments from fragments; hands out state numbers that are never used twice.
+
+    `origins` remembers of each state which parts of the pattern it was made for. `arcs` counts the
+    transitions that were made, also those that others have taken the place of: the work of it all.
+    """
+
+    origins: dict[int, Origin] = field(default_factory=dict)
+    arcs: int = 0
+    _inside: list[Pattern] = field(default_factory=list)
+    _origin: Origin = ()
+
+    def state(self) -> int:
+        """A fresh state."""
+        self.reserve(1)
+        number = len(self.origins)
+        self.origins[number] = self._origin
+        return number
+
+    def reserve(self, states: int) -> None:
+        """Raises `LimitExceeded`, naming the part, where so many states more are too many."""
+        if len(self.origins) + states > STATE_CAP:
+            raise too_large(STATE_CAP, "states", self._inside)
+
+    def spend(self, arcs: int) -> None:
+        """Counts transitions. Raises `LimitExceeded`, naming the part, where they are too many."""
+        self.arcs += arcs
+        if self.arcs > ARC_CAP:
+            raise too_large(ARC_CAP, "transitions", self._inside)
+
+    @contextmanager
+    def making(self, pattern: Pattern) -> Iterator[None]:
+        """States that are made meanwhile, copies too, are of `pattern`."""
+        before = self._origin
+        self._inside.append(pattern)
+        self._origin = tuple(self._inside)
+        yield
+        self._inside.pop()
+        self._origin = before
+
+    def atom(self, need: Need, labels: LabelSet) -> Fragment:
+        """One event."""
+        initial, final = self.state(), self.state()
+        return Fragment(initial, final, (Arc(initial, need, labels, final),))
+
+    def copy(self, fragment: Fragment) -> Fragment:
+        """The same with fresh states."""
+        self.spend(len(fragment.arcs))
+        fresh: dict[int, int] = {}
+
+        def rename(state: int) -> int:
+            return fresh.setdefault(state, self.state()) if state not in fresh else fresh[state]
+
+        arcs = tuple(
+            Arc(rename(source), need, labels, rename(target), hidden)
+            for source, need, labels, target, hidden in fragment.arcs
+        )
+        return Fragment(rename(fragment.initial), rename(fragment.final), arcs)
+
+    def union(self, parts: Iterable[Fragment]) -> Fragment:
+        """Any of the parts: their initial states become one, and so do their final states."""
+        initial, final = self.state(), self.state()
+        arcs: list[Arc] = []
+        for part in parts:
+            self.spend(len(part.arcs))
+            same = {part.initial: initial, part.final: final}
+            arcs.extend(
+                Arc(same.get(source, source), need, labels, same.get(target, target), hidden)
+                for source, need, labels, target, hidden in part.arcs
+            )
+        return Fragment(initial, final, tuple(arcs))
+
+    def sequence(self, parts: Sequence[Part]) -> Fragment:
+        """The parts one after the other; not all of them may be missing.
+
+        No part is copied: what may end one part leads to all that may follow it, which is quadratic in the
+        number of parts in a row that may be missing, and linear without such parts.
+        """
+        initial, final = parts[0].fragment.initial, parts[-1].fragment.final
+        arcs: list[Arc] = []
+        may_begin = True
+        for number, part in enumerate(parts):
+            first, last = part.fragment.initial, part.fragment.final
+            targets = _entered_after(parts, number)
+            sources = (initial, first) if may_begin and number else (first,)
+            for arc in part.fragment.arcs:
+                begins = sources if arc.source == first else (arc.source,)
+                ends = targets if arc.target == last else (arc.target,)
+                arcs += [Arc(a, arc.need, arc.labels, b, arc.hidden) for a in begins for b in ends]
+                self.spend(len(begins) * len(ends))
+            if number:
+                arcs.extend(Arc(first, need, NO_LABELS, first, hidden) for need, hidden in part.skips)
+            may_begin = may_begin and part.nullable
+        return Fragment(initial, final, tuple(arcs))
+
+    def in_turn(self, rounds: Sequence[Fragment], skips: Iterable[Pass], least: int) -> Fragment:
+        """The rounds one after the other, linked by `skips`; from round `least` on each may be the last."""
+        self.spend(sum(len(each.arcs) for each in rounds))
+        arcs: list[Arc] = []
+        links: list[list[Arc]] = []
+        final = rounds[-1].final
+        for number, (round_, following) in enumerate(pairwise(rounds), start=1):
+            middle = following.initial
+            ends = [arc for arc in round_.arcs if arc.target == round_.final]
+            arcs += [
+                arc._replace(target=middle) if arc.target == round_.final else arc for arc in round_.arcs
+            ]
+            links.append([Arc(middle, need, NO_LABELS, middle, hidden) for need, hidden in skips])
+            if number >= least:
+                links[-1] += [arc._replace(target=final) for arc in ends]
+        arcs += rounds[-1].arcs
+        return Fragment(rounds[0].initial, final, (*arcs, *chain.from_iterable(reversed(links))))
+
+    def iteration(self, body: Fragment, *, contiguous: bool) -> Fragment:
+        """One or more of `body`. The state between two rounds does what `initial` does."""
+        middle = self.state()
+        arcs: list[Arc] = []
+        for arc in body.arcs:
+            sources = (arc.source, middle) if arc.source == body.initial else (arc.source,)
+            targets = (arc.target, middle) if arc.target == body.final else (arc.target,)
+            arcs.extend(Arc(a, arc.need, arc.labels, b, arc.hidden) for a in sources for b in targets)
+        self.spend(len(arcs))
+        if not contiguous:
+            arcs.append(Arc(middle, ANYTHING, NO_LABELS, middle))
+        return Fragment(body.initial, body.final, tuple(arcs))
+
+    def relabel(self, fragment: Fragment, change: Callable[[Arc], Arc]) -> Fragment:
+        """Each arc changed, sources and targets kept."""
+        self.spend(len(fragment.arcs))
+        return replace(fragment, arcs=tuple(change(arc) for arc in fragment.arcs))
+
+
+def _entered_after(parts: Sequence[Part], number: int) -> tuple[int, ...]:
+    """The states that what ends a part leads to: before those that may follow, and the final one."""
+    entered: list[int] = []
+    for following in range(number + 1, len(parts)):
+        entered.append(parts[following].fragment.initial)
+        if not parts[following].nullable:
+            return tuple(entered)
+    return (*entered, parts[-1].fragment.final)
+
+
+def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> CEA:
+    """The automaton of a fragment: useless states dropped, states and predicates numbered in order.
+
+    `origins` are those of the workshop, where the automaton is to know them.
+    """
+    arcs = _useful(fragment)
+    numbers: dict[int, int] = {fragment.initial: 0}
+    for arc in arcs:
+        for state in (arc.source, arc.target):
+            numbers.setdefault(state, len(numbers))
+    numbers.setdefault(fragment.final, len(numbers))
+    needs = {id(arc.need): arc.need for arc in arcs}
+    asked = [each for need in needs.values() for each in (*need.present, *sorted(need.absent, key=str))]
+    named = [each for each in dict.fromkeys(asked) if each != FIRST]
+    predicates = {each: bit for bit, each in enumerate([*named, FIRST] if FIRST in asked else named)}
+
+    def guard(need: Need) -> Guard:
+        present, absent = (frozenset(predicates[p] for p in each) for each in (need.present, need.absent))
+        return Guard(present, absent)
+
+    guards = {number: guard(need) for number, need in needs.items()}
+    transitions = dict.fromkeys(
+        Transition(numbers[arc.source], guards[id(arc.need)], arc.labels, numbers[arc.target], arc.hidden)
+        for arc in arcs
+    )
+    return CEA(
+        states=len(numbers),
+        initial=frozenset({numbers[fragment.initial]}),
+        final=frozenset({numbers[fragment.final]}),
+        transitions=tuple(transitions),
+        predicates=tuple(predicates),
+        origins=() if origins is None else tuple(origins[state] for state in numbers),
+    )
+
+
+def thaw(workshop: Workshop, automaton: CEA) -> Fragment:
+    """An automaton as a fragment, with an initial state of its own and one final state."""
+    fresh: dict[int, int] = {}
+    for state in range(automaton.states):
+        fresh[state] = workshop.state()
+    initial, final = workshop.state(), workshop.state()
+    fresh.update(dict.fromkeys(automaton.final, final))
+    arcs: list[Arc] = []
+    for each in automaton.transitions:
+        need = _need(each.guard, automaton.predicates)
+        if need is None:
+            continue
+        sources = [fresh[each.source], *([initial] if each.source in automaton.initial else [])]
+        arcs.extend(Arc(source, need, each.labels, fresh[each.target], each.hidden) for source in sources)
+    return Fragment(initial, final, tuple(arcs))
+
+
+def _need(guard: Guard, predicates: Sequence[EventPredicate]) -> Need | None:
+    need: Need | None = ANYTHING
+    for bit in sorted(guard.present):
+        need = None if need is None else need.meet(need_of(predicates[bit]))
+    return None if need is None else need.without(predicates[bit] for bit in sorted(guard.absent))
+
+
+def _useful(fragment: Fragment) -> list[Arc]:
+    forward = _reach(fragment.initial, [(arc.source, arc.target) for arc in fragment.arcs])
+    backward = _reach(fragment.final, [(arc.target, arc.source) for arc in fragment.arcs])
+    useful = forward & backward
+    return [arc for arc in fragment.arcs if arc.source in useful and arc.target in useful]
+
+
+def _reach(origin: int, edges: Iterable[tuple[int, int]]) -> set[int]:
+    after: dict[int, list[int]] = {}
+    for source, target in edges:
+        after.setdefault(source, []).append(target)
+    seen, todo = {origin}, [origin]
+    while todo:
+        for target in after.get(todo.pop(), ()):
+            if target not in seen:
+                seen.add(target)
+                todo.append(target)
+    return seen

@@ -1,0 +1,105 @@
+"""What a transition asks of an event, before bits are given out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from estero.automata.cea import FIRST, EventPredicate
+from estero.language.tree.expressions import And, Node
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What must be true of an event, and what must not.
+
+    `types` None asks nothing; otherwise the event has one of these types and all `conditions` are true
+    of it. None of `absent` is true of it, and with `first` it is the first of its stream.
+    """
+
+    types: tuple[str, ...] | None = None
+    conditions: tuple[Node, ...] = ()
+    absent: frozenset[EventPredicate] = frozenset()
+    first: bool = False
+
+    def also(self, condition: Node) -> Need:
+        """This and one more condition."""
+        return (
+            self if condition in self.conditions else replace(self, conditions=(*self.conditions, condition))
+        )
+
+    @property
+    def present(self) -> tuple[EventPredicate, ...]:
+        """The predicates that have to be true."""
+        first = (FIRST,) if self.first else ()
+        if self.types is None:
+            return first
+        if not self.conditions:
+            return (EventPredicate(self.types), *first)
+        whole = self.conditions[0] if len(self.conditions) == 1 else And(self.conditions)
+        return (EventPredicate(self.types, whole), *first)
+
+    def meet(self, other: Need) -> Need | None:
+        """Both at once, or None where no event can pass."""
+        types = _common(self.types, other.types)
+        conditions = tuple(dict.fromkeys((*self.conditions, *other.conditions)))
+        both = Need(types, conditions, frozenset(), self.first or other.first)
+        return both.without(self.absent | other.absent) if types != () else None
+
+    def without(self, absent: Iterable[EventPredicate]) -> Need | None:
+        """This, and none of `absent` is true of the event; None where no event can pass."""
+        left = [each for each in absent if not self.excludes(each)]
+        if any(self.implies(each) for each in left):
+            return None
+        return replace(self, absent=self.absent | frozenset(left))
+
+    def implies(self, predicate: EventPredicate) -> bool:
+        """Whether `predicate` is true of all events that pass, as far as the form shows it."""
+        if predicate == FIRST:
+            return self.first
+        if self.types is None or not set(self.types) <= set(predicate.types):
+            return False
+        return set(_conditions(predicate)) <= {
+            part for each in self.conditions for part in (each, *_parts(each))
+        }
+
+    def excludes(self, predicate: EventPredicate) -> bool:
+        """Whether `predicate` is true of no event that passes, as far as the form shows it."""
+        if predicate in self.absent:
+            return True
+        return predicate != FIRST and self.types is not None and set(self.types).isdisjoint(predicate.types)
+
+    def split(self, predicate: EventPredicate) -> tuple[Need | None, Need | None]:
+        """This with `predicate` true, and this with it not true; None where no event can pass."""
+        if self.excludes(predicate):
+            return None, self
+        if predicate == FIRST:
+            true: Need | None = None if FIRST in self.absent else replace(self, first=True)
+        else:
+            true = self.meet(Need(predicate.types, _conditions(predicate)))
+        return true, self.without({predicate})
+
+
+ANYTHING = Need()
+
+
+def need_of(predicate: EventPredicate) -> Need:
+    """The need that asks for just this predicate."""
+    return Need(first=True) if predicate == FIRST else Need(predicate.types, _conditions(predicate))
+
+
+def _conditions(predicate: EventPredicate) -> tuple[Node, ...]:
+    condition = predicate.condition
+    if condition is None:
+        return ()
+    return condition.parts if isinstance(condition, And) else (condition,)
+
+
+def _parts(condition: Node) -> tuple[Node, ...]:
+    return condition.parts if isinstance(condition, And) else ()
+
+
+def _common(one: tuple[str, ...] | None, two: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if one is None or two is None:
+        return two if one is None else one
+    return tuple(name for name in one if name in two)

@@ -1,0 +1,227 @@
+"""Operators that run two automata at once: AND, ALL, UNLESS; and STRICT (SO-CEL, section 6).
+
+All are built on the pairs of states that can be reached, and keep the invariants of fragments.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from enum import Enum
+
+from estero.automata.cea import CEA, NO_LABELS, EventPredicate, LabelSet
+from estero.automata.compile.fragment import Arc, Fragment, Workshop, freeze, thaw
+from estero.automata.compile.need import Need
+from estero.automata.residual import NO_HIDDEN, Hidden, HiddenSet
+
+Step = tuple[Need, LabelSet, HiddenSet, Hashable]
+"""What a transition asks and marks, and the state after it."""
+
+
+def conjunction(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
+    """The complex events of both: they read the same events and mark them alike."""
+    leaving_one, leaving_two = _leaving(one), _leaving(two)
+    met = _Met(workshop)
+
+    def steps(state: tuple[int, int]) -> Iterator[Step]:
+        for a in leaving_one[state[0]]:
+            for b in leaving_two[state[1]]:
+                need = met(a.need, b.need) if a.labels == b.labels else None
+                if need is not None:
+                    yield need, a.labels, a.hidden | b.hidden, (a.target, b.target)
+
+    return _explore(workshop, (one.initial, two.initial), steps, lambda at: at == (one.final, two.final))
+
+
+def all_of(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
+    """Unions of a complex event of each: a part may still wait in its initial state, or be through."""
+    leaving_one, leaving_two = _leaving(one), _leaving(two)
+    stand_still = Need()
+    met = _Met(workshop)
+
+    def moves(part: Fragment, leaving: dict[int, list[Arc]], state: int) -> Iterator[Arc]:
+        yield from leaving[state]
+        if state in (part.initial, part.final):
+            yield Arc(state, stand_still, NO_LABELS, state)
+
+    def steps(state: tuple[int, int]) -> Iterator[Step]:
+        for a in moves(one, leaving_one, state[0]):
+            for b in moves(two, leaving_two, state[1]):
+                need = met(a.need, b.need)
+                target = (a.target, b.target)
+                if need is not None and target != (one.initial, two.initial):
+                    yield need, a.labels | b.labels, a.hidden | b.hidden, target
+
+    return _explore(workshop, (one.initial, two.initial), steps, lambda at: at == (one.final, two.final))
+
+
+def unless(workshop: Workshop, wanted: Fragment, forbidden: Fragment) -> Fragment:
+    """The complex events of `wanted` in whose reach `forbidden` finds none.
+
+    Beside each state stands the set of states that runs of `forbidden` have come to; they begin anew at
+    every event. Each transition is split by the predicates that those runs would ask about.
+    """
+    leaving, leaving_forbidden = _leaving(wanted), _leaving(forbidden)
+    nothing: frozenset[int] = frozenset()
+
+    def steps(state: tuple[int, frozenset[int]]) -> Iterator[Step]:
+        open_runs = [arc for source in (forbidden.initial, *state[1]) for arc in leaving_forbidden[source]]
+        asked = _asked(open_runs)
+        for arc in leaving[state[0]]:
+            for need in _cases(workshop, arc.need, asked):
+                reached = frozenset(each.target for each in open_runs if _passes(need, each.need))
+                if forbidden.final not in reached:
+                    after = nothing if arc.target == wanted.final else reached
+                    yield need, arc.labels, arc.hidden, (arc.target, after)
+
+    return _explore(workshop, (wanted.initial, nothing), steps, lambda at: at == (wanted.final, nothing))
+
+
+class _Marked(Enum):
+    NOT_YET, NOW, NO_MORE = range(3)
+
+
+def strict(workshop: Workshop, fragment: Fragment) -> Fragment:
+    """The complex events whose marked positions form an interval: nothing unmarked between two marks."""
+    leaving = _leaving(fragment)
+
+    def steps(state: tuple[int, _Marked]) -> Iterator[Step]:
+        for arc in leaving[state[0]]:
+            if arc.labels and state[1] is _Marked.NO_MORE:
+                continue
+            after = _Marked.NOW if arc.labels else state[1]
+            if state[1] is _Marked.NOW and not arc.labels:
+                after = _Marked.NO_MORE
+            after = _Marked.NOT_YET if arc.target == fragment.final else after
+            yield arc.need, arc.labels, arc.hidden, (arc.target, after)
+
+    final = (fragment.final, _Marked.NOT_YET)
+    return _explore(workshop, (fragment.initial, _Marked.NOT_YET), steps, lambda at: at == final)
+
+
+def intervals_only(automaton: CEA) -> CEA:
+    """The complex events of an automaton whose marked positions form an interval."""
+    workshop = Workshop()
+    return freeze(strict(workshop, thaw(workshop, automaton)))
+
+
+def also_seen(
+    workshop: Workshop, fragment: Fragment, predicate: EventPredicate, hidden: Iterable[Hidden]
+) -> Fragment:
+    """`fragment`, in which every event that is read and satisfies `predicate` has the `hidden` labels."""
+    added = frozenset(hidden)
+    arcs: list[Arc] = []
+    for arc in fragment.arcs:
+        true, false = arc.need.split(predicate)
+        if true is not None:
+            arcs.append(Arc(arc.source, true, arc.labels, arc.target, arc.hidden | added))
+        if false is not None:
+            arcs.append(Arc(arc.source, false, arc.labels, arc.target, arc.hidden))
+    return workshop.copy(Fragment(fragment.initial, fragment.final, tuple(arcs)))
+
+
+def passed_over(
+    workshop: Workshop,
+    forbidden: Iterable[EventPredicate],
+    watched: Iterable[tuple[EventPredicate, HiddenSet]],
+) -> list[tuple[Need, HiddenSet]]:
+    """What may stand between two parts: no event that is `forbidden`; `watched` ones are marked as hidden."""
+    base = Need().without(forbidden)
+    cases: list[tuple[Need, HiddenSet]] = [] if base is None else [(base, NO_HIDDEN)]
+    for predicate, hidden in watched:
+        workshop.spend(2 * len(cases))
+        split = [(need.split(predicate), before) for need, before in cases]
+        cases = [(true, before | hidden) for (true, _), before in split if true is not None]
+        cases += [(false, before) for (_, false), before in split if false is not None]
+    return cases
+
+
+# ------------------------------------------------------------------------------------------- pieces
+
+
+def _explore(
+    workshop: Workshop,
+    initial: Hashable,
+    steps: Callable[..., Iterable[Step]],
+    is_final: Callable[[Hashable], bool],
+) -> Fragment:
+    """The states that can be reached from `initial`, renamed; there is at most one final one."""
+    start, end = workshop.state(), workshop.state()
+    names: dict[Hashable, int] = {initial: start}
+    arcs: dict[tuple[int, int, LabelSet, int, HiddenSet], Arc] = {}
+    same = _Same()
+    todo = [initial]
+    while todo:
+        state = todo.pop()
+        for need, labels, hidden, target in steps(state):
+            if target not in names:
+                names[target] = end if is_final(target) else workshop.state()
+                if names[target] != end:
+                    todo.append(target)
+            workshop.spend(1)
+            known = same(need)
+            arc = Arc(names[state], known, labels, names[target], hidden)
+            arcs[arc.source, id(known), labels, arc.target, hidden] = arc
+    return Fragment(start, end, tuple(arcs.values()))
+
+
+class _Same:
+    """Gives equal needs as one object: hashing a need takes longer than all else that makes a transition."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, tuple[Need, Need]] = {}
+        self._by_value: dict[Need, Need] = {}
+
+    def __call__(self, need: Need) -> Need:
+        if id(need) not in self._by_id:
+            # Beside it stands the need itself, so that its id is not given to another.
+            self._by_id[id(need)] = self._by_value.setdefault(need, need), need
+        return self._by_id[id(need)][0]
+
+
+class _Met:
+    """What is true of an event that passes two needs, worked out once for each pair of them."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._same = _Same()
+        self._met: dict[tuple[int, int], Need | None] = {}
+
+    def __call__(self, one: Need, two: Need) -> Need | None:
+        self._workshop.spend(1)
+        one, two = self._same(one), self._same(two)
+        pair = id(one), id(two)
+        if pair not in self._met:
+            self._met[pair] = one.meet(two)
+        return self._met[pair]
+
+
+def _leaving(fragment: Fragment) -> defaultdict[int, list[Arc]]:
+    leaving: defaultdict[int, list[Arc]] = defaultdict(list)
+    for arc in fragment.arcs:
+        leaving[arc.source].append(arc)
+    return leaving
+
+
+def _asked(arcs: Iterable[Arc]) -> list[EventPredicate]:
+    return list(
+        dict.fromkeys(
+            predicate for arc in arcs for predicate in (*arc.need.present, *sorted(arc.need.absent, key=str))
+        )
+    )
+
+
+def _cases(workshop: Workshop, need: Need, asked: list[EventPredicate]) -> list[Need]:
+    """`need` split by whether each predicate is true, such that every case decides all of them."""
+    cases = [need]
+    for predicate in asked:
+        workshop.spend(2 * len(cases))
+        cases = [part for case in cases for part in case.split(predicate) if part is not None]
+    return cases
+
+
+def _passes(case: Need, need: Need) -> bool:
+    """Whether events of a case pass, which decides every predicate that is asked."""
+    return all(case.implies(each) for each in need.present) and not any(
+        case.implies(each) for each in need.absent
+    )

@@ -1,0 +1,319 @@
+"""Equalities that give all events of a pattern one key, as PARTITION BY of the query.
+
+However they are written, by FILTER, by nested PARTITION BY, inside or around an iteration, equalities put
+values into classes. Where one class has a value of every event that a run can mark, and nothing looks at
+other events, the pattern finds in the whole stream what it finds in the partitions by that value.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import islice, product
+from typing import Final
+
+from estero.automata.cea import CEA, Transition
+from estero.automata.compile.compile_pattern import Compiled, compile_pattern
+from estero.automata.correlated.carried import event_name
+from estero.automata.correlated.push_down import Decision
+from estero.automata.correlated.unmarked import why_others_matter
+from estero.automata.registers import Action, carries
+from estero.automata.residual import Hidden, Key, Residual
+from estero.language.check.labels import type_names
+from estero.language.tree.conditions import conjuncts
+from estero.language.tree.expressions import And, Attribute, Comparison
+from estero.language.tree.expressions import Node as Condition
+from estero.language.tree.pattern import EventType, Filter, Link, PartitionBy, PartitionKey, Pattern, Unless
+from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
+from estero.language.tree.schema import Schema
+from estero.language.tree.selection import label_types
+
+CAP: Final = 2_000
+"""The most sets of events, and the most choices of a key, that are looked at."""
+
+Term = tuple[Key, str]
+"""A variable and an attribute of its events."""
+KeyOf = Mapping[str, str]
+"""For each type of events the attribute that is its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioned:
+    """What a pattern is the same as: `pattern`, without its equalities, in each partition by `keys`."""
+
+    keys: tuple[KeyBracket, ...]
+    pattern: Pattern
+
+
+def partitioned(tree: QueryTree, schema: Schema, compiled: Compiled | None = None) -> QueryTree | str:
+    """The query with PARTITION BY for equalities of its pattern, or a phrase on why it is not the same.
+
+    `compiled` is its pattern's automaton, where that is there already.
+
+    Complex events with one end are in one partition, so that strategies, LIMIT and CONSUME BY ANY choose
+    among the same ones. Neighbours in a partition are others (STRICT), and so is what CONSUME BY PARTITION
+    forgets.
+    """
+    if tree.strategy is Strategy.STRICT:
+        return "the strategy STRICT looks at the events in between"
+    if tree.consume is Consume.PARTITION:
+        return "what is consumed depends on the partitions that are written"
+    found = as_partition(tree.pattern, schema, tree.streams, compiled)
+    if isinstance(found, str):
+        return found
+    new = tuple(key for key in found.keys if key not in tree.partition_by)
+    return replace(tree, pattern=found.pattern, partition_by=(*tree.partition_by, *new))
+
+
+def as_partition(
+    pattern: Pattern, schema: Schema, streams: tuple[str, ...] = (), compiled: Compiled | None = None
+) -> Partitioned | str:
+    """The keys that all events of a complex event of `pattern` share, and what is left of the pattern.
+
+    Or a phrase on why they share none, or why that is not all that counts. `compiled` as in `partitioned`.
+    """
+    compiled = compiled or compile_pattern(pattern, streams)
+    why = why_others_matter(compiled.automaton)
+    if why:
+        return why
+    equalities = list(_equalities(compiled.residuals, compiled.automaton, schema))
+    if not equalities:
+        return "no equality between its events holds for all of a complex event"
+    runs = _Runs(compiled.automaton, equalities)
+    signatures = runs.signatures()
+    if isinstance(signatures, str):
+        return signatures
+    chosen: list[KeyOf] = []
+    brackets: list[KeyBracket] = []
+    for key in islice(_candidates(runs, equalities, schema), CAP):
+        taken = {pair for each in chosen for pair in each.items()}
+        if taken.isdisjoint(key.items()) and all(_share(key, each, equalities) for each in signatures):
+            bracket = _bracket(key, schema)
+            if bracket is not None:
+                chosen.append(key)
+                brackets.append(bracket)
+    if not chosen:
+        return "its equalities do not give all its events one key"
+    return Partitioned(tuple(brackets), _Rewriting(tuple(chosen), schema, streams).of(pattern, ()))
+
+
+# ---------------------------------------------------------------------------- what is equal, and when
+
+
+@dataclass(frozen=True, slots=True)
+class _Equality:
+    """All values of `terms` are equal: where two variables have events, or where one has if `alone`."""
+
+    terms: frozenset[Term]
+    alone: bool
+
+    def among(self, present: frozenset[Key]) -> frozenset[Term]:
+        """The terms that are equal and not NULL where just the variables `present` have events."""
+        there = frozenset(term for term in self.terms if term[0] in present)
+        return there if self.alone or len({key for key, _ in there}) > 1 else frozenset()
+
+
+def _equalities(residuals: Iterable[Residual], automaton: CEA, schema: Schema) -> Iterator[_Equality]:
+    decide = Decision(automaton, schema)
+    for residual in residuals:
+        drafts = decide.drafts(residual)
+        for draft in drafts if not isinstance(drafts, str) else ():
+            uses = (*draft.stores, *draft.checks)
+            actions = {action for _, action, _ in uses}
+            whole = draft.scope is None or not _begins_twice(draft.scope, automaton)
+            if whole and actions <= {Action.STORE_SAME, Action.EQUAL, Action.NOT_NULL}:
+                values = [(key, value.expression) for key, _, value in uses]
+                terms = frozenset((key, each.name) for key, each in values if isinstance(each, Attribute))
+                if all(isinstance(each, Attribute) for _, each in values):
+                    yield _Equality(terms, alone=Action.NOT_NULL in actions)
+
+
+def _begins_twice(place: Hidden, automaton: CEA) -> bool:
+    """Whether a run can have two instances of a place."""
+    leaving: defaultdict[int, list[Transition]] = defaultdict(list)
+    for each in automaton.transitions:
+        leaving[each.source].append(each)
+    todo = [each.target for each in automaton.transitions if place in each.hidden]
+    for state in todo:
+        if any(place in each.hidden for each in leaving[state]):
+            return True
+        todo += [each.target for each in leaving[state] if each.target not in todo]
+    return False
+
+
+_Signature = tuple[frozenset[Key], tuple[str, ...]]
+"""The variables that an event is of, and the types it can be of."""
+
+
+class _Runs:
+    """Which kinds of events the runs of an automaton mark together."""
+
+    def __init__(self, automaton: CEA, equalities: Sequence[_Equality]) -> None:
+        self._automaton = automaton
+        self._keys = {key for each in equalities for key, _ in each.terms}
+        marking = [each for each in automaton.transitions if each.labels]
+        self._signature = {each: self._of(each) for each in marking}
+
+    def kinds_of_events(self) -> set[_Signature]:
+        """All kinds of events that are marked."""
+        return set(self._signature.values())
+
+    def signatures(self) -> set[frozenset[_Signature]] | str:
+        """For each run the kinds of events it marks; or which event is marked and has none of the keys."""
+        leaving: defaultdict[int, list[Transition]] = defaultdict(list)
+        for each, (keys, types) in self._signature.items():
+            if not types:
+                return "its events can be of any type"
+            if not keys:
+                return f"nothing says which key {event_name(each.labels, types)} has"
+            leaving[each.source].append(each)
+        todo: list[tuple[int, frozenset[_Signature]]] = [
+            (each, frozenset()) for each in self._automaton.initial
+        ]
+        seen = set(todo)
+        for state, marked in todo:
+            for each in leaving[state]:
+                reached = (each.target, marked | {self._signature[each]})
+                if reached not in seen:
+                    seen.add(reached)
+                    todo.append(reached)
+            if len(seen) > CAP:
+                return f"its events come together in more than {CAP:,} ways"
+        return {marked for state, marked in seen if state in self._automaton.final}
+
+    def _of(self, transition: Transition) -> _Signature:
+        keys = frozenset(key for key in self._keys if carries(transition.labels, transition.hidden, key))
+        asked = [self._automaton.predicates[bit].types for bit in sorted(transition.guard.present)]
+        types = [name for name in asked[0] if all(name in each for each in asked)] if asked else []
+        return keys, tuple(sorted(types))
+
+
+def _candidates(runs: _Runs, equalities: Sequence[_Equality], schema: Schema) -> Iterator[KeyOf]:
+    """All ways to choose for each type one of its attributes that are compared."""
+    choices: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    terms = sorted({term for each in equalities for term in each.terms}, key=str)
+    for keys, types in runs.kinds_of_events():
+        for name in types:
+            attributes = schema.attributes_of(name)
+            if attributes is not None:
+                choices[name] |= {each: None for key, each in terms if key in keys and each in attributes}
+    names = sorted(choices)
+    for chosen in product(*(choices[name] for name in names)):
+        yield dict(zip(names, chosen, strict=True))
+
+
+def _share(key: KeyOf, run: frozenset[_Signature], equalities: Iterable[_Equality]) -> bool:
+    """Whether all events of such a run have the same value, not NULL, as their key."""
+    present = frozenset(key for keys, _ in run for key in keys)
+    classes: list[set[Term]] = []
+    for each in equalities:
+        terms = set(each.among(present))
+        touched = [one for one in classes if one & terms]
+        classes = [one for one in classes if not one & terms] + [terms.union(*touched)]
+    return any(
+        all(
+            any((variable, key[name]) in one for variable in keys)
+            for keys, types in run
+            for name in types
+            if name in key
+        )
+        for one in classes
+        if one
+    )
+
+
+def _bracket(key: KeyOf, schema: Schema) -> KeyBracket | None:
+    """The key as alternatives of which each type has its own first; None where no order does that."""
+    left = list(dict.fromkeys(key.values()))
+    if len(left) > 1 and schema.shared is not None:
+        return None
+    ordered: list[str] = []
+    while left:
+        # What comes next is the key of all types that have it, but for those that have found theirs before.
+        for name in left:
+            having = [each for each in key if name in (schema.attributes_of(each) or ())]
+            if all(key[each] in (name, *ordered) for each in having):
+                ordered.append(name)
+                left.remove(name)
+                break
+        else:
+            return None
+    return KeyBracket(tuple(ordered))
+
+
+# ------------------------------------------------------------------------------- what is left to say
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewriting:
+    """Leaves out the equalities that `keys` say."""
+
+    keys: tuple[KeyOf, ...]
+    schema: Schema
+    streams: tuple[str, ...]
+
+    def of(self, pattern: Pattern, around: tuple[Pattern, ...]) -> Pattern:
+        """The pattern without them; `around` are those it is in, outermost first."""
+        inside = (*around, pattern)
+        match pattern:
+            case Filter(inner, condition):
+                left = [part for part in conjuncts(condition) if not self._is_said(part, inside)]
+                rest = self.of(inner, inside)
+                if not left:
+                    return rest
+                return replace(
+                    pattern, pattern=rest, condition=And(tuple(left)) if len(left) > 1 else left[0]
+                )
+            case PartitionBy(inner, keys) if any(self._agree(key, keys, inside) for key in self.keys):
+                return self.of(inner, inside)
+            case Unless(inner):
+                return replace(pattern, pattern=self.of(inner, inside))
+            case _:
+                changed: dict[str, object] = {}
+                for each in fields(pattern):
+                    value = getattr(pattern, each.name)
+                    if isinstance(value, Pattern):
+                        changed[each.name] = self.of(value, inside)
+                    elif isinstance(value, tuple) and not any(isinstance(item, Link) for item in value):
+                        changed[each.name] = tuple(
+                            self.of(item, inside) if isinstance(item, Pattern) else item for item in value
+                        )
+                return replace(pattern, **changed)  # type: ignore[arg-type]
+
+    def _is_said(self, condition: Condition, inside: tuple[Pattern, ...]) -> bool:
+        match condition:
+            case Comparison("=", Attribute(left, str(one)), Attribute(right, str(other))):
+                return any(
+                    self._has_key(key, one, left, inside) and self._has_key(key, other, right, inside)
+                    for key in self.keys
+                )
+            case _:
+                return False
+
+    def _has_key(self, key: KeyOf, variable: str, attribute: str, inside: tuple[Pattern, ...]) -> bool:
+        """Whether this attribute is the key of all events that the variable can mark."""
+        for pattern in reversed(inside):
+            types = label_types(pattern)
+            if variable in types:
+                return all(key.get(name) == attribute for name in self._names(types[variable]))
+        return False
+
+    def _agree(self, key: KeyOf, keys: Sequence[PartitionKey], inside: tuple[Pattern, ...]) -> bool:
+        """Whether a nested PARTITION BY asks for no more than this key."""
+        for each in keys:
+            if each.variable is not None and not self._has_key(key, each.variable, each.attribute, inside):
+                return False
+        alternatives = [each.attribute for each in keys if each.variable is None]
+        types = [each for group in label_types(inside[-1]).values() for each in group] if alternatives else []
+        for name in self._names(types):
+            attributes = self.schema.attributes_of(name) or ()
+            first = next((each for each in alternatives if each in attributes), None)
+            if first is None or key.get(name) != first:
+                return False
+        return True
+
+    def _names(self, types: Iterable[EventType]) -> set[str]:
+        """The names of types that the schema knows, as events of other types do not exist."""
+        names = {name for each in types for name in type_names(each, self.streams)}
+        return {name for name in names if self.schema.attributes_of(name) is not None}

@@ -1,0 +1,173 @@
+"""What a transition reads, as text: ``SELL``, ``SELL[price > 10]``, these with AND, OR and NOT; ``*`` is any.
+
+It is parsed by the grammar of conditions, in which a type's name reads like a variable's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from estero.automata.cea import EventPredicate
+from estero.errors import QueryError, Span
+from estero.language.syntax.parse import parse_condition
+from estero.language.tree.expressions import (
+    Aggregate,
+    And,
+    Attribute,
+    Comparison,
+    EventFilter,
+    Node,
+    Not,
+    Or,
+    SetPredicate,
+)
+from estero.language.tree.names import listed, suggestion
+from estero.language.tree.render import render_condition
+
+MOST_CLAUSES = 256
+_ANY = "_"
+"""What ``*`` is read as; as long as it, so that places stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """All of `present` are true of the event, none of `absent` is."""
+
+    present: tuple[EventPredicate, ...] = ()
+    absent: tuple[EventPredicate, ...] = ()
+
+    def meet(self, other: Clause) -> Clause:
+        """Both at once."""
+        return Clause(
+            tuple(dict.fromkeys((*self.present, *other.present))),
+            tuple(dict.fromkeys((*self.absent, *other.absent))),
+        )
+
+
+def clauses_of(text: str, types: Sequence[str] | None, where: str) -> list[Clause]:
+    """The alternatives of a text; an event has to pass one of them.
+
+    ``NOT SELL[price > 10]`` is every event that is not a SELL of which ``price > 10`` is true. `types` are
+    the types that there are, or None where that is not said; `where` names the transition.
+
+    Raises `QueryError` with the place in `text`.
+
+    >>> [str(each) for each in clauses_of("SELL[price > 10] OR BUY", None, "")[0].present]
+    ['SELL[price > 10]']
+    """
+    place = len(text) - len(text.lstrip())
+    if text.strip() == "*":
+        return [Clause()]
+    starred = text[place : place + 1] == "*"
+    readable = f"{text[:place]}{_ANY}{text[place + 1 :]}" if starred else text
+    reader = _Reader(text, place if starred else -1, types, where)
+    try:
+        node = parse_condition(readable)
+    except QueryError as error:
+        error.text = text
+        error.message = f"{where}: {error.message}"
+        raise
+    return reader.clauses(node, wanted=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    text: str
+    star: int
+    types: Sequence[str] | None
+    where: str
+
+    def clauses(self, node: Node, *, wanted: bool) -> list[Clause]:
+        """The alternatives that make `node` true, or not true unless `wanted`."""
+        match node:
+            case Not(part):
+                return self.clauses(part, wanted=not wanted)
+            case And(parts) | Or(parts):
+                each = [self.clauses(part, wanted=wanted) for part in parts]
+                if isinstance(node, And) != wanted:
+                    return [clause for alternatives in each for clause in alternatives]
+                return self._all(each, node.span)
+            case _:
+                predicate = self._predicate(node)
+                return [Clause(present=(predicate,)) if wanted else Clause(absent=(predicate,))]
+
+    def _all(self, each: Sequence[Sequence[Clause]], span: Span) -> list[Clause]:
+        found = []
+        for choice in product(*each):
+            whole = Clause()
+            for clause in choice:
+                whole = whole.meet(clause)
+            found.append(whole)
+            if len(found) > MOST_CLAUSES:
+                raise self._wrong(
+                    f"this has more than {MOST_CLAUSES} alternatives",
+                    span,
+                    expected="fewer alternatives in one transition",
+                    hint="spread them over several states",
+                )
+        return found
+
+    def _predicate(self, node: Node) -> EventPredicate:
+        match node:
+            case Attribute(name, None) if node.span.start != self.star:
+                return EventPredicate((self._type(name, node.span),))
+            case EventFilter(_, condition) if node.span.start == self.star:
+                return EventPredicate(self._all_types(node.span), self._about_one_event(condition))
+            case EventFilter(name, condition):
+                return EventPredicate((self._type(name, node.span),), self._about_one_event(condition))
+            case Comparison(">", Attribute(stream, None), Attribute(name, None)):
+                return EventPredicate((self._type(f"{stream}>{name}", node.span),))
+            case Comparison(">", Attribute(stream, None), EventFilter(name, condition)):
+                names = (self._type(f"{stream}>{name}", node.span),)
+                return EventPredicate(names, self._about_one_event(condition))
+            case _:
+                attributes = any(isinstance(each, Attribute) for each in node.walk())
+                raise self._wrong(
+                    "this does not say which events are read",
+                    node.span,
+                    expected="TYPE, TYPE[condition], these with AND, OR and NOT, or * for any event",
+                    hint=f"write TYPE[{render_condition(node)}] with the type of the events"
+                    if attributes and node.span.start != self.star
+                    else "",
+                )
+
+    def _type(self, name: str, span: Span) -> str:
+        if self.types is not None and name not in self.types:
+            raise self._wrong(
+                f"there are no events of type {name}",
+                Span(span.start, min(span.end, span.start + len(name))),
+                expected=listed(tuple(self.types)),
+                hint=suggestion(name, tuple(self.types)),
+            )
+        return name
+
+    def _all_types(self, span: Span) -> tuple[str, ...]:
+        if self.types is None:
+            raise self._wrong(
+                "this reads events of any type",
+                Span(span.start, span.start + 1),
+                expected="the name of a type",
+                hint="or say with types=[…] which types there are",
+            )
+        return tuple(dict.fromkeys(self.types))
+
+    def _about_one_event(self, condition: Node) -> Node:
+        for node in condition.walk():
+            if isinstance(node, EventFilter | Aggregate | SetPredicate) or (
+                isinstance(node, Attribute) and node.variable is not None
+            ):
+                raise self._wrong(
+                    "a transition looks at one event",
+                    node.span,
+                    expected="a condition on the attributes of the event that is read",
+                    hint="conditions on several events are for queries: FILTER x.a < y.a",
+                )
+        return condition
+
+    def _wrong(self, message: str, span: Span, *, expected: str, hint: str = "") -> QueryError:
+        found = self.text[span.start : span.end]
+        return QueryError(
+            f"{self.where}: {message}", text=self.text, span=span, found=found, expected=expected, hint=hint
+        )

@@ -1,0 +1,176 @@
+"""What one transition of an automaton reads, as a pattern of one event (SO-CEL, Theorem 6.2: its atoms).
+
+A type name marks its own events in a pattern, so labels that a transition does not give are renamed away
+or dropped at the top by KEEP. A filter moves to the top where its variable stands for it everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from estero.automata.cea import FIRST, EventPredicate, Guard, LabelSet
+from estero.language.tree.expressions import And, Call, EventFilter, Literal, Node, Not
+from estero.language.tree.pattern import (
+    As,
+    Disjunction,
+    EventType,
+    Filter,
+    Link,
+    Pattern,
+    Rename,
+    Start,
+    Unless,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One event: of a type in `cases`, with the condition there true of it (None: no condition).
+
+    `first` says that it has to be (or must not be) the first of its stream; None that it does not matter.
+    """
+
+    cases: tuple[tuple[str, Node | None], ...]
+    labels: LabelSet
+    first: bool | None = None
+
+
+def read_of(
+    guard: Guard, labels: LabelSet, predicates: Sequence[EventPredicate], types: Sequence[str] | None
+) -> Read | None:
+    """The events that pass `guard`, or None if there are none; `types` are all types of the stream.
+
+    Raises `ValueError` where the guard names no type and `types` is None.
+    """
+    present = [predicates[bit] for bit in sorted(guard.present)]
+    absent = [predicates[bit] for bit in sorted(guard.absent)]
+    first = True if FIRST in present else False if FIRST in absent else None
+    asked = [each for each in present if each != FIRST]
+    names: Iterable[str]
+    if asked:
+        names = [name for name in asked[0].types if all(name in each.types for each in asked)]
+    elif types is None:
+        raise ValueError(
+            "a transition reads events of any type, and a pattern names the types it reads: "
+            "say with types=[…] which there are"
+        )
+    else:
+        names = dict.fromkeys(types)
+    cases = []
+    for name in names:
+        conditions = _conditions(name, asked, absent)
+        if conditions is not None:
+            both = tuple(dict.fromkeys(conditions))
+            cases.append((name, And(both) if len(both) > 1 else both[0] if both else None))
+    return Read(tuple(cases), labels, first) if cases else None
+
+
+def _conditions(
+    name: str, present: Iterable[EventPredicate], absent: Iterable[EventPredicate]
+) -> list[Node] | None:
+    """What has to be true of an event of this type; None where none passes."""
+    found: list[Node] = []
+    for each in present:
+        found += each.condition.parts if isinstance(each.condition, And) else filter(None, [each.condition])
+    for each in absent:
+        if name in each.types:
+            if each.condition is None:
+                return None
+            found.append(not_true(each.condition))
+    return found
+
+
+def not_true(condition: Node) -> Node:
+    """True where `condition` is false or unknown (its plain negation is unknown where it is)."""
+    return Not(Call("coalesce", (condition, Literal(False))))
+
+
+def absent_of(guard: Guard, predicates: Sequence[EventPredicate]) -> Link | None:
+    """The link ``; NOT(…) ;`` over events that pass `guard`, if the guard only forbids; ``;`` if nothing."""
+    if guard.present:
+        return None
+    absent: list[Pattern] = []
+    for bit in sorted(guard.absent):
+        for name in predicates[bit].types:
+            event, condition = event_type(name), predicates[bit].condition
+            absent.append(event if condition is None else Filter(event, EventFilter(event.name, condition)))
+    return Link(False, tuple(absent))
+
+
+def event_type(name: str) -> EventType:
+    """The atom that reads events of just this type, where the query names no stream."""
+    stream, sign, local = name.partition(">")
+    return EventType(local, stream) if sign and stream and local else EventType(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """Turns reads into patterns; `wanted` are the labels of the automaton, `top` the filters at the top."""
+
+    wanted: LabelSet
+    dropped: str
+    top: Mapping[str, Node]
+
+    def pattern(self, read: Read) -> Pattern:
+        """The pattern of one event; its labels are those of the read, once only `wanted` ones are kept."""
+        raised = any(label in self.top for label in read.labels)
+        parts: dict[LabelSet, list[Pattern]] = {}
+        for name, condition in read.cases:
+            event = event_type(name)
+            one: Pattern = event
+            if condition is not None and not raised:
+                one = Filter(event, EventFilter(event.name, condition))
+            given = event.name
+            if event.name in self.wanted and event.name not in read.labels:
+                given = min(read.labels, default=self.dropped)
+                one = Rename(one, event.name, given)
+            parts.setdefault(read.labels - {given}, []).append(one)
+        marked = [_named(_either(alternatives), labels) for labels, alternatives in parts.items()]
+        whole = _either(marked)
+        match read.first:
+            case None:
+                return whole
+            case True:
+                return Start(whole)
+            case False:
+                return Unless(whole, Start(_either([event_type(name) for name, _ in read.cases])))
+
+
+def atoms_for(reads: Sequence[Read], types: Iterable[str]) -> Atoms:
+    """How to write these reads: which labels are wanted, and which filters can stand at the top.
+
+    ``x[p]`` at the top means p of every event marked x, so it may stand there if all that x marks needs p.
+    """
+    conditions: dict[str, set[Node | None]] = {}
+    taken = {event_type(name).name for name in types}
+    for read in reads:
+        taken.update(event_type(name).name for name, _ in read.cases)
+        for label in read.labels:
+            conditions.setdefault(label, set()).update(condition for _, condition in read.cases)
+    alike = {
+        label: condition
+        for label, found in conditions.items()
+        if len(found) == 1 and (condition := next(iter(found))) is not None
+    }
+    wanted = frozenset(conditions)
+    dropped = "_"
+    while dropped in wanted or dropped in taken:
+        dropped += "_"
+    # Of the labels of one event a variable speaks for it, before a type's name.
+    speakers = [
+        min(candidates, key=lambda label: (label in taken, label))
+        for read in reads
+        if (candidates := [label for label in read.labels if label in alike])
+    ]
+    return Atoms(wanted, dropped, {label: alike[label] for label in speakers})
+
+
+def _named(pattern: Pattern, labels: LabelSet) -> Pattern:
+    for label in sorted(labels):
+        pattern = As(pattern, label)
+    return pattern
+
+
+def _either(parts: Sequence[Pattern]) -> Pattern:
+    return parts[0] if len(parts) == 1 else Disjunction(tuple(parts))

@@ -1,0 +1,225 @@
+"""From an automaton back to a pattern (SO-CEL+, Theorem 6.2), by eliminating states one after the other.
+
+Between two states stands the pattern of all ways from one to the other through states that are gone. Ways
+are joined by ``:``; where a state passes over anything, or over all but some events, its ways are joined
+by ``;`` or ``; NOT(…) ;``, which says the same and reads as a person would have written it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from estero.automata.cea import ALWAYS, CEA, FIRST, NO_LABELS, Guard, LabelSet
+from estero.automata.formulas.rational import around, either, followed
+from estero.automata.formulas.reads import Atoms, Read, absent_of, atoms_for, read_of
+from estero.errors import LimitExceeded
+from estero.language.syntax.parse import MAXIMUM_DEPTH
+from estero.language.tree.expressions import And, EventFilter, Node
+from estero.language.tree.pattern import Filter, Keep, Link, Pattern
+from estero.language.tree.selection import label_types
+
+DEFAULT_FORMULA_CAP = 5_000
+
+CONTIGUOUS = Link(contiguous=True)
+INITIAL, FINAL = -1, -2
+Pair = tuple[int, int]
+
+
+def automaton_to_formula(
+    cea: CEA, types: Sequence[str] | None = None, *, cap: int = DEFAULT_FORMULA_CAP
+) -> Pattern:
+    """A pattern with the same complex events as `cea` on every stream: the same starts, ends and labels.
+
+    `types` are the types that events of the stream can have; they are needed where a transition reads
+    events of any type and is not a loop that merely passes over them. Type names with a stream (``S>R``)
+    are read as such where no stream is named in FROM. Hidden labels do not count.
+
+    The pattern can be exponentially longer than the automaton. Raises `LimitExceeded` once a part of it
+    has more than `cap` operators and atoms, or is nested too deeply to be parsed again; `ValueError` where
+    `types` is needed and missing, where no run can accept, and where no transition gives a label (a
+    pattern always marks something).
+
+    >>> from estero.automata.compile.compile_pattern import compile_pattern
+    >>> from estero.language.syntax.parse import parse_pattern
+    >>> from estero.language.tree.render import render_pattern
+    >>> automaton = compile_pattern(parse_pattern("A AS x ; (B+ AS y) FILTER x[n > 3]")).automaton
+    >>> render_pattern(automaton_to_formula(automaton))
+    'A AS x ; B AS y+ FILTER x[n > 3]'
+    """
+    elimination = _Elimination(cea, types, cap)
+    return _finished(elimination.run(elimination.reads(_ways(cea))), elimination.atoms)
+
+
+def automaton_outline(cea: CEA, types: Sequence[str] | None = None) -> Pattern:
+    """What the transitions of an automaton read, joined by OR: its labels, types and filters, without order.
+
+    It is always short, and says of single events all that `automaton_to_formula` says. Raises `ValueError`
+    as that does.
+    """
+    elimination = _Elimination(cea, types, 0)
+    reads = elimination.reads(_ways(cea))
+    atoms = elimination.atoms
+    return _finished(either([atoms.pattern(read) for _, read in reads]), atoms)
+
+
+# --------------------------------------------------------------------------------------- what is read
+
+Guards = dict[LabelSet, list[Guard]]
+
+
+def _ways(cea: CEA) -> dict[Pair, Guards]:
+    """The guards between two states by labels, with a fresh initial and one final state; useful ways only."""
+    found: dict[Pair, Guards] = {}
+    first_bit = cea.predicates.index(FIRST) if FIRST in cea.predicates else None
+    for each in cea.transitions:
+        if each.guard.present & each.guard.absent:
+            continue
+        target = FINAL if each.target in cea.final else each.target
+        if each.source in cea.initial:
+            found.setdefault((INITIAL, target), {}).setdefault(each.labels, []).append(each.guard)
+        if first_bit not in each.guard.present:  # inside a run no event is the first of the stream
+            guard = Guard(each.guard.present, each.guard.absent - {first_bit})
+            found.setdefault((each.source, target), {}).setdefault(each.labels, []).append(guard)
+    useful = _useful(found)
+    return {
+        pair: {labels: _fewer(guards) for labels, guards in by_labels.items()}
+        for pair, by_labels in found.items()
+        if useful.issuperset(pair)
+    }
+
+
+def _useful(pairs: Iterable[Pair]) -> set[int]:
+    """The states on ways from the initial to the final state."""
+    forward = list(pairs)
+    return _reached(INITIAL, forward) & _reached(FINAL, [(target, source) for source, target in forward])
+
+
+def _reached(origin: int, pairs: Sequence[Pair]) -> set[int]:
+    seen, todo = {origin}, [origin]
+    while todo:
+        here = todo.pop()
+        for source, target in pairs:
+            if source == here and target not in seen:
+                seen.add(target)
+                todo.append(target)
+    return seen
+
+
+def _fewer(guards: Sequence[Guard]) -> list[Guard]:
+    """The same events by fewer guards: ``p q`` or ``p not q`` is ``p``, and takes in ``p r``."""
+    left = list(dict.fromkeys(guards))
+    pairs = [(i, j) for i in range(len(left)) for j in range(len(left)) if i != j]
+    for i, j in pairs:
+        one, other = left[i], left[j]
+        split = one.present - other.present
+        if one.present <= other.present and one.absent <= other.absent:
+            return _fewer([guard for k, guard in enumerate(left) if k != j])
+        if len(split) == 1 and one.present - split == other.present and one.absent | split == other.absent:
+            merged = Guard(other.present, one.absent)
+            return _fewer([merged, *(guard for k, guard in enumerate(left) if k not in (i, j))])
+    return left
+
+
+# ---------------------------------------------------------------------------------------- elimination
+
+
+@dataclass(slots=True)
+class _Elimination:
+    """`between` are the patterns between two states; `passing` how a state waits, if it only passes over."""
+
+    cea: CEA
+    types: Sequence[str] | None
+    cap: int
+    between: dict[Pair, Pattern] = field(default_factory=dict)
+    passing: dict[int, tuple[Link, Guard]] = field(default_factory=dict)
+    atoms: Atoms = field(init=False)
+
+    def reads(self, ways: Mapping[Pair, Guards]) -> list[tuple[Pair, Read]]:
+        """What single transitions read; what a state passes over is taken out of its loops."""
+        loops: list[tuple[Pair, LabelSet, Guard]] = []
+        for pair, by_labels in ways.items():
+            for labels, guards in by_labels.items():
+                for guard in guards:
+                    link = absent_of(guard, self.cea.predicates)
+                    passes = pair[0] == pair[1] and labels == NO_LABELS and link is not None
+                    if passes and link is not None and pair[0] not in self.passing:
+                        self.passing[pair[0]] = link, guard
+                    else:
+                        loops.append((pair, labels, guard))
+        found = [
+            (pair, read)
+            for pair, labels, guard in loops
+            if (read := read_of(guard, labels, self.cea.predicates, self.types)) is not None
+        ]
+        useful = _useful(pair for pair, _ in found)
+        found = [(pair, read) for pair, read in found if useful.issuperset(pair)]
+        if not found:
+            raise ValueError("no run of the automaton accepts, and every pattern finds something")
+        self.atoms = atoms_for([read for _, read in found], self.types or ())
+        if not self.atoms.wanted:
+            raise ValueError("no transition marks an event, and a pattern always marks some")
+        return found
+
+    def run(self, reads: Iterable[tuple[Pair, Read]]) -> Pattern:
+        """The pattern from the initial to the final state, all others eliminated, the easiest first."""
+        for pair, read in reads:
+            self._add(pair, self.atoms.pattern(read))
+        states = {state for pair in self.between for state in pair} - {INITIAL, FINAL}
+        while states:
+            state = min(states, key=lambda each: (self._cost(each), -each))
+            states.remove(state)
+            self._eliminate(state)
+        return self.between[INITIAL, FINAL]
+
+    def _cost(self, state: int) -> int:
+        coming = sum(target == state and source != state for source, target in self.between)
+        leaving = sum(source == state and target != state for source, target in self.between)
+        return coming * leaving
+
+    def _eliminate(self, state: int) -> None:
+        rounds = self.between.pop((state, state), None)
+        link, guard = self.passing.get(state, (CONTIGUOUS, ALWAYS))
+        if rounds is not None and link.absent:  # rounds with ; NOT(…) ; between them have no operator
+            over = read_of(guard, NO_LABELS, self.cea.predicates, self.types)
+            rounds = rounds if over is None else either([rounds, self.atoms.pattern(over)])
+            link = CONTIGUOUS
+        coming = [(source, way) for (source, target), way in self.between.items() if target == state]
+        leaving = [(target, way) for (source, target), way in self.between.items() if source == state]
+        for source, _ in coming:
+            del self.between[source, state]
+        for target, _ in leaving:
+            del self.between[state, target]
+        for source, before in coming:
+            for target, after in leaving:
+                way = followed(before, link, after) if rounds is None else around(before, link, rounds, after)
+                self._add((source, target), way)
+
+    def _add(self, pair: Pair, way: Pattern) -> None:
+        whole = either([self.between[pair], way]) if pair in self.between else way
+        _check_size(whole, self.cap)
+        self.between[pair] = whole
+
+
+def _finished(pattern: Pattern, atoms: Atoms) -> Pattern:
+    """With the filters that stand at the top, and only the labels that are wanted."""
+    labels = list(label_types(pattern))
+    filters: list[Node] = [EventFilter(each, atoms.top[each]) for each in labels if each in atoms.top]
+    if filters:
+        pattern = Filter(pattern, filters[0] if len(filters) == 1 else And(tuple(filters)))
+    if not atoms.wanted.issuperset(labels):
+        pattern = Keep(pattern, tuple(label for label in labels if label in atoms.wanted))
+    return pattern
+
+
+def _check_size(pattern: Pattern, cap: int) -> None:
+    level, size, depth = [pattern], 0, 0
+    while level:
+        size, depth = size + len(level), depth + 1
+        if size > cap or depth > MAXIMUM_DEPTH - 2:  # two for the filters and KEEP at the top
+            many = f"more than {cap:,} operators and atoms" if size > cap else "too many nested parentheses"
+            raise LimitExceeded(
+                f"the pattern of this automaton has {many}; "
+                "fewer states, or fewer ways between them, make it shorter"
+            )
+        level = [child for each in level for child in each.children()]

@@ -1,0 +1,329 @@
+"""ALL of single events that equalities join, as the atoms of a conjunctive query (planned by plan_joins.py).
+
+Each class of equal values is a variable, each part an atom. Every part marks exactly one event, so a
+comparison of two variables is one of two values, and what speaks of one variable is asked of one event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Final
+
+from estero.automata.joins.hierarchical import compact_q_tree
+from estero.language.check.atoms import NamedAtom
+from estero.language.check.labels import type_names
+from estero.language.tree.conditions import as_unary, conjuncts
+from estero.language.tree.conjunctive import Variable
+from estero.language.tree.expressions import (
+    And,
+    Attribute,
+    Comparison,
+    EventFilter,
+    IsNull,
+    Not,
+    Or,
+)
+from estero.language.tree.expressions import Node as Condition
+from estero.language.tree.pattern import (
+    All,
+    As,
+    EventType,
+    Filter,
+    PartitionBy,
+    PartitionKey,
+    Pattern,
+    unshared,
+)
+from estero.language.tree.query import Consume, QueryTree, Strategy
+from estero.language.tree.render import render_condition, render_pattern
+from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.words import quoted
+
+MOST_APART: Final = 10
+"""The most parts that nothing joins of which an automaton has a state for each set of them."""
+
+_NUMBERS = frozenset({Kind.INT, Kind.FLOAT})
+
+_Term = tuple[int, str]
+"""A part, by its number, and an attribute."""
+_Marks = dict[str, tuple[int, ...]]
+"""The parts that each label marks."""
+
+
+def joined_all(tree: QueryTree, schema: Schema) -> tuple[NamedAtom, ...] | str:
+    """The atoms of a conjunctive query that finds what a checked query finds, or a phrase on why none does.
+
+    Each complex event is one valuation: every part has a label that no other part has. So this is without
+    duplicates although patterns find sets. The empty phrase: the pattern is no ALL, or joins nothing and has
+    few parts.
+    """
+    if not _is_all(tree.pattern):
+        return ""
+    pattern = unshared(tree.pattern)
+    try:
+        found = _Reading(tree.streams, schema)
+        found.mark(pattern)
+        found.filters(pattern, ())
+        joins = any(len({part for part, _ in each}) > 1 for each in found.classes)
+        if not joins and len(found.parts) <= MOST_APART:
+            return ""
+        _check_clauses(tree)
+        return found.atoms()
+    except _NotJoinedError as reason:
+        return str(reason)
+
+
+def _is_all(pattern: Pattern) -> bool:
+    match pattern:
+        case As(inner) | Filter(inner) | PartitionBy(inner):
+            return _is_all(inner)
+        case _:
+            return isinstance(pattern, All)
+
+
+class _NotJoinedError(Exception):
+    """Why a query is no conjunctive query, as a phrase."""
+
+
+def _check_clauses(tree: QueryTree) -> None:
+    if tree.strategy is not Strategy.ALL:
+        raise _NotJoinedError(f"the strategy {tree.strategy.value} chooses among complex events")
+    if tree.consume is not Consume.NONE:
+        raise _NotJoinedError("CONSUME BY forgets partial matches")
+    if tree.partition_by:
+        raise _NotJoinedError("the query has PARTITION BY")
+
+
+@dataclass(slots=True)
+class _Part:
+    """A part of ALL: one event of a type, with what is asked of it alone."""
+
+    event_type: EventType
+    types: tuple[str, ...]
+    labels: dict[str, None]
+    conditions: list[Condition] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Gathers the parts of a pattern, and the classes of their equal values."""
+
+    streams: tuple[str, ...]
+    schema: Schema
+    parts: list[_Part] = field(default_factory=list)
+    classes: list[dict[_Term, None]] = field(default_factory=list)
+    marks: dict[int, _Marks] = field(default_factory=dict)
+    """For each node of the pattern, by `id`, the parts that its labels mark."""
+
+    def mark(self, node: Pattern) -> _Marks:
+        """Finds the parts below a node, and which of them each label marks."""
+        match node:
+            case EventType(name):
+                self.parts.append(_Part(node, type_names(node, self.streams), {name: None}))
+                marks: _Marks = {name: (len(self.parts) - 1,)}
+            case As(inner, variable):
+                marks = dict(self.mark(inner))
+                below = _numbers(marks)
+                marks[variable] = below
+                for number in below:
+                    self.parts[number].labels[variable] = None
+            case Filter(inner) | PartitionBy(inner):
+                marks = self.mark(inner)
+            case All(parts):
+                marks = {}
+                for part in parts:
+                    for label, numbers in self.mark(part).items():
+                        marks[label] = (*marks.get(label, ()), *numbers)
+            case _:
+                raise _NotJoinedError(f"{render_pattern(node)} is not a single event")
+        self.marks[id(node)] = marks
+        return marks
+
+    def filters(self, node: Pattern, above: tuple[Pattern, ...]) -> None:
+        """Takes the filters at a node and below it; `above` are the patterns around it, outermost first."""
+        around = (*above, node)
+        if isinstance(node, Filter):
+            inside = set(self.marks[id(node.pattern)])
+            for part in conjuncts(node.condition):
+                unary = as_unary(part, inside)
+                if unary is None:
+                    self._equality(part, around)
+                else:
+                    self._ask(unary, self.marks[id(node.pattern)])
+        elif isinstance(node, PartitionBy):
+            self._agreement(node, around)
+        for child in node.children():
+            self.filters(child, around)
+
+    def _ask(self, condition: Condition, marks: _Marks) -> None:
+        """What is asked of single events."""
+        if isinstance(condition, EventFilter):
+            for number in marks[condition.variable]:
+                self.parts[number].conditions.append(condition.predicate)
+            return
+        filters = [each for each in condition.walk() if isinstance(each, EventFilter)]
+        speaking = {number for each in filters for number in marks[each.variable]}
+        if len(speaking) > 1:
+            raise _NotJoinedError(
+                f"{render_condition(condition)} speaks of several events, and is no equality"
+            )
+        self.parts[speaking.pop()].conditions.append(_of_one_event(condition))
+
+    def _equality(self, condition: Condition, around: tuple[Pattern, ...]) -> None:
+        match condition:
+            case Comparison("=", Attribute(one, str(left)), Attribute(other, str(right))):
+                self._join(
+                    [
+                        *((number, one) for number in self._bound(left, around)),
+                        *((number, other) for number in self._bound(right, around)),
+                    ]
+                )
+            case _:
+                raise _NotJoinedError(f"{render_condition(condition)} is no equality of two attributes")
+
+    def _bound(self, variable: str, around: tuple[Pattern, ...]) -> tuple[int, ...]:
+        """The parts that a variable marks in the smallest pattern around that binds it."""
+        for node in reversed(around):
+            if variable in self.marks[id(node)]:
+                return self.marks[id(node)][variable]
+        raise _NotJoinedError(f"nothing binds {quoted(variable)}")
+
+    def _agreement(self, node: PartitionBy, around: tuple[Pattern, ...]) -> None:
+        """All values of the keys are equal, and none is NULL."""
+        terms: list[_Term] = []
+        for key in node.keys:
+            if key.variable is not None:
+                terms += [(number, key.attribute) for number in self._bound(key.variable, around)]
+        alternatives = [key for key in node.keys if key.variable is None]
+        if alternatives:
+            terms += [
+                (number, self._first(self.parts[number], alternatives))
+                for number in _numbers(self.marks[id(node)])
+            ]
+        self._join(terms)
+
+    def _first(self, part: _Part, keys: list[PartitionKey]) -> str:
+        """The first of the keys that all types of a part have."""
+        if len(keys) == 1:
+            return keys[0].attribute
+        found = {
+            next((key.attribute for key in keys if key.attribute in attributes), None)
+            for attributes in map(self.schema.attributes_of, part.types)
+            if attributes is not None
+        }
+        name = found.pop() if len(found) == 1 else None
+        if name is None:
+            raise _NotJoinedError(f"which key {render_pattern(part.event_type)} has depends on its event")
+        return name
+
+    def _join(self, terms: Iterable[_Term]) -> None:
+        joined = dict.fromkeys(terms)
+        touched = [each for each in self.classes if not each.keys().isdisjoint(joined)]
+        merged = {term: None for each in touched for term in each} | joined
+        self.classes = [each for each in self.classes if not any(each is one for one in touched)]
+        self.classes.append(merged)
+
+    # ---------------------------------------------------------------------------------------- atoms
+
+    def atoms(self) -> tuple[NamedAtom, ...]:
+        """The parts as atoms; the variables are called after the equalities."""
+        own = self._own_labels()
+        names: dict[_Term, str] = {}
+        for each in self.classes:
+            self._check_kinds(each)
+            name = " = ".join(
+                f"{quoted(own[number])}.{quoted(attribute)}" for number, attribute in sorted(each)
+            )
+            names |= dict.fromkeys(each, name)
+            if len(each) == 1:  # equal to itself, which NULL is not
+                ((number, attribute),) = each
+                self.parts[number].conditions.append(Not(IsNull(Attribute(attribute))))
+        atoms = tuple(
+            NamedAtom(
+                own[number],
+                part.types,
+                tuple((term[1], Variable(name)) for term, name in sorted(names.items()) if term[0] == number),
+                _text(part),
+                frozenset(part.labels),
+                tuple(dict.fromkeys(part.conditions)),
+            )
+            for number, part in enumerate(self.parts)
+        )
+        _check_hierarchy(atoms)
+        return atoms
+
+    def _own_labels(self) -> list[str]:
+        """For each part a label that no other part has: the last such that was given."""
+        own: list[str] = []
+        for number, part in enumerate(self.parts):
+            others = {label for other in self.parts if other is not part for label in other.labels}
+            labels = [label for label in part.labels if label not in others]
+            if not labels:
+                atom = render_pattern(part.event_type)
+                raise _NotJoinedError(
+                    f"its part number {number + 1}, {atom}, has no label of its own, so two choices of "
+                    "events can be one complex event"
+                )
+            own.append(labels[-1])
+        return own
+
+    def _check_kinds(self, terms: Iterable[_Term]) -> None:
+        """Values that are joined can be compared, and columns of one name are of one kind."""
+        tables = (*self.schema.types.values(), self.schema.shared or {})
+        for _, attribute in terms:
+            kinds = {each[attribute] for each in tables if attribute in each} - {Kind.NULL}
+            if Kind.OPAQUE in kinds or (len(kinds) > 1 and not kinds <= _NUMBERS):
+                raise _NotJoinedError(f"values of {quoted(attribute)} are not of one kind that is compared")
+
+
+def _numbers(marks: _Marks) -> tuple[int, ...]:
+    """All parts that some label marks, ascending."""
+    return tuple(sorted({number for numbers in marks.values() for number in numbers}))
+
+
+def _of_one_event(condition: Condition) -> Condition:
+    """``X[p]``, joined by AND, OR and NOT, of an event that every variable is: p."""
+    match condition:
+        case EventFilter(_, predicate):
+            return predicate
+        case And(parts) | Or(parts):
+            return type(condition)(tuple(map(_of_one_event, parts)))
+        case Not(part):
+            return Not(_of_one_event(part))
+        case _:
+            raise TypeError(f"not a filter of one-event predicates: {condition!r}")
+
+
+def _text(part: _Part) -> str:
+    """The part as it may be written, with all that is asked of its event."""
+    asked = " AND ".join(render_condition(each) for each in dict.fromkeys(part.conditions))
+    names = [label for label in part.labels if label != part.event_type.name]
+    text = " AS ".join([render_pattern(part.event_type), *map(quoted, names)])
+    return f"{text} [{asked}]" if asked else text
+
+
+def _check_hierarchy(atoms: tuple[NamedAtom, ...]) -> None:
+    """Says by two variables and three parts why there is no q-tree, where there is none."""
+    for first, second, both, one, other in _witnesses(atoms):
+        raise _NotJoinedError(
+            f"it is not hierarchical: {quoted(both.label)} has both {first} and {second}, "
+            f"{quoted(one.label)} has {first} alone, and {quoted(other.label)} {second} alone"
+        )
+    compact_q_tree(atoms)
+
+
+def _witnesses(
+    atoms: tuple[NamedAtom, ...],
+) -> Iterator[tuple[str, str, NamedAtom, NamedAtom, NamedAtom]]:
+    """Pairs of variables of which neither is in all atoms of the other, though they share one."""
+    having: dict[str, set[int]] = {}
+    for number, atom in enumerate(atoms):
+        for name in atom.variables:
+            having.setdefault(name, set()).add(number)
+    for first, second in combinations(having, 2):
+        one, other = having[first], having[second]
+        if one & other and one - other and other - one:
+            both, alone, apart = (atoms[min(each)] for each in (one & other, one - other, other - one))
+            yield first, second, both, alone, apart

@@ -1,0 +1,218 @@
+"""The predicates of a classification → bits of 64-bit words, and which events are relevant, as SQL trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from estero.automata.cea import EventPredicate
+from estero.classify.columns import ColumnType, Dialect, as_read, cast, is_one_of
+from estero.classify.equalities import split
+from estero.classify.expression_sql import SQL, ExpressionWriter
+from estero.classify.sql_text import text_of
+from estero.language.tree.expressions import And, Arithmetic, Attribute, Call, Negative, Node, Or
+from estero.language.tree.schema import Kind
+from estero.plan.plan import Classification
+
+WORD = 63
+"""Predicates per word: the sign bit stays free."""
+
+BITS = "__bits"
+"""How the names of the columns of bits begin."""
+
+
+def bits_name(word: int) -> str:
+    """The name of the column that holds predicates ``63 * word …``."""
+    return f"{BITS}{word}"
+
+
+def words_of(classification: Classification) -> range:
+    """The numbers of the words of bits; there is at least one."""
+    return range(max(1, -(-len(classification.predicates) // WORD)))
+
+
+def screen_name(word: int) -> str:
+    """The name of the column that holds the screened parts of predicates ``63 * word …``."""
+    return f"__screen{word}"
+
+
+def has_type(types: Sequence[str], classification: Classification, columns: Mapping[str, ColumnType]) -> SQL:
+    """Whether the event is of one of these types."""
+    column = classification.type_column
+    if column is None:
+        return exp.true() if classification.only_type in types else exp.false()
+    return is_one_of(column, columns[column], types)
+
+
+class BitWriter:
+    """Writes the words of bits of a classification, and the condition that keeps relevant events."""
+
+    def __init__(
+        self, classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType]
+    ) -> None:
+        self._classification = classification
+        self._dialect = dialect
+        self._columns = columns
+        self._expressions = ExpressionWriter(self._columns, dialect)
+        self._strings = {name for name, column in self._columns.items() if column.kind is Kind.STRING}
+
+    # ------------------------------------------------------------------------------------- bits
+
+    def word(self, word: int) -> SQL:
+        """The bits of one word: a sum over groups of predicates with the same types."""
+        groups: dict[tuple[str, ...], list[tuple[int, EventPredicate]]] = {}
+        members = self._classification.predicates[word * WORD : (word + 1) * WORD]
+        for bit, predicate in enumerate(members):
+            groups.setdefault(tuple(sorted(predicate.types)), []).append((bit, predicate))
+        terms = [self._guarded(types, self._bits(group)) for types, group in groups.items()]
+        return self._as_integer(_sum(terms) if terms else exp.Literal.number(0))
+
+    def screened_words(self, rests: Sequence[Node | None]) -> dict[str, str]:
+        """The words of bits where the first part of each predicate is in ``__screen…``: name → SQL."""
+        words: dict[str, str] = {}
+        for word in range(max(1, -(-len(rests) // WORD))):
+            masks: dict[Node | None, int] = {}
+            for bit, rest in enumerate(rests[word * WORD : (word + 1) * WORD]):
+                masks[rest] = masks.get(rest, 0) | 1 << bit
+            terms = [self._screened(screen_name(word), mask, rest) for rest, mask in masks.items()]
+            total = self._as_integer(_sum(terms) if terms else exp.Literal.number(0))
+            words[bits_name(word)] = text_of(total, self._dialect)
+        return words
+
+    def _screened(self, name: str, mask: int, rest: Node | None) -> SQL:
+        """The bits of `mask` that are set and whose rest is true; it is not asked of other events."""
+        screen = exp.column(name, quoted=True)
+        bits = exp.paren(exp.BitwiseAnd(this=screen, expression=self._number(mask)))
+        if rest is None:
+            return bits
+        asked = exp.NEQ(this=bits, expression=self._number(0))
+        is_true = self._case(self._expressions.condition(rest), bits.copy())
+        return self._case(asked, is_true)
+
+    def _bits(self, group: Sequence[tuple[int, EventPredicate]]) -> SQL:
+        """The bits of predicates with the same types; equalities of one column are one look-up.
+
+        Measured in DuckDB with 24 names and dictionaries: 31 million events/s, 15 with a CASE for each.
+        """
+        always = 0
+        looked_up: dict[str, dict[str, int]] = {}
+        terms: list[SQL] = []
+        for bit, predicate in group:
+            name, strings = self._single_equality(predicate)
+            if predicate.condition is None:
+                always |= 1 << bit
+            elif name is not None:
+                masks = looked_up.setdefault(name, {})
+                masks.update({text: masks.get(text, 0) | 1 << bit for text in sorted(strings)})
+            else:
+                condition = self._expressions.condition(predicate.condition)
+                terms.append(self._case(condition, self._number(1 << bit)))
+        terms += [self._look_up(name, masks) for name, masks in looked_up.items()]
+        return _sum([self._number(always), *terms] if always or not terms else terms)
+
+    def _single_equality(self, predicate: EventPredicate) -> tuple[str | None, frozenset[str]]:
+        """The column and its strings, where that is all that the condition asks for."""
+        found = split(predicate, None, self._strings)
+        if found.rest is None and len(found.one_of) == 1:
+            return next(iter(found.one_of.items()))
+        return None, frozenset()
+
+    def _look_up(self, name: str, masks: Mapping[str, int]) -> SQL:
+        if not masks:  # two different strings at once
+            return self._number(0)
+        cases = [
+            exp.If(this=exp.Literal.string(text), true=self._number(mask)) for text, mask in masks.items()
+        ]
+        return exp.Case(this=as_read(name, self._columns[name]), ifs=cases, default=self._number(0))
+
+    def _guarded(self, types: tuple[str, ...], bits: SQL) -> SQL:
+        """The bits, where the type is one of these; a condition is never asked of other types."""
+        test = has_type(types, self._classification, self._columns)
+        if test == exp.true():
+            return bits
+        return self._case(test, bits)
+
+    def _case(self, test: SQL, number: SQL) -> SQL:
+        """The number where the test holds, else 0."""
+        return exp.Case(ifs=[exp.If(this=test, true=number)], default=self._number(0))
+
+    def _number(self, number: int) -> SQL:
+        return exp.Literal.number(f"{number}L" if self._dialect == "spark" else number)
+
+    def _as_integer(self, value: SQL) -> SQL:
+        return cast(value, "BIGINT")
+
+    # --------------------------------------------------------------------------------- relevance
+
+    def relevance(self) -> SQL:
+        """The prefilter, and the exact test where the prefilter lets more pass."""
+        parts: list[SQL] = []
+        if not self._classification.keep_all:
+            parts.append(self._prefilter())
+            if not all(self._is_safe(each.condition) for each in self._classification.predicates):
+                words = map(self.word, words_of(self._classification))
+                exact = [exp.NEQ(this=word, expression=self._number(0)) for word in words]
+                parts.append(exp.paren(exp.or_(*exact)))
+        return exp.and_(*parts) if parts else exp.true()
+
+    def _prefilter(self) -> SQL:
+        """Implied by any bit, and safe to evaluate on every event: by type, then any of the conditions."""
+        groups: dict[tuple[str, ...], list[EventPredicate]] = {}
+        for predicate in self._classification.predicates:
+            groups.setdefault(tuple(sorted(predicate.types)), []).append(predicate)
+        alternatives = []
+        for types, group in groups.items():
+            test, some = has_type(types, self._classification, self._columns), self._some_weakened(group)
+            alternatives.append(test if some is None else exp.and_(test, some))
+        return exp.paren(exp.or_(*alternatives)) if alternatives else exp.false()
+
+    def _some_weakened(self, group: Sequence[EventPredicate]) -> SQL | None:
+        """What any of these predicates implies, or None for "always"; equalities of one column are one IN."""
+        strings: dict[str, set[str]] = {}
+        conditions: dict[SQL, None] = {}
+        for predicate in group:
+            name, texts = self._single_equality(predicate)
+            weaker = None if predicate.condition is None else self._weakened(predicate.condition)
+            if weaker is None:
+                return None
+            if name is not None:
+                strings.setdefault(name, set()).update(texts)
+            else:
+                conditions[self._expressions.condition(weaker)] = None
+        members = [is_one_of(name, self._columns[name], sorted(texts)) for name, texts in strings.items()]
+        return exp.or_(*members, *conditions)
+
+    def _weakened(self, condition: Node) -> Node | None:
+        """A condition that `condition` implies and that cannot fail, or None for "always"."""
+        if self._is_safe(condition):
+            return condition
+        if isinstance(condition, And):
+            parts = tuple(part for part in map(self._weakened, condition.parts) if part is not None)
+            return And(parts) if len(parts) > 1 else parts[0] if parts else None
+        if isinstance(condition, Or):
+            weakened = [self._weakened(part) for part in condition.parts]
+            safe = tuple(part for part in weakened if part is not None)
+            return Or(safe) if len(safe) == len(weakened) else None
+        return None
+
+    def _is_safe(self, condition: Node | None) -> bool:
+        """Whether evaluating it on any event, of any type, cannot be an error."""
+        return condition is None or not any(map(self._may_overflow, condition.walk()))
+
+    def _may_overflow(self, node: Node) -> bool:
+        if isinstance(node, Attribute):
+            column = self._columns.get(node.name)
+            return column is not None and column.checked
+        computes = isinstance(node, Negative) or (
+            (isinstance(node, Arithmetic) and node.operator in {"+", "-", "*"})
+            or (isinstance(node, Call) and node.name == "abs")
+        )
+        return computes and self._expressions.value(node).kind is Kind.INT
+
+
+def _sum(terms: list[SQL]) -> SQL:
+    total = terms[0]
+    for term in terms[1:]:
+        total = exp.Add(this=total, expression=term)
+    return total

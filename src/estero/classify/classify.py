@@ -1,0 +1,183 @@
+"""A plan's predicates, keys and times → SQL text for an engine (algorithms.md, "Classify").
+
+The statement gives each event its position, drops what no operator needs to see, and computes one bit
+per predicate, two 64-bit hashes per partition and the values that registers compare. DuckDB runs it
+whole (`classify_sql`); Spark takes the same expressions one by one, so that its filter can be pushed
+into the scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from estero.classify.bits import BitWriter, bits_name, words_of
+from estero.classify.columns import ColumnType, Dialect, as_read, as_sorted, canonical, ticks
+from estero.classify.expression_sql import SQL
+from estero.classify.partition_keys import KeyWriter
+from estero.classify.sql_text import text_of
+from estero.classify.values import ValueWriter
+from estero.language.tree.expressions import Node
+from estero.language.tree.schema import Kind
+from estero.plan.plan import Classification
+
+POSITION, TIME = "__position", "__time"
+KEYS = ("__key0", "__key1")
+
+
+def classify_sql(
+    classification: Classification,
+    source: str,
+    *,
+    columns: Mapping[str, ColumnType] | None = None,
+    ordered: bool = True,
+    positions: bool = True,
+    screened: Sequence[Node | None] | None = None,
+) -> str:
+    """DuckDB's statement that turns the relation `source` into the table of `plan.Classification`.
+
+    `ordered`: `source` is in stream order already, else it is sorted by time, then `order`, then arrival.
+    Without `positions` the column ``__position`` is left out. `columns` says how to read the attributes
+    (columns.py); by default each is in its kind's own form. Rows come in stream order.
+
+    With `screened`, `source` is screened (screening.py) and has its positions: predicate k is true where
+    bit k of ``__screen…`` is set and `screened[k]` is true, and rows without any bit are left in.
+    """
+    dialect: Dialect = "duckdb"
+    known = _columns(classification, columns)
+    number = positions and screened is None
+    inner = _positioned(classification, source, known, ordered=ordered, positions=number)
+    outputs: dict[str, str] = {}
+    if positions:
+        outputs[POSITION] = _name(POSITION)
+    time = time_column(classification, dialect, columns=known)
+    outputs[TIME] = _name(POSITION) if time is None and positions else time or "0"
+    outputs.update(key_columns(classification, dialect, columns=known))
+    writer = BitWriter(classification, dialect, known)
+    kept = KeyWriter(classification, dialect, known).known()
+    if screened is None:
+        outputs.update(predicate_columns(classification, dialect, columns=known))
+        kept.append(writer.relevance())
+        outputs.update(value_columns(classification, dialect, columns=known))
+    else:
+        words = writer.screened_words(screened)
+        some = [
+            exp.NEQ(this=exp.column(word, quoted=True), expression=exp.Literal.number(0)) for word in words
+        ]
+        values = ValueWriter(classification, dialect, known).columns(asked=exp.paren(exp.or_(*some)))
+        outputs |= words | {name: text_of(value.sql, dialect) for name, value in values.items()}
+    for name in classification.payload:
+        outputs[name] = _name(name)
+    condition = exp.and_(*kept) if kept else exp.true()
+    selected = ", ".join(f"{sql} AS {_name(name)}" for name, sql in outputs.items())
+    return f"SELECT {selected} FROM ({inner}) WHERE {text_of(condition, dialect)}"
+
+
+def columns_of(classification: Classification) -> dict[str, ColumnType]:
+    """The attributes of all types in the schema, each in its kind's own form."""
+    schema = classification.schema
+    found: dict[str, ColumnType] = {}
+    for attributes in (*schema.types.values(), schema.shared or {}):
+        found.update({name: canonical(kind) for name, kind in attributes.items()})
+    if classification.type_column is not None:
+        found.setdefault(classification.type_column, canonical(Kind.STRING))
+    return found
+
+
+def _columns(
+    classification: Classification, columns: Mapping[str, ColumnType] | None
+) -> Mapping[str, ColumnType]:
+    return columns_of(classification) if columns is None else columns
+
+
+# ------------------------------------------------------------------------------------------- pieces
+
+
+def predicate_columns(
+    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+) -> dict[str, str]:
+    """The words of bits: name → SQL of a 64-bit integer, never NULL. There is at least one word."""
+    writer = BitWriter(classification, dialect, _columns(classification, columns))
+    return {
+        bits_name(word): text_of(writer.word(word), dialect, copy=False) for word in words_of(classification)
+    }
+
+
+def key_columns(
+    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+) -> dict[str, str]:
+    """The two halves of the partition key: name → SQL, none without PARTITION BY.
+
+    A single key that is an integer, a truth value or an instant is itself, a signed integer, beside 0.
+    Otherwise they are two independent hashes: unsigned in DuckDB, signed in Spark. Read both as the 64
+    bits of an unsigned integer. Hashes of different engines differ.
+    """
+    if not classification.keys:
+        return {}
+    writer = KeyWriter(classification, dialect, _columns(classification, columns))
+    first, second = writer.halves()
+    return {KEYS[0]: text_of(first, dialect), KEYS[1]: text_of(second, dialect)}
+
+
+def value_columns(
+    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+) -> dict[str, str]:
+    """The values that registers compare: name → SQL, in the form in which they cross (values.py)."""
+    writer = ValueWriter(classification, dialect, _columns(classification, columns))
+    return {name: text_of(value.sql, dialect) for name, value in writer.columns().items()}
+
+
+def time_column(
+    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+) -> str | None:
+    """The time in ticks as SQL (microseconds, or nanoseconds for such a column), or None without a time."""
+    name = classification.schema.time
+    if name is None:
+        return None
+    known = _columns(classification, columns)
+    return text_of(ticks(name, known[name], dialect), dialect)
+
+
+def relevance(
+    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+) -> str:
+    """The condition that keeps relevant events: some bit is set (or `keep_all`), and the key is known.
+
+    Its first part is a plain condition over columns, for pushdown into scans; it lets all relevant events
+    pass, and where arithmetic may overflow the exact bits decide after it.
+    """
+    known = _columns(classification, columns)
+    keys = KeyWriter(classification, dialect, known).known()
+    return text_of(exp.and_(*keys, BitWriter(classification, dialect, known).relevance()), dialect)
+
+
+def stream_order(classification: Classification, columns: Mapping[str, ColumnType]) -> list[SQL]:
+    """What the stream is sorted by before arrival: the time, then the columns of `order`."""
+    time = classification.schema.time
+    first = [] if time is None or time not in columns else [as_read(time, columns[time])]
+    return first + [as_sorted(name, columns[name]) for name in classification.order if name in columns]
+
+
+def _name(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql("duckdb")
+
+
+def _positioned(
+    classification: Classification,
+    source: str,
+    columns: Mapping[str, ColumnType],
+    *,
+    ordered: bool,
+    positions: bool,
+) -> str:
+    """`source` with its positions, in stream order."""
+    ordering = ", ".join(each.sql(dialect="duckdb") for each in stream_order(classification, columns))
+    if not ordered and ordering:
+        arrival = f"SELECT *, row_number() OVER () AS __arrival FROM {source}"
+        source = f"(SELECT * EXCLUDE (__arrival) FROM ({arrival}) ORDER BY {ordering}, __arrival)"
+    return (
+        f"SELECT *, row_number() OVER () - 1 AS {POSITION} FROM {source}"
+        if positions
+        else f"SELECT * FROM {source}"
+    )

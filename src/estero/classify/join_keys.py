@@ -1,0 +1,115 @@
+"""Values of classified events → the 128-bit keys by which an automaton joins them.
+
+A single value is its own key, and so are two integers. Other keys are two independent hashes of their
+values; a number is hashed as the integer that it is, if it is one, so that 1 and 1.0 are joined. In a query
+with PARTITION BY the partition key is a part of every key: alone as it is, else hashed with the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.classify.values import as_integers, value_name
+from estero.plan.plan_joins import KeyColumn, KeyPart
+
+Bits = NDArray[np.uint64]
+Known = NDArray[np.bool_]
+
+_SEEDS: Final = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_NAN: Final = np.uint64(0x7FF8000000000000)
+
+
+def join_keys(
+    columns: Sequence[KeyColumn], classified: pa.RecordBatch, partition: Bits | None = None
+) -> tuple[Bits, Known]:
+    """Keys uint64[n, K, 2] and known bool[n, K]: key column k of event i, NULL unless it is known.
+
+    `partition` uint64[n, 2] are the partition keys of the events.
+
+    >>> from estero.plan.plan_joins import KeyColumn, KeyPart
+    >>> batch = pa.record_batch({"__value0": [1, None], "__value1": [1.0, 2.5]})
+    >>> plain = [KeyColumn((KeyPart(((number,),)),), exact=True) for number in (0, 1)]
+    >>> keys, known = join_keys(plain, batch)
+    >>> keys[0].tolist(), known.tolist()
+    ([[1, 0], [1, 0]], [[True, True], [False, True]])
+    """
+    count = classified.num_rows
+    keys = np.zeros((count, len(columns), 2), np.uint64)
+    known = np.ones((count, len(columns)), np.bool_)
+    parts: dict[KeyPart, tuple[Bits, Bits, Known]] = {}
+    for number, column in enumerate(columns):
+        found = [_part(part, classified, parts) for part in column.parts]
+        for _, _, part_known in found:
+            known[:, number] &= part_known
+        pairs = [(low, high) for low, high, _ in found]
+        if partition is not None:
+            pairs.append((partition[:, 0], partition[:, 1]))
+        if len(pairs) == 1 or (column.exact and partition is None):
+            for place, half in enumerate(_exact(pairs)):
+                keys[:, number, place] = half
+        else:
+            for place, seed in enumerate(_SEEDS):
+                keys[:, number, place] = _hash([half for pair in pairs for half in pair], seed)
+    return keys, known
+
+
+def _exact(parts: Sequence[tuple[Bits, Bits]]) -> tuple[Bits, ...]:
+    """Up to two halves that say everything: of one value both, of two the first of each."""
+    if len(parts) == 1:
+        return parts[0]
+    return tuple(low for low, _ in parts)
+
+
+def _part(
+    part: KeyPart, classified: pa.RecordBatch, parts: dict[KeyPart, tuple[Bits, Bits, Known]]
+) -> tuple[Bits, Bits, Known]:
+    """Both halves of a value, and whether it is there."""
+    if part not in parts:
+        low, high, known = _value(part.values[0], classified)
+        for numbers in part.values[1:]:
+            other_low, other_high, other_known = _value(numbers, classified)
+            low, high = np.where(known, low, other_low), np.where(known, high, other_high)
+            known = known | other_known
+        parts[part] = low, high, known
+    return parts[part]
+
+
+def _value(numbers: tuple[int, ...], classified: pa.RecordBatch) -> tuple[Bits, Bits, Known]:
+    columns = [classified.column(value_name(number)) for number in numbers]
+    if len(columns) == 2:  # the hashes of a string
+        (low, known), (high, _) = (as_integers(column) for column in columns)
+        return low.view(np.uint64), high.view(np.uint64), known
+    if pa.types.is_floating(columns[0].type):
+        return _number(columns[0])
+    low, known = as_integers(columns[0])
+    return low.view(np.uint64), np.zeros(low.size, np.uint64), known
+
+
+def _number(column: pa.Array) -> tuple[Bits, Bits, Known]:
+    """A float as the integer that it is, beside 0, or as its bits, beside 1; every NaN is the same."""
+    known = np.array(pc.is_valid(column).to_numpy(zero_copy_only=False))
+    floats = np.array(pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False), np.float64)
+    whole = (floats >= -(2.0**63)) & (floats < 2.0**63) & (floats == np.floor(floats))
+    integers = np.where(whole, floats, 0.0).astype(np.int64).view(np.uint64)
+    bits = np.where(np.isnan(floats), _NAN, floats.view(np.uint64))
+    return np.where(whole, integers, bits), (~whole).astype(np.uint64), known
+
+
+def _hash(halves: Sequence[Bits], seed: int) -> Bits:
+    """A hash of the halves in their order (the finaliser of SplitMix64 after each)."""
+    mixed = np.full(halves[0].size, seed, np.uint64)
+    for half in halves:
+        mixed = mixed * _FIRST + half
+        mixed ^= mixed >> np.uint64(30)
+        mixed *= _FIRST
+        mixed ^= mixed >> np.uint64(27)
+        mixed *= _SECOND
+        mixed ^= mixed >> np.uint64(31)
+    return mixed

@@ -1,0 +1,168 @@
+"""What registers compare (automata/registers.py) → columns of the classified table, and those as integers.
+
+The engines compute each value in the form that it crosses in: integers, truth values and instants as
+64-bit integers, floats as they are (Spark's SQL cannot read their bits), strings as hashes. `as_integers`
+makes 64-bit integers of all of them that compare as the values do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from estero.automata.registers import Value
+from estero.classify.bits import has_type
+from estero.classify.columns import ColumnType, Dialect, cast, micros
+from estero.classify.expression_sql import SQL, ExpressionWriter, Typed
+from estero.classify.partition_keys import hash_of_string
+from estero.engine.int64 import GREATEST
+from estero.language.tree.expressions import Attribute
+from estero.language.tree.render import render_condition
+from estero.language.tree.schema import Kind
+from estero.plan.plan import Classification
+
+VALUES = "__value"
+"""How the names of these columns begin."""
+
+_LARGEST = np.int64(2**63 - 1)
+
+
+def value_name(number: int) -> str:
+    """The name of the column that holds value number `number`."""
+    return f"{VALUES}{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueColumn:
+    """The SQL of a column of values; `is_float` where it is of floats, else it is of 64-bit integers."""
+
+    sql: SQL
+    is_float: bool
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """The type in which the column crosses from Spark. From DuckDB hashes come unsigned."""
+        return pa.float64() if self.is_float else pa.int64()
+
+
+class ValueWriter:
+    """Writes the values of a classification; NULL for events of other types, which are not asked."""
+
+    def __init__(
+        self, classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType]
+    ) -> None:
+        self._classification = classification
+        self._dialect = dialect
+        self._columns = columns
+        writer = ExpressionWriter(columns, dialect)
+        self._typed = [writer.value(value.expression) for value in classification.values]
+        self._nanos = any(typed.kind is Kind.TIMESTAMP and typed.tick == "ns" for typed in self._typed)
+
+    def columns(self, asked: SQL | None = None) -> dict[str, ValueColumn]:
+        """Name → column, in order.
+
+        Where a value can be an error (an unsigned integer of more than 63 bits), it is only computed of
+        events for which `asked` is true.
+        """
+        values = zip(self._classification.values, self._typed, strict=True)
+        return {value_name(n): self._column(value, typed, asked) for n, (value, typed) in enumerate(values)}
+
+    def _column(self, value: Value, typed: Typed, asked: SQL | None) -> ValueColumn:
+        conditions = [has_type(value.types, self._classification, self._columns)]
+        if asked is not None and self._can_fail(value):
+            conditions.append(asked.copy())
+        conditions = [each for each in conditions if each != exp.true()]
+        is_float = typed.kind is Kind.FLOAT
+        sql = self._in_its_form(value, typed)
+        if conditions:
+            sql = exp.Case().when(exp.and_(*conditions), sql)
+        return ValueColumn(self._cast(sql, value, is_float=is_float), is_float)
+
+    def _cast(self, sql: SQL, value: Value, *, is_float: bool) -> SQL:
+        if value.hashed is not None and self._dialect == "duckdb":
+            return cast(sql, "UBIGINT")
+        return cast(sql, "DOUBLE" if is_float else "BIGINT")
+
+    def _in_its_form(self, value: Value, typed: Typed) -> SQL:
+        match typed.kind:
+            case Kind.TIMESTAMP:
+                return self._ticks(value, typed)
+            case Kind.STRING:
+                if value.hashed is None:
+                    raise ValueError(f"strings are compared by their hashes: {value.expression}")
+                known = exp.Not(this=exp.Is(this=exp.paren(typed.sql), expression=exp.Null()))
+                return exp.Case().when(known, hash_of_string(typed.sql, value.hashed, self._dialect))
+            case None:
+                return exp.Null()
+            case _:
+                return typed.sql
+
+    def _ticks(self, value: Value, typed: Typed) -> SQL:
+        """Ticks as in the time column; nanoseconds for all values where some column has them.
+
+        It is an error of an event whose value no integer of 64 bits holds in nanoseconds.
+        """
+        if typed.tick == "ns":
+            return exp.Anonymous(this="epoch_ns", expressions=[typed.sql])
+        ticks = micros(typed.sql, self._dialect)
+        if not self._nanos:
+            return ticks
+        most = GREATEST // 1000
+        beyond = exp.Not(
+            this=exp.Between(this=ticks, low=exp.Literal.number(-most), high=exp.Literal.number(most))
+        )
+        text = (
+            f"estero: {render_condition(value.expression)} is before 1677 or after 2262, and it is compared "
+            "with times in nanoseconds\nconvert the one or the other"
+        )
+        error = exp.Anonymous(this="error", expressions=[exp.Literal.string(text)])
+        nanoseconds = exp.Mul(this=ticks.copy(), expression=exp.Literal.number(1000))
+        return exp.Case().when(beyond, error).else_(nanoseconds)
+
+    def _can_fail(self, value: Value) -> bool:
+        read = [node.name for node in value.expression.walk() if isinstance(node, Attribute)]
+        return any(name in self._columns and self._columns[name].checked for name in read)
+
+
+def columns_read(classification: Classification) -> Collection[str]:
+    """The columns that the values of a classification are computed of."""
+    names = {
+        node.name: None
+        for value in classification.values
+        for node in value.expression.walk()
+        if isinstance(node, Attribute)
+    }
+    if classification.values and classification.type_column is not None:
+        names[classification.type_column] = None
+    return names
+
+
+def as_integers(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """A column of values as int64, and which of them are there (where not, the integer is any).
+
+    They are equal and in order as the values are: NaN is the largest float and equal to itself, 0.0 and
+    -0.0 are equal. Hashes, unsigned from DuckDB, keep their bits. Both arrays have memory of their own.
+
+    >>> as_integers(pa.array([0.0, None, -0.0]))[1].tolist()
+    [True, False, True]
+    """
+    known = np.array(pc.is_valid(column).to_numpy(zero_copy_only=False))
+    filled = pc.fill_null(column, pa.scalar(0, column.type)) if column.null_count else column
+    values = np.array(filled.to_numpy(zero_copy_only=False))
+    if values.dtype == np.float64:
+        return _in_order(values), known
+    return values.view(np.int64), known
+
+
+def _in_order(floats: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Floats as integers in the same order: the bits, and of negative ones those of the size turned round."""
+    bits = (floats + 0.0).view(np.int64)  # -0.0 + 0.0 is 0.0
+    integers = np.where(bits < 0, bits ^ _LARGEST, bits)
+    integers[np.isnan(floats)] = _LARGEST
+    return integers

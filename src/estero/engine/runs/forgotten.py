@@ -1,0 +1,109 @@
+"""What CONSUME BY PARTITION has forgotten: of each partition all events before a certain one.
+
+A hash index like that of runs, by partition key; in place of max_start it has the first event that counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined, kernel
+from estero.engine.runs.run_cea import CONSUME_ANY_ASKED, CONSUME_PARTITION, CONSUME_PARTITION_ASKED
+from estero.engine.store.hash_index import FREE, START, TAG, HashIndex, claim, find, new_index, put, rebuilt
+
+NO_PARTITION: NDArray[np.uint64] = np.empty((0, 2), np.uint64)
+
+
+def new_forgotten(consume: int, room: int) -> HashIndex | None:
+    """An empty index, for `room` partitions at first; None where no partition forgets by itself."""
+    return new_index(room) if consume in (CONSUME_PARTITION, CONSUME_PARTITION_ASKED) else None
+
+
+def partition_keys(
+    forgotten: HashIndex | None, partition: NDArray[np.uint64], count: int
+) -> NDArray[np.uint64]:
+    """The keys of the partitions of `count` events for the kernel.
+
+    Raises ValueError where partitions forget and some event has no key.
+    """
+    if forgotten is None:
+        return NO_PARTITION
+    if partition.shape[0] != count:
+        raise ValueError(f"{count} events have {partition.shape[0]} partition keys, and partitions forget")
+    return np.ascontiguousarray(partition, np.uint64)
+
+
+def with_room_for_one(forgotten: HashIndex, oldest: int, room: int) -> HashIndex:
+    """The same index with room for one more partition; it grows by `room` at least."""
+    return forgotten if has_room_for_one(forgotten) else rebuilt(forgotten, oldest, room)
+
+
+def check_asked(consume: int) -> None:
+    """Raises ValueError unless with this code of run_cea the caller says when events are consumed."""
+    if consume not in (CONSUME_ANY_ASKED, CONSUME_PARTITION_ASKED):
+        raise ValueError(f"consume was not asked for (code {consume})")
+
+
+def with_forgotten(
+    forgotten: HashIndex,
+    partition: NDArray[np.uint64],
+    place: int,
+    event: int,
+    *,
+    oldest: int,
+    room: int,
+) -> HashIndex:
+    """The index once `event` is the first that counts in the partition of the event at `place`.
+
+    It grows by `room` partitions at least. What is before `oldest` counts nowhere.
+    """
+    forgotten = with_room_for_one(forgotten, oldest, room)
+    with np.errstate(over="ignore"):  # hashes wrap around
+        forget(forgotten, partition, place, event, oldest)
+    return forgotten
+
+
+@inlined
+def first_kept(forgotten, partition, place, oldest):  # type: ignore[no-untyped-def]
+    """The first event that counts in the partition of the event at `place`, at least `oldest`.
+
+    partition uint64[n, 2]: the keys of a batch.
+    """
+    entry = find(forgotten, 0, partition[place, 0], partition[place, 1])
+    if entry == FREE:
+        return oldest
+    return max(oldest, forgotten.entries[entry, START])
+
+
+@inlined
+def has_room_for_one(forgotten):  # type: ignore[no-untyped-def]
+    """Whether one more partition can forget."""
+    return 2 * (forgotten.used[0] + 1) <= forgotten.words.shape[0]
+
+
+@kernel
+def forget(forgotten, partition, place, event, oldest):  # type: ignore[no-untyped-def]
+    """From now on `event` is the first that counts in the partition of the event at `place`.
+
+    Needs `has_room_for_one`. What is before `oldest` counts nowhere.
+    """
+    one = partition[place, 0]
+    two = partition[place, 1]
+    entry = claim(forgotten, 0, one, two, oldest)
+    put(forgotten, entry, 0, 0, event)
+
+
+def forgotten_rows(forgotten: HashIndex, oldest: int, events: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The entries as rows uint64[n, 4], by key, in terms of the ascending `events` that are kept.
+
+    Only those that say of a kept event that it does not count.
+    """
+    rows: NDArray[np.uint64] = forgotten.words[
+        (forgotten.entries[:, TAG] != 0) & (forgotten.entries[:, START] > oldest)
+    ]
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    places = np.searchsorted(events, rows[:, START].view(np.int64))
+    rows[:, START] = places
+    changed: NDArray[np.uint64] = rows[places > 0]
+    return changed

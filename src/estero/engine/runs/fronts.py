@@ -1,0 +1,384 @@
+"""Active states split by registers, and fronts of partial matches: the arrays and their small steps.
+
+A *key* is a state with registers. Its runs are in *elements*: one, or under NEXT and LAST one for each
+support that can still be the best (the *front*), best first. An element has a union-list. The keys of one
+state of one partition are a *group*.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined, kernel
+from estero.engine.runs.run_cea import add_list
+from estero.engine.store.arena import NONE, copy_columns
+from estero.engine.store.tecs import free_list, length, new_cell
+
+
+class Elements(NamedTuple):
+    """Union-lists of equal support: head, length (at least), merged as in `Entries`; next of the front; rank.
+
+    int32, rank int64. free[0] heads the free ones, free[1] counts them, free[2] is no less than any length.
+    """
+
+    head: NDArray[np.int32]
+    length: NDArray[np.int32]
+    merged: NDArray[np.int32]
+    next: NDArray[np.int32]
+    rank: NDArray[np.int64]
+    free: NDArray[np.int64]
+
+
+class Keys(NamedTuple):
+    """States with registers.
+
+    group int32 (NONE: free), first and last element int32, newest int64 (max_start of all), registers
+    int64[keys, R], status int8[keys, R]. next, before int32: the list of the group (`enter_list`). links
+    int32[2, (1 + J) × keys], slot int32[(1 + J) × power of two]: keys by hash of group and all registers,
+    then by group and each of the J registers that are compared for equality. free as in `Entries`.
+    """
+
+    group: NDArray[np.int32]
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
+    newest: NDArray[np.int64]
+    registers: NDArray[np.int64]
+    status: NDArray[np.int8]
+    next: NDArray[np.int32]
+    before: NDArray[np.int32]
+    link_next: NDArray[np.int32]
+    link_before: NDArray[np.int32]
+    slot: NDArray[np.int32]
+    free: NDArray[np.int64]
+
+
+class Groups(NamedTuple):
+    """Active states of partitions: state, first key (NONE: none is left), next group; int32; free."""
+
+    state: NDArray[np.int32]
+    first: NDArray[np.int32]
+    next: NDArray[np.int32]
+    free: NDArray[np.int64]
+
+
+def _chain(capacity: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The links of `capacity` free places, and where and how many they are."""
+    following = np.arange(1, capacity + 1, dtype=np.int32)
+    following[-1] = NONE
+    return following, np.array([0, capacity], np.int64)
+
+
+def new_elements(capacity: int) -> Elements:
+    """`capacity` free elements."""
+    following, free = _chain(capacity)
+    head, size, merged = (np.zeros(capacity, np.int32) for _ in range(3))
+    return Elements(head, size, merged, following, np.zeros(capacity, np.int64), np.append(free, 1))
+
+
+def grown_elements(elements: Elements, capacity: int) -> Elements:
+    """The same elements and further free ones, `capacity` in all."""
+    bigger = new_elements(capacity)
+    _copy_pool(elements, bigger, elements.head.size)
+    bigger.free[2] = elements.free[2]
+    return bigger
+
+
+def new_groups(capacity: int) -> Groups:
+    """`capacity` free groups."""
+    following, free = _chain(capacity)
+    return Groups(np.zeros(capacity, np.int32), np.full(capacity, NONE, np.int32), following, free)
+
+
+def grown_groups(groups: Groups, capacity: int) -> Groups:
+    """The same groups and further free ones, `capacity` in all."""
+    bigger = new_groups(capacity)
+    _copy_pool(groups, bigger, groups.state.size)
+    return bigger
+
+
+def new_keys(capacity: int, registers: int, joins: int) -> Keys:
+    """`capacity` free keys."""
+    following, free = _chain(capacity)
+    group, first, last, before = (np.full(capacity, NONE, np.int32) for _ in range(4))
+    link_next, link_before = (np.full((1 + joins) * capacity, NONE, np.int32) for _ in range(2))
+    slots = 1 << max(3, int(capacity - 1).bit_length())
+    return Keys(
+        group,
+        first,
+        last,
+        np.zeros(capacity, np.int64),
+        np.zeros((capacity, registers), np.int64),
+        np.zeros((capacity, registers), np.int8),
+        following,
+        before,
+        link_next,
+        link_before,
+        np.full((1 + joins) * slots, NONE, np.int32),
+        free,
+    )
+
+
+def grown_keys(keys: Keys, capacity: int, joins: NDArray[np.int32]) -> Keys:
+    """The same keys and further free ones, `capacity` in all."""
+    bigger = new_keys(capacity, keys.registers.shape[1], joins.size)
+    old = keys.group.size
+    copy_columns(keys[:6], bigger[:6], old)
+    bigger.before[:old] = keys.before
+    _copy_pool(Groups(keys.group, keys.first, keys.next, keys.free), bigger, old)
+    link_all(bigger, joins)
+    return bigger
+
+
+def _copy_pool(old: Elements | Groups, bigger: Elements | Groups | Keys, count: int) -> None:
+    """Takes over the first `count` places with their links and puts the new free ones in front of the old."""
+    if not isinstance(bigger, Keys):
+        copy_columns(old[:-1], bigger[:-1], count)
+    bigger.next[:count] = old.next
+    bigger.next[-1] = old.free[0]
+    bigger.free[0] = count
+    bigger.free[1] = old.free[1] + bigger.next.size - count
+
+
+@inlined
+def enter_list(heads, following, before, slot, link):  # type: ignore[no-untyped-def]
+    """Puts `link` first into the list heads[slot]; the first one's `before` is -1 - slot."""
+    first = heads[slot]
+    following[link] = first
+    before[link] = -1 - slot
+    if first != NONE:
+        before[first] = link
+    heads[slot] = link
+
+
+@inlined
+def leave_list(heads, following, before, link):  # type: ignore[no-untyped-def]
+    """Takes `link` out of its list."""
+    after = following[link]
+    previous = before[link]
+    if previous < 0:
+        heads[-1 - previous] = after
+    else:
+        following[previous] = after
+    if after != NONE:
+        before[after] = previous
+
+
+@inlined
+def mixed(seed, value, status):  # type: ignore[no-untyped-def]
+    """A hash uint64 of `seed` uint64 and one register."""
+    word = (seed ^ np.uint64(value) ^ (np.uint64(status) << np.uint64(61))) * np.uint64(0xBF58476D1CE4E5B9)
+    word ^= word >> np.uint64(29)
+    return word * np.uint64(0x94D049BB133111EB)
+
+
+@inlined
+def slot_of(keys, joins, word, table):  # type: ignore[no-untyped-def]
+    """The slot of a hash in table `table`: 0 for all registers, 1 + j for register joins[j]."""
+    slots = keys.slot.size // (1 + joins.size)
+    return table * slots + np.int64((word >> np.uint64(20)) & np.uint64(slots - 1))
+
+
+@inlined
+def slot_of_join(keys, joins, group, table, value, status):  # type: ignore[no-untyped-def]
+    """The slot of the keys of a group with this value in one register."""
+    return slot_of(keys, joins, mixed(np.uint64(group + 1), value, status), table)
+
+
+@inlined
+def slot_of_all(keys, joins, group, registers, status, row):  # type: ignore[no-untyped-def]
+    """The slot of the key of a group with the registers in `row`."""
+    word = np.uint64(group + 1)
+    for register in range(registers.shape[1]):
+        word = mixed(word, registers[row, register], status[row, register])
+    return slot_of(keys, joins, word * np.uint64(0x9E3779B97F4A7C15), 0)
+
+
+@inlined
+def link_key(keys, joins, key):  # type: ignore[no-untyped-def]
+    """Enters a key into the hash tables."""
+    group = keys.group[key]
+    capacity = keys.group.size
+    slot = slot_of_all(keys, joins, group, keys.registers, keys.status, key)
+    enter_list(keys.slot, keys.link_next, keys.link_before, slot, key)
+    for join in range(joins.size):
+        register = joins[join]
+        value = keys.registers[key, register]
+        slot = slot_of_join(keys, joins, group, 1 + join, value, keys.status[key, register])
+        enter_list(keys.slot, keys.link_next, keys.link_before, slot, (1 + join) * capacity + key)
+
+
+@kernel
+def _link_all(keys, joins):  # type: ignore[no-untyped-def]
+    """Enters all keys in use into empty hash tables."""
+    for key in range(keys.group.size):
+        if keys.group[key] != NONE:
+            link_key(keys, joins, key)
+
+
+def link_all(keys: Keys, joins: NDArray[np.int32]) -> None:
+    """Enters all keys in use into empty hash tables."""
+    with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
+        _link_all(keys, joins)
+
+
+@inlined
+def find_key(keys, joins, group, registers, status, row):  # type: ignore[no-untyped-def]
+    """The key of a group with the registers in `row`, or NONE."""
+    key = keys.slot[slot_of_all(keys, joins, group, registers, status, row)]
+    while key != NONE:
+        same = keys.group[key] == group
+        for register in range(registers.shape[1]):
+            same &= keys.registers[key, register] == registers[row, register]
+            same &= keys.status[key, register] == status[row, register]
+        if same:
+            break
+        key = keys.link_next[key]
+    return key
+
+
+@kernel
+def new_key(keys, groups, joins, group, registers, status, row):  # type: ignore[no-untyped-def]
+    """A key of a group with the registers in `row` and no elements yet."""
+    key = keys.free[0]
+    keys.free[0] = keys.next[key]
+    keys.free[1] -= 1
+    keys.group[key] = group
+    keys.first[key] = NONE
+    keys.last[key] = NONE
+    for register in range(registers.shape[1]):
+        keys.registers[key, register] = registers[row, register]
+        keys.status[key, register] = status[row, register]
+    enter_list(groups.first, keys.next, keys.before, group, key)
+    link_key(keys, joins, key)
+    return key
+
+
+@kernel
+def drop_elements(cells, elements, element):  # type: ignore[no-untyped-def]
+    """Forgets an element and those behind it."""
+    while element != NONE:
+        following = elements.next[element]
+        free_list(cells, elements.head[element])
+        elements.next[element] = elements.free[0]
+        elements.free[0] = element
+        elements.free[1] += 1
+        element = following
+
+
+@kernel
+def drop_key(cells, elements, keys, groups, joins, key):  # type: ignore[no-untyped-def]
+    """Forgets a key and its elements; its group stays, perhaps empty."""
+    drop_elements(cells, elements, keys.first[key])
+    leave_list(groups.first, keys.next, keys.before, key)
+    for table in range(1 + joins.size):
+        leave_list(keys.slot, keys.link_next, keys.link_before, table * keys.group.size + key)
+    keys.group[key] = NONE
+    keys.next[key] = keys.free[0]
+    keys.free[0] = key
+    keys.free[1] += 1
+
+
+@kernel
+def drop_empty_groups(groups, partitions, partition):  # type: ignore[no-untyped-def]
+    """Takes groups without keys out of a partition."""
+    before = NONE
+    group = partitions.first[partition]
+    while group != NONE:
+        following = groups.next[group]
+        if groups.first[group] == NONE:
+            if before == NONE:
+                partitions.first[partition] = following
+            else:
+                groups.next[before] = following
+            groups.next[group] = groups.free[0]
+            groups.free[0] = group
+            groups.free[1] += 1
+        else:
+            before = group
+        group = following
+
+
+@inlined
+def new_group(groups, partitions, partition, state):  # type: ignore[no-untyped-def]
+    """An empty group for a state of a partition."""
+    group = groups.free[0]
+    groups.free[0] = groups.next[group]
+    groups.free[1] -= 1
+    groups.state[group] = state
+    groups.first[group] = NONE
+    groups.next[group] = partitions.first[partition]
+    partitions.first[partition] = group
+    return group
+
+
+@inlined
+def new_element(cells, elements, node, rank):  # type: ignore[no-untyped-def]
+    """An element with a list of one node that is no union."""
+    element = elements.free[0]
+    elements.free[0] = elements.next[element]
+    elements.free[1] -= 1
+    elements.head[element] = new_cell(cells, node, NONE)
+    elements.length[element] = 1
+    elements.merged[element] = node
+    elements.next[element] = NONE
+    elements.rank[element] = rank
+    return element
+
+
+@kernel
+def unite_elements(arena, cells, elements, element, other, oldest, scratch):  # type: ignore[no-untyped-def]
+    """Adds the list of `other`, of the same support, to that of `element`; `other` is free then."""
+    add_list(arena, cells, elements, element, elements.head[other], elements.length[other], oldest, scratch)
+    elements.next[other] = elements.free[0]
+    elements.free[0] = other
+    elements.free[1] += 1
+    if elements.length[element] > 8:
+        elements.length[element] = length(cells, elements.head[element])
+    elements.free[2] = max(elements.free[2], elements.length[element])
+
+
+@kernel
+def merge_front(arena, cells, elements, keys, key, new, windowed, oldest, scratch):  # type: ignore[no-untyped-def]
+    """Merges the front that begins with `new` into that of `key`.
+
+    Both have falling ranks and, `windowed`, rising max_starts; so has the result: an element stays unless
+    one of greater rank starts no earlier. Without a window only the best stays.
+    """
+    old = keys.first[key]
+    first = NONE
+    last = NONE
+    newest = np.int64(-1)
+    tail = keys.last[key]
+    if windowed and tail != NONE and elements.rank[new] < elements.rank[tail]:
+        first = old
+        last = tail
+        newest = keys.newest[key]
+        old = NONE
+    while old != NONE or new != NONE:
+        if new == NONE or (old != NONE and elements.rank[old] >= elements.rank[new]):
+            taken = old
+            old = elements.next[old]
+            if new != NONE and elements.rank[taken] == elements.rank[new]:
+                other = new
+                new = elements.next[new]
+                unite_elements(arena, cells, elements, taken, other, oldest, scratch)
+        else:
+            taken = new
+            new = elements.next[new]
+        start = arena.start[cells.node[elements.head[taken]]]
+        elements.next[taken] = NONE
+        if first == NONE:
+            first = taken
+        elif windowed and start > newest:
+            elements.next[last] = taken
+        else:
+            drop_elements(cells, elements, taken)
+            continue
+        last = taken
+        newest = start
+    keys.first[key] = first
+    keys.last[key] = last
+    keys.newest[key] = newest

@@ -1,0 +1,488 @@
+"""Recognition: one event after the other moves union-lists between states (CORE, Algorithm 1).
+
+The paper rebuilds its table of states at every event. Here a state that only waits is not touched, so
+an event costs what it changes. Lists stay sorted because two of them are merged by their heads.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined, kernel
+from estero.engine.store.arena import NONE, copy_columns
+from estero.engine.store.tecs import bottom, free_list, insert_behind, merge, new_cell, output
+
+MISSING = -1
+IDLE = -2
+DEAD = -1
+
+DONE, MISS, GROW, FULL = 0, 1, 2, 3
+"""What `advance` returns: batch finished; a row is missing; room is missing; `found` must be read."""
+
+AT, FIRST, GENERATION, MISS_STATE, MISS_CLASS, NEED_NODES, NEED_CELLS, NEED_ENTRIES, NEED_PENDING = range(9)
+CURSOR_SIZE = 9
+"""Places in the cursor: next event of the batch, sequence number of the batch's first event, how often
+everything was forgotten, the missing row, and the room that was needed."""
+
+CONSUME_NONE, CONSUME_ANY, CONSUME_PARTITION, CONSUME_ANY_ASKED, CONSUME_PARTITION_ASKED = range(5)
+"""What is forgotten where something ends. ASKED: `advance` stops after that event, and whoever reads what it
+has found decides (`Recognizer.consume`)."""
+
+
+class Tables(NamedTuple):
+    """The deterministic automaton as far as it is known.
+
+    row_of int32[states, classes]: a row, IDLE (stays, marks nothing, accepts nothing) or MISSING. Row r
+    has skip[r] (state or DEAD) and edges first[r] … first[r+1]-1 in edge_marks (label-set id), edge_target.
+    accepts, continues: int8[states].
+    """
+
+    row_of: NDArray[np.int32]
+    skip: NDArray[np.int32]
+    first: NDArray[np.int32]
+    edge_marks: NDArray[np.int32]
+    edge_target: NDArray[np.int32]
+    accepts: NDArray[np.int8]
+    continues: NDArray[np.int8]
+
+
+class Entries(NamedTuple):
+    """Active states of partitions.
+
+    state, head cell of its list, the list's length, its merged node (NONE if changed since), next entry
+    of the partition; all int32. free[0] heads the free entries, free[1] counts them.
+    """
+
+    state: NDArray[np.int32]
+    head: NDArray[np.int32]
+    length: NDArray[np.int32]
+    merged: NDArray[np.int32]
+    next: NDArray[np.int32]
+    free: NDArray[np.int64]
+
+
+class Partitions(NamedTuple):
+    """Per partition: its first entry, the ordinal of its last event, its generation."""
+
+    first: NDArray[np.int32]
+    ordinal: NDArray[np.int64]
+    generation: NDArray[np.int64]
+
+
+class Pending(NamedTuple):
+    """Scratch of one step, int32.
+
+    Touched entries and their rows; what goes to which state (a node, or a whole list by its cell and
+    length); where[state] is that state's entry while one step writes.
+    """
+
+    entry: NDArray[np.int32]
+    row: NDArray[np.int32]
+    target: NDArray[np.int32]
+    node: NDArray[np.int32]
+    cell: NDArray[np.int32]
+    length: NDArray[np.int32]
+    merging: NDArray[np.int32]
+    where: NDArray[np.int32]
+
+
+class Found(NamedTuple):
+    """Roots of compact sets: event (the end, int64), root (node), oldest (earliest start in the window)."""
+
+    event: NDArray[np.int64]
+    root: NDArray[np.int32]
+    oldest: NDArray[np.int64]
+    size: NDArray[np.int64]
+
+
+class Events(NamedTuple):
+    """A batch for the kernel: class int32, partition int32, ordinal int64, oldest int64.
+
+    `oldest` is the sequence number of the earliest start that is inside the window when this event is
+    the end.
+    """
+
+    event_class: NDArray[np.int32]
+    partition: NDArray[np.int32]
+    ordinal: NDArray[np.int64]
+    oldest: NDArray[np.int64]
+
+
+def new_entries(capacity: int) -> Entries:
+    """`capacity` free entries."""
+    following = np.arange(1, capacity + 1, dtype=np.int32)
+    following[-1] = NONE
+    state, head, length, merged = (np.zeros(capacity, np.int32) for _ in range(4))
+    return Entries(state, head, length, merged, following, np.array([0, capacity], np.int64))
+
+
+def grown_entries(entries: Entries, capacity: int) -> Entries:
+    """The same entries and further free ones, `capacity` in all."""
+    old = entries.state.size
+    bigger = new_entries(capacity)
+    copy_columns(entries[:-1], bigger[:-1], old)
+    bigger.next[capacity - 1] = entries.free[0]
+    bigger.free[0] = old
+    bigger.free[1] = entries.free[1] + capacity - old
+    return bigger
+
+
+def new_pending(capacity: int, states: int) -> Pending:
+    """Scratch for steps that touch or fill up to `capacity` entries."""
+    entry, row, target, node, cell, length, merging = (np.empty(capacity, np.int32) for _ in range(7))
+    where = np.full(states, NONE, np.int32)
+    return Pending(entry, row, target, node, cell, length, merging, where)
+
+
+@kernel
+def drop_all(cells, entries, partitions, partition):  # type: ignore[no-untyped-def]
+    """Forgets every run of a partition."""
+    entry = partitions.first[partition]
+    while entry != NONE:
+        following = entries.next[entry]
+        free_list(cells, entries.head[entry])
+        entries.next[entry] = entries.free[0]
+        entries.free[0] = entry
+        entries.free[1] += 1
+        entry = following
+    partitions.first[partition] = NONE
+
+
+@kernel
+def unlink_dropped(entries, partitions, partition):  # type: ignore[no-untyped-def]
+    """Takes the entries whose list is gone (head NONE) out of the partition."""
+    entry = partitions.first[partition]
+    before = NONE
+    while entry != NONE:
+        following = entries.next[entry]
+        if entries.head[entry] == NONE:
+            if before == NONE:
+                partitions.first[partition] = following
+            else:
+                entries.next[before] = following
+            entries.next[entry] = entries.free[0]
+            entries.free[0] = entry
+            entries.free[1] += 1
+        else:
+            before = entry
+        entry = following
+
+
+@inlined
+def merged_node(arena, cells, entries, entry, oldest, scratch):  # type: ignore[no-untyped-def]
+    """The union of an entry's list as one safe node, made at most once per change of the list."""
+    node = entries.merged[entry]
+    if node == NONE:
+        head = entries.head[entry]
+        alone = cells.next[head] == NONE
+        node = cells.node[head] if alone else merge(arena, cells, head, oldest, scratch)
+        entries.merged[entry] = node
+    return node
+
+
+@inlined
+def find_entry(entries, partitions, partition, state):  # type: ignore[no-untyped-def]
+    """The entry of `state` in a partition, or NONE."""
+    entry = partitions.first[partition]
+    while entry != NONE and entries.state[entry] != state:
+        entry = entries.next[entry]
+    return entry
+
+
+@inlined
+def new_entry(entries, partitions, partition, state, head, length):  # type: ignore[no-untyped-def]
+    """An entry for `state` with the list at `head`, put first in its partition."""
+    entry = entries.free[0]
+    entries.free[0] = entries.next[entry]
+    entries.free[1] -= 1
+    entries.state[entry] = state
+    entries.head[entry] = head
+    entries.length[entry] = length
+    entries.merged[entry] = NONE
+    entries.next[entry] = partitions.first[partition]
+    partitions.first[partition] = entry
+    return entry
+
+
+@inlined
+def add_node(arena, cells, entries, entry, node, oldest, scratch):  # type: ignore[no-untyped-def]
+    """Adds a node that is no union to an entry's list.
+
+    A newer start becomes the head and what was there collapses into one node behind it; that is what
+    bounds the list by the number of states.
+    """
+    head = entries.head[entry]
+    if arena.start[node] > arena.start[cells.node[head]]:
+        rest = merged_node(arena, cells, entries, entry, oldest, scratch)
+        free_list(cells, head)
+        entries.head[entry] = new_cell(cells, node, new_cell(cells, rest, NONE))
+        entries.length[entry] = 2
+    else:
+        insert_behind(arena, cells, head, node)
+        entries.length[entry] += 1
+    entries.merged[entry] = NONE
+
+
+@kernel
+def add_list(arena, cells, entries, entry, cell, length, oldest, scratch):  # type: ignore[no-untyped-def]
+    """Adds a whole list to an entry's: the one with the newer head stays, the other becomes one node."""
+    head = entries.head[entry]
+    if arena.start[cells.node[cell]] > arena.start[cells.node[head]]:
+        rest = merged_node(arena, cells, entries, entry, oldest, scratch)
+        free_list(cells, head)
+        entries.head[entry] = cell
+        entries.length[entry] = length + 1
+        insert_behind(arena, cells, cell, rest)
+    else:
+        rest = merge(arena, cells, cell, oldest, scratch)
+        free_list(cells, cell)
+        entries.length[entry] += 1
+        insert_behind(arena, cells, head, rest)
+    entries.merged[entry] = NONE
+
+
+@inlined
+def report(found, event, root, oldest):  # type: ignore[no-untyped-def]
+    """Notes that the complex events below `root` end at `event`."""
+    place = found.size[0]
+    found.event[place] = event
+    found.root[place] = root
+    found.oldest[place] = oldest
+    found.size[0] = place + 1
+
+
+@kernel
+def advance(tables, arena, cells, entries, partitions, pending, found, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
+    """Processes events from cursor[AT] on, until one of the codes above; resumable with more room.
+
+    Loop invariant: at the top every partition's entries have pairwise different states and describe
+    all its events before cursor[AT] (with `gaps`, also the unseen ones up to its ordinal). Nothing is
+    written for an event before all its rows are known and all room it can need is there.
+    """
+    count = events.event_class.size
+    while cursor[AT] < count:
+        if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
+            return FULL
+        place = cursor[AT]
+        event = cursor[FIRST] + place
+        partition = events.partition[place]
+        oldest = events.oldest[place]
+        event_class = events.event_class[place]
+        forgetful = consume in (CONSUME_ANY, CONSUME_ANY_ASKED)
+        if forgetful and partitions.generation[partition] != cursor[GENERATION]:
+            drop_all(cells, entries, partitions, partition)
+            partitions.generation[partition] = cursor[GENERATION]
+        in_gap = (
+            gaps
+            and partitions.first[partition] != NONE
+            and events.ordinal[place] - partitions.ordinal[partition] > 1
+        )
+        if in_gap:
+            event_class = 0
+
+        # 1. Look up every row; count the room.
+        touched = 0
+        lengths = 0
+        fills = 0
+        entry = partitions.first[partition]
+        while entry != NONE:
+            row = tables.row_of[entries.state[entry], event_class]
+            lengths += entries.length[entry]
+            if row != IDLE:
+                if row == MISSING:
+                    cursor[MISS_STATE] = entries.state[entry]
+                    cursor[MISS_CLASS] = event_class
+                    return MISS
+                if touched == pending.entry.size:
+                    cursor[NEED_PENDING] = 2 * touched + 2
+                    return GROW
+                pending.entry[touched] = entry
+                pending.row[touched] = row
+                touched += 1
+                fills += tables.first[row + 1] - tables.first[row] + 2
+            entry = entries.next[entry]
+        first_row = IDLE
+        if not in_gap:
+            first_row = tables.row_of[0, event_class]
+            if first_row == MISSING:
+                cursor[MISS_STATE] = 0
+                cursor[MISS_CLASS] = event_class
+                return MISS
+            if first_row != IDLE:
+                fills += tables.first[first_row + 1] - tables.first[first_row] + 1
+        if fills > 0:
+            if arena.size[0] + 2 * lengths + 8 * fills + 8 > arena.kind.size:
+                cursor[NEED_NODES] = 2 * lengths + 8 * fills + 8
+                return GROW
+            if 2 * fills > cells.free[1] or fills > entries.free[1] or lengths + fills > pending.entry.size:
+                cursor[NEED_CELLS] = 2 * fills
+                cursor[NEED_ENTRIES] = fills
+                cursor[NEED_PENDING] = lengths + fills
+                return GROW
+            if found.size[0] + fills > found.event.size:
+                return FULL
+            seen = found.size[0]
+
+            # 2. Read the old lists: new runs, marks, moves.
+            filled = 0
+            if first_row != IDLE:
+                for edge in range(tables.first[first_row], tables.first[first_row + 1]):
+                    pending.target[filled] = tables.edge_target[edge]
+                    pending.node[filled] = output(arena, tables.edge_marks[edge], event, NONE)
+                    pending.cell[filled] = NONE
+                    filled += 1
+                if tables.skip[first_row] != DEAD:
+                    pending.target[filled] = tables.skip[first_row]
+                    pending.node[filled] = bottom(arena, event)
+                    pending.cell[filled] = NONE
+                    filled += 1
+            dropped = False
+            for number in range(touched):
+                entry = pending.entry[number]
+                row = pending.row[number]
+                state = entries.state[entry]
+                head = entries.head[entry]
+                if arena.start[cells.node[head]] < oldest:
+                    free_list(cells, head)
+                    entries.head[entry] = NONE
+                    dropped = True
+                    continue
+                if tables.first[row] != tables.first[row + 1]:
+                    rest = merged_node(arena, cells, entries, entry, oldest, pending.merging)
+                    for edge in range(tables.first[row], tables.first[row + 1]):
+                        pending.target[filled] = tables.edge_target[edge]
+                        pending.node[filled] = output(arena, tables.edge_marks[edge], event, rest)
+                        pending.cell[filled] = NONE
+                        filled += 1
+                skip = tables.skip[row]
+                if skip == state:
+                    if tables.accepts[state]:
+                        report(
+                            found,
+                            event,
+                            merged_node(arena, cells, entries, entry, oldest, pending.merging),
+                            oldest,
+                        )
+                    continue
+                dropped = True
+                if skip == DEAD:
+                    free_list(cells, head)
+                else:
+                    pending.target[filled] = skip
+                    pending.cell[filled] = head
+                    pending.length[filled] = entries.length[entry]
+                    pending.node[filled] = NONE
+                    filled += 1
+                entries.head[entry] = NONE
+            if dropped:
+                unlink_dropped(entries, partitions, partition)
+
+            # 3. Write the new ones.
+            mapped = filled > 2
+            if mapped:
+                entry = partitions.first[partition]
+                while entry != NONE:
+                    pending.where[entries.state[entry]] = entry
+                    entry = entries.next[entry]
+            for number in range(filled):
+                state = pending.target[number]
+                cell = pending.cell[number]
+                node = pending.node[number]
+                if tables.accepts[state]:
+                    if cell != NONE:
+                        report(found, event, merge(arena, cells, cell, oldest, pending.merging), oldest)
+                    else:
+                        report(found, event, node, oldest)
+                if not tables.continues[state]:
+                    if cell != NONE:
+                        free_list(cells, cell)
+                    continue
+                entry = pending.where[state] if mapped else find_entry(entries, partitions, partition, state)
+                if entry == NONE:
+                    if cell == NONE:
+                        entry = new_entry(
+                            entries, partitions, partition, state, new_cell(cells, node, NONE), 1
+                        )
+                    else:
+                        entry = new_entry(entries, partitions, partition, state, cell, pending.length[number])
+                    if mapped:
+                        pending.where[state] = entry
+                elif cell == NONE:
+                    add_node(arena, cells, entries, entry, node, oldest, pending.merging)
+                else:
+                    add_list(
+                        arena, cells, entries, entry, cell, pending.length[number], oldest, pending.merging
+                    )
+            if mapped:
+                entry = partitions.first[partition]
+                while entry != NONE:
+                    pending.where[entries.state[entry]] = NONE
+                    entry = entries.next[entry]
+            if consume in (CONSUME_ANY, CONSUME_PARTITION) and found.size[0] > seen:
+                drop_all(cells, entries, partitions, partition)
+                cursor[GENERATION] += 1
+                partitions.generation[partition] = cursor[GENERATION]
+
+        if in_gap:
+            partitions.ordinal[partition] += 1
+            if touched == 0:
+                partitions.ordinal[partition] = events.ordinal[place] - 1
+        else:
+            partitions.ordinal[partition] = events.ordinal[place]
+            cursor[AT] = place + 1
+    return DONE
+
+
+@kernel
+def expire(arena, cells, entries, partitions, used, oldest, roots, keep):  # type: ignore[no-untyped-def]
+    """Drops what has left the window, from the entries of partitions 0 … used-1.
+
+    Fills roots int32 with the nodes of the cells that stay and keep int8[used] with 1 where a partition
+    still has entries. Returns the number of roots. Merged nodes are forgotten.
+    """
+    count = 0
+    for partition in range(used):
+        entry = partitions.first[partition]
+        dropped = False
+        while entry != NONE:
+            head = entries.head[entry]
+            entries.merged[entry] = NONE
+            if arena.start[cells.node[head]] < oldest:
+                free_list(cells, head)
+                entries.head[entry] = NONE
+                dropped = True
+            else:
+                cell = head
+                length = 0
+                while cell != NONE:
+                    roots[count] = cells.node[cell]
+                    count += 1
+                    length += 1
+                    following = cells.next[cell]
+                    if following != NONE and arena.start[cells.node[following]] < oldest:
+                        free_list(cells, following)
+                        cells.next[cell] = NONE
+                        following = NONE
+                    cell = following
+                entries.length[entry] = length
+            entry = entries.next[entry]
+        if dropped:
+            unlink_dropped(entries, partitions, partition)
+        keep[partition] = partitions.first[partition] != NONE
+    return count
+
+
+@kernel
+def rename_nodes(cells, entries, partitions, used, moved):  # type: ignore[no-untyped-def]
+    """Replaces each node that a list names by its new id."""
+    for partition in range(used):
+        entry = partitions.first[partition]
+        while entry != NONE:
+            cell = entries.head[entry]
+            while cell != NONE:
+                cells.node[cell] = moved[cells.node[cell]]
+                cell = cells.next[cell]
+            entry = entries.next[entry]

@@ -1,0 +1,444 @@
+"""Recognition by a chain automaton without a window: runs wait in an ED-index (chain-CEA, Algorithm 1).
+
+The paper's run DAG is kept as it says: a *run node* is a configuration, and its neighbourhood is not written
+down but asked for again whenever it is read, by the version of the index, the key and the values at that
+event. An event costs a time that depends on the automaton alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined, kernel
+from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
+from estero.engine.runs.run_cea import (
+    CONSUME_ANY,
+    CONSUME_ANY_ASKED,
+    CONSUME_PARTITION,
+    DONE,
+    FULL,
+    GROW,
+    report,
+)
+from estero.engine.store.arena import NONE, copy_columns
+from estero.engine.store.ed_index import first_unequal, insert, newest
+
+AT, FIRST, FORGOTTEN, NEED_NODES, NEED_ENTRIES, NEED_SLOTS = range(6)
+CURSOR_SIZE = 6
+"""Places in the cursor: next event of the batch, sequence number of the batch's first event, first event
+that is not forgotten, and the room that was needed."""
+
+BITS_IN_WORD = 63
+"""Predicates in one bit word."""
+
+
+class ChainStep(NamedTuple):
+    """A transition: at an event with bit `predicate` from `source` (None: a run begins) to `target`.
+
+    Key column `left` of the event marked before has to equal column `right` of the event at hand, and of each
+    pair in `unequal` the columns (of the event before, of that at hand) have to differ; NULL does neither. A
+    transition without equalities names a column that is the same and known everywhere.
+    """
+
+    source: int | None
+    predicate: int
+    mark: int
+    target: int
+    left: int = 0
+    right: int = 0
+    unequal: Sequence[tuple[int, int]] = ()
+
+
+class ChainTables(NamedTuple):
+    """A chain automaton of t transitions, p predicates, q states, w waiting places, d disequalities at most.
+
+    Transitions that look with the same columns of the event at hand into one waiting place share one of b
+    *probes*. Runs in a state that are looked for by the same columns share a waiting place.
+
+    ============= ===== ======== ===============================================================
+    array         dtype shape    meaning
+    ============= ===== ======== ===============================================================
+    first_fired   int32 [p + 1]  predicate k fires transitions first_fired[k] … first_fired[k+1]-1
+    mark          int32 [t]      label-set id of the event
+    target        int32 [t]      state
+    probe         int32 [t]      probe, NONE where a run begins
+    probe_place   int32 [b]      where the runs before wait
+    probe_key     int32 [b]      key column of the event at hand
+    probe_unequal int32 [b, d]   its columns that differ
+    first_place   int32 [q + 1]  runs in state q wait at first_place[q] … first_place[q+1]-1
+    place_key     int32 [w]      key column of the event that enters the state
+    place_unequal int32 [w, d]   its columns that differ
+    place_width   int32 [w]      how many these are
+    final         int8  [q]      whether the state is final
+    ============= ===== ======== ===============================================================
+    """
+
+    first_fired: NDArray[np.int32]
+    mark: NDArray[np.int32]
+    target: NDArray[np.int32]
+    probe: NDArray[np.int32]
+    probe_place: NDArray[np.int32]
+    probe_key: NDArray[np.int32]
+    probe_unequal: NDArray[np.int32]
+    first_place: NDArray[np.int32]
+    place_key: NDArray[np.int32]
+    place_unequal: NDArray[np.int32]
+    place_width: NDArray[np.int32]
+    final: NDArray[np.int8]
+
+    @property
+    def columns(self) -> int:
+        """How many key columns the automaton reads."""
+        read = self.probe_key, self.probe_unequal, self.place_key, self.place_unequal
+        return 1 + max(int(each.max(initial=NONE)) for each in read)
+
+
+def chain_tables(states: int, steps: Sequence[ChainStep], final: Sequence[int]) -> ChainTables:
+    """The tables of an automaton with `states` states, of which those in `final` are final.
+
+    Raises ValueError where a state is not below `states`, or where a run begins with a disequality.
+    """
+    for number, step in enumerate(steps):
+        if not all(0 <= state < states for state in (step.target, step.source or 0)):
+            raise ValueError(f"transition {number} names a state that is not below {states}")
+        if step.source is None and step.unequal:
+            raise ValueError(f"transition {number} compares the first event with one before it")
+    fired = sorted(steps, key=lambda step: step.predicate)
+    predicates = fired[-1].predicate + 1 if fired else 0
+    probe_of_step = [_probe(step) for step in fired]
+    probes = sorted({probe for probe in probe_of_step if probe is not None})
+    places = sorted({place for place, _, _ in probes})
+    width = max((len(unequal) for _, _, unequal in places), default=0)
+    is_final = np.zeros(states, np.int8)
+    is_final[list(final)] = 1
+    return ChainTables(
+        _firsts([step.predicate for step in fired], predicates),
+        np.array([step.mark for step in fired], np.int32),
+        np.array([step.target for step in fired], np.int32),
+        np.array([NONE if probe is None else probes.index(probe) for probe in probe_of_step], np.int32),
+        np.array([places.index(place) for place, _, _ in probes], np.int32),
+        np.array([right for _, right, _ in probes], np.int32),
+        _padded([unequal for _, _, unequal in probes], width),
+        _firsts([state for state, _, _ in places], states),
+        np.array([left for _, left, _ in places], np.int32),
+        _padded([unequal for _, _, unequal in places], width),
+        np.array([len(unequal) for _, _, unequal in places], np.int32),
+        is_final,
+    )
+
+
+_Place = tuple[int, int, tuple[int, ...]]
+
+
+def _probe(step: ChainStep) -> tuple[_Place, int, tuple[int, ...]] | None:
+    """Where a transition looks, as (state, column, columns), and with which columns; pairs in order."""
+    if step.source is None:
+        return None
+    pairs = sorted(set(step.unequal))
+    place = step.source, step.left, tuple(left for left, _ in pairs)
+    return place, step.right, tuple(right for _, right in pairs)
+
+
+def _padded(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int32]:
+    filled = [[*row, *([NONE] * (width - len(row)))] for row in rows]
+    return np.array(filled, np.int32).reshape(len(rows), width)
+
+
+def _firsts(groups: Sequence[int], count: int) -> NDArray[np.int32]:
+    """Where each of the groups 0 … count - 1 begins among ascending group numbers, and their end."""
+    return np.searchsorted(groups, np.arange(count + 1)).astype(np.int32)
+
+
+class RunNodes(NamedTuple):
+    """Configurations; `mark.size` is the capacity.
+
+    Nodes of runs that wait are 0 … size[0] - 1, in order of events. Those that only end are the last size[1]
+    and are forgotten once they are read.
+
+    ====== ====== ================ ==================================================================
+    array  dtype  shape            meaning for node i
+    ====== ====== ================ ==================================================================
+    mark   int32  [room]           label-set id of its event
+    event  int64  [room]           its event, as a sequence number
+    place  int32  [room]           the waiting place of the runs before it, NONE where a run begins
+    head   int32  [room]           their first entry that it goes with, NONE where a run begins
+    newest int32  [room, 2 ** d]   the newest entry there with its values of a set of attributes
+    values uint64 [room, d, 2]     what their attributes differ from
+    size   int64  [2]              nodes in use, at the front and at the back
+    ====== ====== ================ ==================================================================
+    """
+
+    mark: NDArray[np.int32]
+    event: NDArray[np.int64]
+    place: NDArray[np.int32]
+    head: NDArray[np.int32]
+    newest: NDArray[np.int32]
+    values: NDArray[np.uint64]
+    size: NDArray[np.int64]
+
+
+def new_run_nodes(capacity: int, attributes: int) -> RunNodes:
+    """Room for `capacity` nodes."""
+    mark, place, head = (np.empty(capacity, np.int32) for _ in range(3))
+    newest_entries = np.empty((capacity, 1 << attributes), np.int32)
+    values = np.empty((capacity, attributes, 2), np.uint64)
+    return RunNodes(
+        mark, np.empty(capacity, np.int64), place, head, newest_entries, values, np.zeros(2, np.int64)
+    )
+
+
+def grown_run_nodes(nodes: RunNodes, capacity: int) -> RunNodes:
+    """The same waiting nodes with room for `capacity`; those that only end are left out."""
+    bigger = new_run_nodes(capacity, nodes.values.shape[1])
+    used = int(nodes.size[0])
+    copy_columns(nodes[:-1], bigger[:-1], used)
+    bigger.size[0] = used
+    return bigger
+
+
+def drop_run_nodes(nodes: RunNodes, first: int, first_entry: int) -> None:
+    """Leaves out the nodes before `first`, which no entry has; entries are renumbered likewise."""
+    used = int(nodes.size[0])
+    kept = used - first
+    for column in (nodes.mark, nodes.event, nodes.place, nodes.values):
+        column[:kept] = column[first:used].copy()
+    for entries in (nodes.head, nodes.newest):
+        entries[:kept] = np.maximum(entries[first:used] - first_entry, NONE)
+    nodes.size[0] = kept
+
+
+class ChainEvents(NamedTuple):
+    """A batch for the kernel: words uint64[n, W], keys uint64[n, K, 2], known bool[n, K].
+
+    partition uint64[n, 2]: the keys by which partitions forget; empty where they do not.
+    """
+
+    words: NDArray[np.uint64]
+    keys: NDArray[np.uint64]
+    known: NDArray[np.bool_]
+    partition: NDArray[np.uint64]
+
+
+class ChainFired(NamedTuple):
+    """Scratch of one step: the transitions that fire int32[t]; what probes have found, for event `probed`.
+
+    probed int64[b], head int32[b] (NONE: nothing). wanted uint64[2, d, 2]: row 1 the values that are looked
+    for or put in, row 0 scratch of the index.
+    """
+
+    transition: NDArray[np.int32]
+    probed: NDArray[np.int64]
+    head: NDArray[np.int32]
+    wanted: NDArray[np.uint64]
+
+
+def new_chain_fired(tables: ChainTables) -> ChainFired:
+    """Scratch for the steps of an automaton."""
+    probes, attributes = tables.probe_unequal.shape
+    return ChainFired(
+        np.empty(tables.mark.size, np.int32),
+        np.full(probes, -1, np.int64),
+        np.empty(probes, np.int32),
+        np.empty((2, attributes, 2), np.uint64),
+    )
+
+
+@inlined
+def all_known(known, place, key, unequal, row, width):  # type: ignore[no-untyped-def]
+    """Whether the event at `place` of the batch has the key column and all of unequal[row]."""
+    complete = known[place, key]
+    for attribute in range(width):
+        complete = complete and known[place, unequal[row, attribute]]
+    return complete
+
+
+@inlined
+def want(fired, keys, place, unequal, row, width):  # type: ignore[no-untyped-def]
+    """Writes the columns unequal[row] of the event at `place` of the batch to wanted[1]."""
+    for attribute in range(width):
+        column = unequal[row, attribute]
+        fired.wanted[1, attribute, 0] = keys[place, column, 0]
+        fired.wanted[1, attribute, 1] = keys[place, column, 1]
+
+
+@kernel
+def look(tables, sequences, entries, index, fired, events, place, probe, forgotten):  # type: ignore[no-untyped-def]
+    """The first entry that goes with the event at `place` of the batch where a probe looks, or NONE."""
+    waiting = tables.probe_place[probe]
+    width = tables.place_width[waiting]
+    key = tables.probe_key[probe]
+    if not all_known(events.known, place, key, tables.probe_unequal, probe, width):
+        return NONE
+    one = events.keys[place, key, 0]
+    two = events.keys[place, key, 1]
+    entry = newest(index, waiting, 0, one, two, fired.wanted, 1, forgotten)
+    if entry == NONE or width == 0:
+        return entry
+    want(fired, events.keys, place, tables.probe_unequal, probe, width)
+    return first_unequal(entries, sequences, entry, (1 << width) - 1, fired.wanted, 1)
+
+
+@kernel
+def new_run_node(tables, nodes, index, fired, events, place, event, transition, waits, forgotten):  # type: ignore[no-untyped-def]
+    """A node for a transition that fires, with what its neighbourhood is asked for by."""
+    if waits:
+        node = nodes.size[0]
+        nodes.size[0] = node + 1
+    else:
+        nodes.size[1] += 1
+        node = nodes.mark.size - nodes.size[1]
+    nodes.mark[node] = tables.mark[transition]
+    nodes.event[node] = event
+    nodes.place[node] = NONE
+    nodes.head[node] = NONE
+    probe = tables.probe[transition]
+    if probe == NONE:
+        return node
+    waiting = tables.probe_place[probe]
+    width = tables.place_width[waiting]
+    key = tables.probe_key[probe]
+    one = events.keys[place, key, 0]
+    two = events.keys[place, key, 1]
+    want(fired, events.keys, place, tables.probe_unequal, probe, width)
+    nodes.place[node] = waiting
+    nodes.head[node] = fired.head[probe]
+    for attribute in range(width):
+        nodes.values[node, attribute, 0] = fired.wanted[1, attribute, 0]
+        nodes.values[node, attribute, 1] = fired.wanted[1, attribute, 1]
+    for subset in range(1 << width):
+        nodes.newest[node, subset] = newest(index, waiting, subset, one, two, fired.wanted, 1, forgotten)
+    return node
+
+
+@kernel
+def let_wait(tables, sequences, entries, index, fired, events, place, event, node, target, oldest, since):  # type: ignore[no-untyped-def]
+    """Puts a node on top of its lists, in all waiting places of its state."""
+    for waiting in range(tables.first_place[target], tables.first_place[target + 1]):
+        width = tables.place_width[waiting]
+        key = tables.place_key[waiting]
+        if not all_known(events.known, place, key, tables.place_unequal, waiting, width):
+            continue
+        one = events.keys[place, key, 0]
+        two = events.keys[place, key, 1]
+        want(fired, events.keys, place, tables.place_unequal, waiting, width)
+        wanted = fired.wanted
+        insert(entries, sequences, index, waiting, width, one, two, wanted, 1, node, event, oldest, since)
+
+
+@inlined
+def places_to_wait(tables, events, place, target):  # type: ignore[no-untyped-def]
+    """In how many waiting places a run that enters `target` will wait."""
+    waits = 0
+    for waiting in range(tables.first_place[target], tables.first_place[target + 1]):
+        width = tables.place_width[waiting]
+        waits += all_known(
+            events.known, place, tables.place_key[waiting], tables.place_unequal, waiting, width
+        )
+    return waits
+
+
+@kernel
+def advance_chain(tables, sequences, nodes, entries, index, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
+    """Processes events from cursor[AT] on, until DONE, GROW or FULL; resumable with more room.
+
+    Loop invariant: at the top the index has, for each waiting place and key, the runs of all events
+    before cursor[AT] that wait there. What fires looks at that version and is put in only then. Nothing is
+    written for an event before all room that it can need is there. `forgotten` is None where no partition
+    forgets; what that asks for is then not compiled. Nothing before `since` counts in the event's partition,
+    nothing before `oldest` anywhere.
+    """
+    count = events.known.shape[0]
+    predicates = tables.first_fired.size - 1
+    while cursor[AT] < count:
+        if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
+            return FULL
+        place = cursor[AT]
+        event = cursor[FIRST] + place
+        oldest = cursor[FORGOTTEN]
+        since = oldest
+        if forgotten is not None:
+            since = first_kept(forgotten, events.partition, place, oldest)
+        fires = 0
+        insertions = 0
+        ends = 0
+        for predicate in range(predicates):
+            word = events.words[place, predicate // BITS_IN_WORD]
+            if (word >> np.uint64(predicate % BITS_IN_WORD)) & np.uint64(1) == 0:
+                continue
+            for transition in range(tables.first_fired[predicate], tables.first_fired[predicate + 1]):
+                target = tables.target[transition]
+                waits = places_to_wait(tables, events, place, target)
+                if waits == 0 and not tables.final[target]:
+                    continue
+                probe = tables.probe[transition]
+                if probe != NONE:
+                    if fired.probed[probe] != event:
+                        fired.head[probe] = look(
+                            tables, sequences, entries, index, fired, events, place, probe, since
+                        )
+                        fired.probed[probe] = event
+                    if fired.head[probe] == NONE:
+                        continue
+                fired.transition[fires] = transition
+                fires += 1
+                insertions += waits
+                ends += tables.final[target]
+        if fires > 0:
+            short_of_partitions = False
+            if forgotten is not None:
+                short_of_partitions = not has_room_for_one(forgotten)
+            slots = insertions << tables.place_unequal.shape[1]
+            if (
+                nodes.size[0] + nodes.size[1] + fires > nodes.mark.size
+                or entries.size[0] + insertions > entries.node.size
+                or 2 * (index.used[0] + slots) > index.words.shape[0]
+                or short_of_partitions
+            ):
+                cursor[NEED_NODES] = fires
+                cursor[NEED_ENTRIES] = insertions
+                cursor[NEED_SLOTS] = slots
+                fired.probed[:] = -1  # entries may be renumbered before this event is tried again
+                return GROW
+            if found.size[0] + ends > found.event.size:
+                return FULL
+            first_new = nodes.size[0]
+            for number in range(fires):
+                transition = fired.transition[number]
+                target = tables.target[transition]
+                waits = places_to_wait(tables, events, place, target) > 0
+                node = new_run_node(
+                    tables, nodes, index, fired, events, place, event, transition, waits, since
+                )
+                if tables.final[target]:
+                    report(found, event, node, since)
+                fired.transition[number] = target if waits else NONE
+            node = first_new
+            for number in range(fires):
+                target = fired.transition[number]
+                if target != NONE:
+                    let_wait(
+                        tables,
+                        sequences,
+                        entries,
+                        index,
+                        fired,
+                        events,
+                        place,
+                        event,
+                        node,
+                        target,
+                        oldest,
+                        since,
+                    )
+                    node += 1
+            if ends > 0 and consume in (CONSUME_ANY, CONSUME_PARTITION):
+                if forgotten is not None:
+                    forget(forgotten, events.partition, place, event + 1, oldest)
+                else:
+                    cursor[FORGOTTEN] = event + 1
+        cursor[AT] = place + 1
+    return DONE

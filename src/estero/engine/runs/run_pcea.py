@@ -1,0 +1,493 @@
+"""Recognition by a parallelised automaton: runs wait in heaps, by their keys (PCEA, Algorithm 1).
+
+The paper's look-up table has an entry for each (transition, source, key). Those that wait in one state
+with one key expression hold the same, so here they share a *waiting place*.
+
+Beyond the paper, a source may compare a value of the run's last event with one of the event at hand, by
+order. What waits for that is in an ordered index and not in the look-up table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined, kernel
+from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
+from estero.engine.runs.run_cea import (
+    CONSUME_ANY,
+    CONSUME_ANY_ASKED,
+    CONSUME_PARTITION,
+    DONE,
+    FULL,
+    GROW,
+    report,
+)
+from estero.engine.store.arena import NONE
+from estero.engine.store.hash_index import FREE, START, claim, find, heap_of, put
+from estero.engine.store.heap import SPINE, heap_node, meld, new_product
+from estero.engine.store.ordered_index import (
+    ABOVE_LOW,
+    BELOW_HIGH,
+    BETWEEN,
+    GREATER,
+    GREATER_EQUAL,
+    LESS,
+    LESS_EQUAL,
+    NOT_EQUAL,
+    has_room,
+    insert,
+    most_nodes,
+    query,
+)
+from estero.engine.store.value_trees import PIECES
+
+AT, FIRST, FORGOTTEN, NEED_PRODUCTS, NEED_CHILDREN, NEED_NODES, NEED_ENTRIES, NEED_VALUES = range(8)
+CURSOR_SIZE = 8
+"""Places in the cursor: next event of the batch, sequence number of the batch's first event, first event
+that is not forgotten, and the room that was needed."""
+
+BITS_IN_WORD = 63
+"""Predicates in one bit word."""
+
+OPERATORS = {"<": LESS, "<=": LESS_EQUAL, ">": GREATER, ">=": GREATER_EQUAL, "!=": NOT_EQUAL}
+"""How the value of a run that waits may have to compare with the value of the event at hand."""
+
+RANGES = {
+    ">= <=": BETWEEN,
+    "> <=": BETWEEN + ABOVE_LOW,
+    ">= <": BETWEEN + BELOW_HIGH,
+    "> <": BETWEEN + ABOVE_LOW + BELOW_HIGH,
+}
+"""How it may have to compare with two values of the event at hand, the first and the second."""
+
+
+class PceaTables(NamedTuple):
+    """A parallelised automaton of t transitions, s sources in all, p predicates, q states, w waiting places.
+
+    Sources that look with the same columns of the event at hand into one waiting place are one of d *probes*.
+
+    ============== ===== ======== ==============================================================
+    array          dtype shape    meaning
+    ============== ===== ======== ==============================================================
+    first_fired    int32 [p + 1]  predicate k fires transitions first_fired[k] … first_fired[k+1]-1
+    mark           int32 [t]      label-set id of the event
+    target         int32 [t]      state
+    first_source   int32 [t + 1]  sources of transition i: first_source[i] … first_source[i+1]-1
+    source_probe   int32 [s]      probe
+    probe_place    int32 [d]      where the gathered runs wait
+    probe_key      int32 [d]      key column of the event at hand
+    probe_order    int32 [d]      how the waiting value has to compare, LESS …; NONE: it is not asked
+    probe_value    int32 [d]      value column of the event at hand, or NONE
+    probe_upper    int32 [d]      that of the upper end of a range, else the same
+    first_place    int32 [q + 1]  runs in state q wait at first_place[q] … first_place[q+1]-1
+    first_ordered  int32 [q]      of these, from here on with a value
+    place_key      int32 [w]      key column of the event that enters the state
+    place_value    int32 [w]      its value column, or NONE
+    final          int8  [q]      whether the state is final
+    ordered_steps  int            insertions with a value and queries for one that an event makes at most
+    ============== ===== ======== ==============================================================
+    """
+
+    first_fired: NDArray[np.int32]
+    mark: NDArray[np.int32]
+    target: NDArray[np.int32]
+    first_source: NDArray[np.int32]
+    source_probe: NDArray[np.int32]
+    probe_place: NDArray[np.int32]
+    probe_key: NDArray[np.int32]
+    probe_order: NDArray[np.int32]
+    probe_value: NDArray[np.int32]
+    probe_upper: NDArray[np.int32]
+    first_place: NDArray[np.int32]
+    first_ordered: NDArray[np.int32]
+    place_key: NDArray[np.int32]
+    place_value: NDArray[np.int32]
+    final: NDArray[np.int8]
+    ordered_steps: int
+
+
+Source = tuple[int, int, int] | tuple[int, int, int, str, int, int] | tuple[int, int, int, str, int, int, int]
+"""What a transition gathers: a run in a state, by (state, key column of the event that entered it, key
+column of the event at hand); and by order (…, operator, value column of the event that entered it, value
+column of the event at hand); of RANGES with one more value column of the event at hand. NULLs are in no
+order."""
+
+
+class Transition(NamedTuple):
+    """Gathers a run of each source at an event with bit `predicate`, marks the event and enters `target`.
+
+    Without sources a run begins.
+    """
+
+    sources: Sequence[Source]
+    predicate: int
+    mark: int
+    target: int
+
+
+class _Place(NamedTuple):
+    """Where runs wait. Those without a value come first of their state."""
+
+    state: int
+    value: int
+    key: int
+
+
+class _Probe(NamedTuple):
+    """How an event looks where runs wait."""
+
+    place: int
+    key: int
+    order: int
+    value: int
+    upper: int
+
+
+def _parts(source: Source) -> tuple[_Place, tuple[int, int, int, int]]:
+    """Where the runs of a source wait, and what is left for its probe: key, order and two values."""
+    if len(source) == 3:
+        state, left, right = source
+        return _Place(state, NONE, left), (right, NONE, NONE, NONE)
+    if len(source) == 6:
+        state, left, right, operator, left_value, right_value = source
+        return _Place(state, left_value, left), (right, OPERATORS[operator], right_value, right_value)
+    state, left, right, operator, left_value, right_value, upper = source
+    return _Place(state, left_value, left), (right, RANGES[operator], right_value, upper)
+
+
+def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[int]) -> PceaTables:
+    """The tables of an automaton with `states` states, of which those in `final` are final.
+
+    Raises ValueError where a transition gathers one state twice, a state is not below `states` or an
+    operator is none of OPERATORS, or of RANGES.
+    """
+    for number, transition in enumerate(transitions):
+        _check(number, transition, states)
+    fired = sorted(transitions, key=lambda transition: transition.predicate)
+    predicates = fired[-1].predicate + 1 if fired else 0
+    parts = [_parts(source) for each in fired for source in each.sources]
+    places = sorted({place for place, _ in parts})
+    place_of = {place: number for number, place in enumerate(places)}
+    sources = [_Probe(place_of[place], *rest) for place, rest in parts]
+    probes = sorted(set(sources))
+    probe_of = {probe: number for number, probe in enumerate(probes)}
+    is_final = np.zeros(states, np.int8)
+    is_final[list(final)] = 1
+    first_place = _firsts([place.state for place in places], states)
+    plain = np.bincount([place.state for place in places if place.value == NONE], minlength=states)
+    first_ordered = (first_place[:-1] + plain[:states]).astype(np.int32)
+    ordered = first_place[1:] - first_ordered
+    return PceaTables(
+        _firsts([each.predicate for each in fired], predicates),
+        np.array([each.mark for each in fired], np.int32),
+        np.array([each.target for each in fired], np.int32),
+        np.cumsum([0, *(len(each.sources) for each in fired)], dtype=np.int32),
+        np.array([probe_of[source] for source in sources], np.int32),
+        np.array([probe.place for probe in probes], np.int32),
+        np.array([probe.key for probe in probes], np.int32),
+        np.array([probe.order for probe in probes], np.int32),
+        np.array([probe.value for probe in probes], np.int32),
+        np.array([probe.upper for probe in probes], np.int32),
+        first_place,
+        first_ordered,
+        np.array([place.key for place in places], np.int32),
+        np.array([place.value for place in places], np.int32),
+        is_final,
+        sum(probe.order != NONE for probe in probes) + sum(int(ordered[each.target]) for each in fired),
+    )
+
+
+def _check(number: int, transition: Transition, states: int) -> None:
+    """Raises ValueError where a transition is not one of such an automaton."""
+    gathered = [source[0] for source in transition.sources]
+    if len(set(gathered)) != len(gathered):
+        raise ValueError(f"transition {number} gathers a state twice: {gathered}")
+    if not all(0 <= state < states for state in (*gathered, transition.target)):
+        raise ValueError(f"transition {number} names a state that is not below {states}")
+    for source in transition.sources:
+        known = OPERATORS if len(source) == 6 else RANGES
+        if len(source) != 3 and source[3] not in known:
+            raise ValueError(f"transition {number} compares by {source[3]}, none of {', '.join(known)}")
+
+
+def _firsts(groups: Sequence[int], count: int) -> NDArray[np.int32]:
+    """Where each of the groups 0 … count - 1 begins among ascending group numbers, and their end."""
+    return np.searchsorted(groups, np.arange(count + 1)).astype(np.int32)
+
+
+class PceaEvents(NamedTuple):
+    """A batch for the kernel.
+
+    words uint64[n, W], keys uint64[n, K, 2], known bool[n, K], values int64[n, V], valid bool[n, V]. oldest
+    int64[n]: the sequence number of the earliest start that is inside the window when this event is the end.
+    partition uint64[n, 2]: the keys by which partitions forget; empty where they do not.
+    """
+
+    words: NDArray[np.uint64]
+    keys: NDArray[np.uint64]
+    known: NDArray[np.bool_]
+    values: NDArray[np.int64]
+    valid: NDArray[np.bool_]
+    oldest: NDArray[np.int64]
+    partition: NDArray[np.uint64]
+
+
+class Fired(NamedTuple):
+    """Scratch of one step: what fires, its max_start, the heaps it gathers; probes; of a meld and a query.
+
+    transition int32[t], start int64[t], first int32[t + 1], heap int32[s]. What a probe has found, heap
+    (NONE: nothing) and max_start, is that of event `probed`: int64[d], int32[d], int64[d]. path int32[64],
+    pieces int64[PIECES].
+    """
+
+    transition: NDArray[np.int32]
+    start: NDArray[np.int64]
+    first: NDArray[np.int32]
+    heap: NDArray[np.int32]
+    probed: NDArray[np.int64]
+    probe_heap: NDArray[np.int32]
+    probe_start: NDArray[np.int64]
+    path: NDArray[np.int32]
+    pieces: NDArray[np.int64]
+
+
+def new_fired(tables: PceaTables) -> Fired:
+    """Scratch for the steps of an automaton."""
+    transitions, probes = tables.mark.size, tables.probe_key.size
+    return Fired(
+        np.empty(transitions, np.int32),
+        np.empty(transitions, np.int64),
+        np.zeros(transitions + 1, np.int32),
+        np.empty(tables.source_probe.size, np.int32),
+        np.full(probes, -1, np.int64),
+        np.empty(probes, np.int32),
+        np.empty(probes, np.int64),
+        np.empty(64, np.int32),
+        np.empty(PIECES, np.int64),
+    )
+
+
+@inlined
+def look(tables, index, fired, events, place, probe, oldest):  # type: ignore[no-untyped-def]
+    """Notes what waits for the event at `place` of the batch where a probe looks."""
+    key = tables.probe_key[probe]
+    fired.probe_heap[probe] = NONE
+    if events.known[place, key]:
+        entry = find(index, tables.probe_place[probe], events.keys[place, key, 0], events.keys[place, key, 1])
+        if entry != FREE and index.entries[entry, START] >= oldest:
+            fired.probe_heap[probe] = heap_of(index, entry)
+            fired.probe_start[probe] = index.entries[entry, START]
+
+
+@kernel
+def look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest):  # type: ignore[no-untyped-def]
+    """Notes what waits for the event at `place` of the batch, with a value, where a probe looks."""
+    key = tables.probe_key[probe]
+    value = tables.probe_value[probe]
+    upper = tables.probe_upper[probe]
+    fired.probe_heap[probe] = NONE
+    if events.known[place, key] and events.valid[place, value] and events.valid[place, upper]:
+        heap = query(
+            ordered,
+            nodes,
+            tables.probe_place[probe],
+            events.keys[place, key, 0],
+            events.keys[place, key, 1],
+            tables.probe_order[probe],
+            events.values[place, value],
+            events.values[place, upper],
+            oldest,
+            fired.pieces,
+            fired.path,
+        )
+        if heap != NONE:
+            fired.probe_heap[probe] = heap
+            fired.probe_start[probe] = nodes.start[heap]
+
+
+@kernel
+def wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, event, oldest):  # type: ignore[no-untyped-def]
+    """Lets a product, which is `alone` in its heap, wait with the value of the event at `place`."""
+    key = tables.place_key[waiting]
+    insert(
+        ordered,
+        nodes,
+        waiting,
+        events.keys[place, key, 0],
+        events.keys[place, key, 1],
+        events.values[place, tables.place_value[waiting]],
+        alone,
+        event,
+        oldest,
+        fired.path,
+    )
+
+
+@kernel
+def advance_pcea(tables, products, nodes, index, ordered, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
+    """Processes events from cursor[AT] on, until DONE, GROW or FULL; resumable with more room.
+
+    Loop invariant: at the top the indexes have, for each waiting place and key, the runs of all events
+    before cursor[AT] that wait there and started inside the window. Nothing is written for an event
+    before all room that it can need is there; but queries of the ordered index make heap nodes, and make
+    them again when the event is tried again.
+
+    `ordered` is None where the automaton never asks for an order: what follows `ordered is not None` is
+    then not compiled. Measured, with the orders compiled and never asked for: 5 to 10 % slower. Likewise
+    `forgotten`, where no partition forgets. What is gathered starts at or after `since`, in whose partition
+    nothing before it counts; indexes of all partitions only let go of what is before `oldest`.
+    """
+    count = events.oldest.size
+    predicates = tables.first_fired.size - 1
+    while cursor[AT] < count:
+        if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
+            return FULL
+        place = cursor[AT]
+        event = cursor[FIRST] + place
+        oldest = max(events.oldest[place], cursor[FORGOTTEN])
+        since = oldest
+        if forgotten is not None:
+            since = first_kept(forgotten, events.partition, place, oldest)
+
+        # 1. What fires, and the room for it.
+        fires = 0
+        heaps = 0
+        insertions = 0
+        in_order = 0
+        ends = 0
+        for predicate in range(predicates):
+            word = events.words[place, predicate // BITS_IN_WORD]
+            if (word >> np.uint64(predicate % BITS_IN_WORD)) & np.uint64(1) == 0:
+                continue
+            for transition in range(tables.first_fired[predicate], tables.first_fired[predicate + 1]):
+                target = tables.target[transition]
+                waits = 0
+                for waiting in range(tables.first_place[target], tables.first_ordered[target]):
+                    waits += events.known[place, tables.place_key[waiting]]
+                waits_in_order = 0
+                if ordered is not None:
+                    for waiting in range(tables.first_ordered[target], tables.first_place[target + 1]):
+                        known = events.known[place, tables.place_key[waiting]]
+                        waits_in_order += known and events.valid[place, tables.place_value[waiting]]
+                if waits + waits_in_order == 0 and not tables.final[target]:
+                    continue
+                start = event
+                gathered = heaps
+                complete = True
+                for source in range(tables.first_source[transition], tables.first_source[transition + 1]):
+                    probe = tables.source_probe[source]
+                    if fired.probed[probe] != event:
+                        if ordered is None or tables.probe_order[probe] == NONE:
+                            look(tables, index, fired, events, place, probe, since)
+                        elif nodes.size[0] + most_nodes(ordered, nodes, 1) <= nodes.product.size:
+                            look_in_order(tables, nodes, ordered, fired, events, place, probe, since)
+                        else:
+                            cursor[NEED_PRODUCTS:] = 0
+                            cursor[NEED_NODES] = most_nodes(ordered, nodes, tables.ordered_steps)
+                            fired.probed[:] = -1  # see below
+                            return GROW
+                        fired.probed[probe] = event
+                    if fired.probe_heap[probe] == NONE:
+                        complete = False
+                        break
+                    start = min(start, fired.probe_start[probe])
+                    fired.heap[gathered] = fired.probe_heap[probe]
+                    gathered += 1
+                if not complete:
+                    continue
+                fired.transition[fires] = transition
+                fired.start[fires] = start
+                fires += 1
+                heaps = gathered
+                fired.first[fires] = heaps
+                insertions += waits
+                in_order += waits_in_order
+                ends += tables.final[target]
+        if fires > 0:
+            made = SPINE * insertions
+            short_of_values = False
+            if ordered is not None and in_order > 0:
+                made += fires + most_nodes(ordered, nodes, in_order)
+                short_of_values = not has_room(ordered, in_order)
+            short_of_partitions = False
+            if forgotten is not None:
+                short_of_partitions = not has_room_for_one(forgotten)
+            if (
+                products.size[0] + fires > products.mark.size
+                or products.size[1] + heaps > products.child.size
+                or nodes.size[0] + made > nodes.product.size
+                or 2 * (index.used[0] + insertions) > index.words.shape[0]
+                or short_of_values
+                or short_of_partitions
+            ):
+                cursor[NEED_PRODUCTS] = fires
+                cursor[NEED_CHILDREN] = heaps
+                cursor[NEED_NODES] = made
+                if ordered is not None:
+                    cursor[NEED_NODES] += most_nodes(ordered, nodes, tables.ordered_steps)
+                cursor[NEED_ENTRIES] = insertions
+                cursor[NEED_VALUES] = in_order
+                fired.probed[:] = -1  # heaps may be renumbered before this event is tried again
+                return GROW
+            if found.size[0] + ends > found.event.size:
+                return FULL
+
+            # 2. Make the products; let them wait.
+            for number in range(fires):
+                transition = fired.transition[number]
+                target = tables.target[transition]
+                start = fired.start[number]
+                product = new_product(
+                    products,
+                    nodes,
+                    tables.mark[transition],
+                    event,
+                    start,
+                    fired.heap,
+                    fired.first[number],
+                    fired.first[number + 1],
+                )
+                if tables.final[target]:
+                    report(found, event, product, since)
+                alone = NONE
+                for waiting in range(tables.first_place[target], tables.first_ordered[target]):
+                    key = tables.place_key[waiting]
+                    if not events.known[place, key]:
+                        continue
+                    entry = claim(
+                        index, waiting, events.keys[place, key, 0], events.keys[place, key, 1], oldest
+                    )
+                    newest = index.entries[entry, START]
+                    if newest >= since and start >= newest:
+                        heap = heap_node(nodes, product, start, heap_of(index, entry), NONE)
+                        put(index, entry, waiting, heap, start)
+                        continue
+                    if alone == NONE:
+                        alone = heap_node(nodes, product, start, NONE, NONE)
+                    if newest < since:
+                        put(index, entry, waiting, alone, start)
+                    else:
+                        heap = meld(nodes, heap_of(index, entry), alone, since, fired.path)
+                        put(index, entry, waiting, heap, newest)
+                if ordered is not None:
+                    for waiting in range(tables.first_ordered[target], tables.first_place[target + 1]):
+                        if not events.known[place, tables.place_key[waiting]]:
+                            continue
+                        if not events.valid[place, tables.place_value[waiting]]:
+                            continue
+                        if alone == NONE:
+                            alone = heap_node(nodes, product, start, NONE, NONE)
+                        wait_in_order(
+                            tables, nodes, ordered, fired, events, place, waiting, alone, event, oldest
+                        )
+            if ends > 0 and consume in (CONSUME_ANY, CONSUME_PARTITION):
+                if forgotten is not None:
+                    forget(forgotten, events.partition, place, event + 1, oldest)
+                else:
+                    cursor[FORGOTTEN] = event + 1
+        cursor[AT] = place + 1
+    return DONE

@@ -1,0 +1,148 @@
+"""The deterministic automaton as arrays that grow row by row (the miss protocol)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+class RowLike(Protocol):
+    """What a state does with a class: `skip` (state or DEAD) and edges (label-set id, state)."""
+
+    @property
+    def skip(self) -> int:
+        """The state after reading the event unmarked, or DEAD."""
+
+    @property
+    def edges(self) -> Sequence[tuple[int, int]]:
+        """(label-set id, state after reading the event so marked)."""
+
+
+class Automaton(Protocol):
+    """A deterministic automaton that is worked out on demand; states and classes count from 0.
+
+    State 0 is where runs begin and is never entered again; class 0 is the events with no bit set.
+    """
+
+    def row(self, state: int, event_class: int) -> RowLike:
+        """What `state` does with events of the class."""
+
+    def class_of(self, bits: int) -> int:
+        """The class of events with these bits."""
+
+    def accepts(self, state: int) -> bool:
+        """Whether a run that enters `state` has found a complex event."""
+
+    def continues(self, state: int) -> bool:
+        """Whether more can be found from `state`."""
+
+
+@runtime_checkable
+class KnowsRegisters(Protocol):
+    """An automaton that can say which registers matter; without it all of them always do."""
+
+    def live_registers(self, state: int) -> Sequence[bool]:
+        """Of each register, whether a check in `state` or beyond can read what it holds now."""
+
+
+class TableBuilder:
+    """Keeps `tables` in step with an automaton; `learn` adds one row.
+
+    `live` int8[states, registers] says which registers matter in a state.
+    """
+
+    def __init__(self, automaton: Automaton, registers: int = 0) -> None:
+        self._automaton = automaton
+        self.live = np.ones((8, registers), np.int8)
+        self._rows = 0
+        self._edges = 0
+        self.states = 0
+        self.tables = Tables(
+            row_of=np.full((8, 16), MISSING, np.int32),
+            skip=np.empty(64, np.int32),
+            first=np.zeros(65, np.int32),
+            edge_marks=np.empty(64, np.int32),
+            edge_target=np.empty(64, np.int32),
+            accepts=np.zeros(8, np.int8),
+            continues=np.zeros(8, np.int8),
+        )
+        self.meet(0)
+
+    def learn(self, state: int, event_class: int) -> None:
+        """Adds the row of (state, class)."""
+        self._make_room(event_class)
+        row = self._automaton.row(state, event_class)
+        for target in (row.skip, *(target for _, target in row.edges)):
+            if target != DEAD:
+                self.meet(target)
+        stays = row.skip == state and not self._automaton.accepts(state)
+        if not row.edges and (stays or (state == 0 and row.skip == DEAD)):
+            self.tables.row_of[state, event_class] = IDLE
+            return
+        self._append(row)
+        self.tables.row_of[state, event_class] = self._rows - 1
+
+    def make_room_for_class(self, event_class: int) -> None:
+        """Sees to it that `row_of` has a column for the class."""
+        self._make_room(event_class)
+
+    def _append(self, row: RowLike) -> None:
+        tables = self.tables
+        if self._rows == tables.skip.size:
+            tables = tables._replace(skip=_doubled(tables.skip), first=_doubled(tables.first))
+        while self._edges + len(row.edges) > tables.edge_marks.size:
+            tables = tables._replace(
+                edge_marks=_doubled(tables.edge_marks), edge_target=_doubled(tables.edge_target)
+            )
+        for marks, target in row.edges:
+            tables.edge_marks[self._edges] = marks
+            tables.edge_target[self._edges] = target
+            self._edges += 1
+        tables.skip[self._rows] = row.skip
+        tables.first[self._rows + 1] = self._edges
+        self._rows += 1
+        self.tables = tables
+
+    def meet(self, state: int) -> None:
+        """Enters what the automaton says of `state` and of all states with smaller numbers."""
+        if state < self.states:
+            return
+        while state >= self.tables.accepts.size:
+            self.tables = self.tables._replace(
+                row_of=_taller(self.tables.row_of),
+                accepts=_doubled(self.tables.accepts),
+                continues=_doubled(self.tables.continues),
+            )
+            self.live = np.concatenate((self.live, np.ones_like(self.live)))
+        for fresh in range(self.states, state + 1):
+            self.tables.accepts[fresh] = self._automaton.accepts(fresh)
+            self.tables.continues[fresh] = self._automaton.continues(fresh)
+            if self.live.shape[1] and isinstance(self._automaton, KnowsRegisters):
+                self.live[fresh] = self._automaton.live_registers(fresh)
+        self.states = state + 1
+
+    def _make_room(self, event_class: int) -> None:
+        while event_class >= self.tables.row_of.shape[1]:
+            old = self.tables.row_of
+            wider = np.full((old.shape[0], 2 * old.shape[1]), MISSING, np.int32)
+            wider[:, : old.shape[1]] = old
+            self.tables = self.tables._replace(row_of=wider)
+
+
+def _doubled(column: NDArray[Scalar]) -> NDArray[Scalar]:
+    bigger = np.zeros(2 * column.size, column.dtype)
+    bigger[: column.size] = column
+    return bigger
+
+
+def _taller(rows: NDArray[np.int32]) -> NDArray[np.int32]:
+    bigger = np.full((2 * rows.shape[0], rows.shape[1]), MISSING, np.int32)
+    bigger[: rows.shape[0]] = rows
+    return bigger

@@ -1,0 +1,230 @@
+"""What is open where runs wait by keys, as a few dense arrays, and back: heaps, ordered index, ED-index.
+
+As `snapshot`: only what an event to come can reach, events numbered anew as far as some product names them,
+and nothing changes in what is read. Entries of hash tables are written in the order of their keys.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import kernel
+from estero.engine.snapshots.snapshot import Arrays, distinct
+from estero.engine.store.arena import NONE
+from estero.engine.store.hash_index import START, TAG, HashIndex, mark_roots, rebuilt
+from estero.engine.store.heap import (
+    HeapNodes,
+    Products,
+    grown_heap_nodes,
+    grown_products,
+    mark_live,
+    move_live,
+    new_heap_nodes,
+    new_products,
+)
+from estero.engine.store.ordered_index import OrderedIndex, mark_trees, most_nodes, new_ordered_index
+from estero.engine.store.value_trees import (
+    EARLIEST,
+    FREE_ROW,
+    FREE_TREE,
+    HEAP,
+    LAST,
+    LATER,
+    LATEST,
+    LEFT,
+    PARENT,
+    RIGHT,
+    ROOTS,
+    TREES,
+    USED,
+    WEIGHT,
+    remove,
+)
+from estero.engine.store.value_trees import START as NEWEST
+
+_HALF = np.int64(32)
+_LOWER = np.int64((1 << 32) - 1)
+
+
+class Waiting(NamedTuple):
+    """What holds the runs of a parallelised automaton; `ordered` is None where nothing waits in order."""
+
+    products: Products
+    nodes: HeapNodes
+    entries: HashIndex
+    ordered: OrderedIndex | None
+
+
+@kernel
+def drop_expired(index, nodes, leaf, oldest, path):  # type: ignore[no-untyped-def]
+    """Takes out the leaves, from `leaf` on in the queue, that hold nothing that starts inside the window.
+
+    Returns NONE, or the leaf before which room for nodes ran out. path int32[64] is scratch.
+    """
+    while leaf != NONE:
+        following = index.rows[leaf, LATER]
+        if index.rows[leaf, NEWEST] < oldest:
+            if nodes.size[0] + most_nodes(index, nodes, 1) > nodes.product.size:
+                return leaf
+            remove(index, nodes, leaf, oldest, path)
+        leaf = following
+    return NONE
+
+
+@kernel
+def mark_free_rows(index, free):  # type: ignore[no-untyped-def]
+    """Sets free[row] = 1 for the rows that are not in use; free int8[rows], zeros on entry."""
+    row = index.sizes[FREE_ROW]
+    while row != NONE:
+        free[row] = 1
+        row = index.rows[row, LEFT]
+
+
+def waits(index: HashIndex, ordered: OrderedIndex | None, oldest: int) -> bool:
+    """Whether anything waits that starts at or after `oldest`."""
+    if ((index.entries[:, TAG] != 0) & (index.entries[:, START] >= oldest)).any():
+        return True
+    return ordered is not None and bool((ordered.rows[: ordered.sizes[USED], NEWEST] >= oldest).any())
+
+
+def waiting_arrays(waiting: Waiting, oldest: int) -> tuple[Arrays, NDArray[np.int64]]:
+    """What waits and starts at or after `oldest`, and the events that it names, which are numbered anew."""
+    products, nodes = _copied(waiting.products, waiting.nodes)
+    ordered = None
+    if waiting.ordered is not None:
+        ordered, nodes = _without_expired(waiting.ordered, nodes, oldest)
+    live_products = np.zeros(int(products.size[0]), np.int8)
+    live_nodes = np.zeros(int(nodes.size[0]), np.int8)
+    moved_products, moved = np.empty(live_products.size, np.int32), np.empty(live_nodes.size, np.int32)
+    mark_roots(waiting.entries, oldest, live_nodes)
+    if ordered is not None:
+        mark_trees(ordered, oldest, live_nodes)
+    mark_live(products, nodes, oldest, live_products, live_nodes)
+    move_live(products, nodes, live_products, live_nodes, moved_products, moved)
+    count, children = products.size.tolist()
+    events = distinct(products.event[:count])
+    size = int(nodes.size[0])
+    arrays: Arrays = {
+        "mark": products.mark[:count],
+        "event": np.searchsorted(events, products.event[:count]),
+        "start": np.searchsorted(events, products.start[:count]),
+        "made": products.made[:count],
+        "children": np.diff(products.first[: count + 1]),
+        "child": products.child[:children],
+        "heap_product": nodes.product[:size],
+        "heap_left": nodes.left[:size],
+        "heap_right": nodes.right[:size],
+        "heap_weight": nodes.weight[:size],
+        "heap_start": np.searchsorted(events, nodes.start[:size]),
+        "entries": entry_rows(waiting.entries, oldest, moved, events),
+    }
+    if ordered is not None:
+        arrays |= _ordered_arrays(ordered, oldest, moved, events)
+    return arrays, events
+
+
+def waiting_of(arrays: Arrays, room: int, *, ordered: bool) -> Waiting:
+    """The same with room for more, at least `room` of everything."""
+    count, children, size = arrays["mark"].size, arrays["child"].size, arrays["heap_product"].size
+    most = max(room, 2 * count)
+    products = new_products(most, max(most, 2 * children))
+    for name in ("mark", "event", "start", "made"):
+        getattr(products, name)[:count] = arrays[name]
+    products.first[1 : count + 1] = np.cumsum(arrays["children"])
+    products.child[:children] = arrays["child"]
+    products.size[:] = count, children
+    nodes = new_heap_nodes(max(most, 2 * size))
+    for name in ("product", "left", "right", "weight", "start"):
+        getattr(nodes, name)[:size] = arrays[f"heap_{name}"]
+    nodes.size[0] = size
+    index = index_of(arrays["entries"], room)
+    return Waiting(products, nodes, index, _ordered_of(arrays, room) if ordered else None)
+
+
+def entry_rows(
+    index: HashIndex, oldest: int, moved: NDArray[np.int32], events: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    """The entries that have not expired, uint64[n, 4] as in the index, by place and key.
+
+    What they refer to is renamed by `moved`, their START by its place in `events`.
+    """
+    kept = (index.entries[:, TAG] != 0) & (index.entries[:, START] >= oldest)
+    words: NDArray[np.uint64] = index.words[kept]
+    words = words[np.lexsort((words[:, 1], words[:, 0], words[:, TAG] >> np.uint64(_HALF)))]
+    rows = words.view(np.int64)
+    rows[:, TAG] = (rows[:, TAG] & ~_LOWER) | moved[rows[:, TAG] & _LOWER]
+    rows[:, START] = np.searchsorted(events, rows[:, START], side="right") - 1
+    return words
+
+
+def index_of(rows: NDArray[np.uint64], room: int) -> HashIndex:
+    """A hash table of such entries."""
+    return rebuilt(HashIndex(rows, rows.view(np.int64), np.zeros(1, np.int64)), 0, room)
+
+
+def _copied(products: Products, nodes: HeapNodes) -> tuple[Products, HeapNodes]:
+    used, children = products.size.tolist()
+    return grown_products(products, used, children), grown_heap_nodes(nodes, int(nodes.size[0]))
+
+
+def _without_expired(index: OrderedIndex, nodes: HeapNodes, oldest: int) -> tuple[OrderedIndex, HeapNodes]:
+    """A copy of the trees without the leaves that have expired, and the nodes with those it has made."""
+    used = int(index.sizes[USED])
+    copy = OrderedIndex(index.trees, index.rows[:used].copy(), index.root.copy(), index.sizes.copy())
+    path = np.empty(64, np.int32)
+    leaf = int(copy.sizes[EARLIEST])
+    while leaf != NONE:
+        leaf = int(drop_expired(copy, nodes, leaf, oldest, path))
+        if leaf != NONE:
+            nodes = grown_heap_nodes(nodes, 2 * (nodes.product.size + int(most_nodes(copy, nodes, 1))))
+    return copy, nodes
+
+
+def _ordered_arrays(
+    index: OrderedIndex, oldest: int, moved: NDArray[np.int32], events: NDArray[np.int64]
+) -> Arrays:
+    """Rows without free ones, and the entries of the trees that they belong to; both numbered anew."""
+    free = np.zeros(index.rows.shape[0], np.int8)
+    mark_free_rows(index, free)
+    used = free == 0
+    place = np.append(np.cumsum(used) - 1, NONE)
+    rows = index.rows[used]
+    rows[:, LEFT], rows[:, RIGHT] = place[rows[:, LEFT]], place[rows[:, RIGHT]]
+    at_root = rows[:, PARENT] <= ROOTS
+    trees = np.sort(ROOTS - rows[at_root, PARENT])
+    rows[at_root, PARENT] = ROOTS - np.searchsorted(trees, ROOTS - rows[at_root, PARENT])
+    rows[~at_root, PARENT] = place[rows[~at_root, PARENT]]
+    inside = rows[:, NEWEST] >= oldest
+    rows[inside, HEAP] = moved[rows[inside, HEAP]]
+    rows[~inside, HEAP] = NONE
+    rows[:, NEWEST] = np.where(inside, np.searchsorted(events, rows[:, NEWEST]), NONE)
+    leaf = rows[:, WEIGHT] == 1
+    rows[:, LAST] = np.where(leaf, np.searchsorted(events, rows[:, LAST], side="right") - 1, 0)
+    number = np.full(int(index.sizes[TREES]) + 1, NONE, np.int32)
+    number[trees] = np.arange(trees.size)
+    belong = index.trees.entries[:, TAG] & _LOWER
+    alive = np.flatnonzero((index.trees.entries[:, TAG] != 0) & (index.trees.entries[:, START] >= oldest))
+    alive = alive[number[belong[alive]] != NONE]
+    kept = HashIndex(index.trees.words[alive], index.trees.entries[alive], index.trees.used)
+    first, last = (place[index.sizes[end]] for end in (EARLIEST, LATEST))
+    return {
+        "tree_rows": rows,
+        "tree_entries": entry_rows(kept, oldest, number, events),
+        "tree_ends": np.array([first, last], np.int64),
+    }
+
+
+def _ordered_of(arrays: Arrays, room: int) -> OrderedIndex:
+    rows, entries = arrays["tree_rows"], arrays["tree_entries"]
+    used = rows.shape[0]
+    index = new_ordered_index(max(room, used))
+    index.rows[:used] = rows
+    at_root = np.flatnonzero(rows[:, PARENT] <= ROOTS)
+    index.root[ROOTS - rows[at_root, PARENT]] = at_root
+    index.sizes[[USED, TREES]] = used, at_root.size
+    index.sizes[[FREE_ROW, FREE_TREE]] = NONE
+    index.sizes[[EARLIEST, LATEST]] = arrays["tree_ends"]
+    return OrderedIndex(index_of(entries, room), index.rows, index.root, index.sizes)

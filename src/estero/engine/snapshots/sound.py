@@ -1,0 +1,254 @@
+"""What has to hold of the arrays of a snapshot before a kernel reads them: kernels check nothing.
+
+A snapshot comes from outside, and a checksum is no proof that nobody has written it by hand. Each check
+raises ValueError. What they see to: each number of a node, event, state or mark is one of those that are
+there; children come before what refers to them, so that every walk ends; lists are as long as they say; and
+trees and heaps are balanced, by which the room for scratch is reckoned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.snapshots.snapshot import Arrays
+from estero.engine.store.arena import BOTTOM, NONE, UNION
+from estero.engine.store.hash_index import START, TAG
+from estero.engine.store.value_trees import (
+    EARLIER,
+    HEAP,
+    LAST,
+    LATER,
+    LEFT,
+    PARENT,
+    RIGHT,
+    ROOTS,
+    VALUE,
+    WEIGHT,
+)
+from estero.engine.store.value_trees import START as NEWEST
+
+_HALF = np.uint64(32)
+_LOWER = np.uint64((1 << 32) - 1)
+_HEAVY = 3
+_STATUSES = 3
+
+
+def taken(arrays: Arrays, name: str, kind: Any, *shape: int | None) -> NDArray[Any]:
+    """An array of this type and shape, of which None is any length."""
+    array = arrays[name]
+    fits = len(shape) == array.ndim and all(
+        wanted in (None, there) for wanted, there in zip(shape, array.shape, strict=True)
+    )
+    if array.dtype != kind or not fits:
+        raise ValueError(f"{name} is {array.dtype}{list(array.shape)}")
+    return array
+
+
+def need(holds: Any, what: str) -> None:
+    """Raises ValueError unless all of `holds`."""
+    if not np.all(holds):
+        raise ValueError(f"it does not hold that {what}")
+
+
+def within(numbers: NDArray[Any], low: int, high: int, what: str) -> None:
+    """Checks that low <= number < high."""
+    if numbers.size and not (low <= int(numbers.min()) and int(numbers.max()) < high):
+        raise ValueError(f"{what} are not between {low} and {high}")
+
+
+def counts(arrays: Arrays, name: str, length: int | None, total: int, *, least: int) -> NDArray[Any]:
+    """How many items lists have, `total` in all and `least` in each."""
+    numbers = taken(arrays, name, np.int32, length)
+    need(numbers >= least, f"each of {name} is at least {least}")
+    need(int(numbers.sum(dtype=np.int64)) == total, f"{name} are {total} in all")
+    return numbers
+
+
+def check_stamps(arrays: Arrays, events: int) -> None:
+    """The times of the events, which do not fall."""
+    stamps = taken(arrays, "stamp", np.int64, events)
+    need(stamps[1:] >= stamps[:-1], "stamps do not fall")
+
+
+def check_arena(arrays: Arrays, events: int, marks: int) -> int:
+    """The nodes of a compact set; returns how many there are."""
+    kind = taken(arrays, "kind", np.int32, None)
+    left, right = (taken(arrays, name, np.int32, kind.size) for name in ("left", "right"))
+    event, start = (taken(arrays, name, np.int64, kind.size) for name in ("event", "start"))
+    within(kind, BOTTOM, marks, "kinds")
+    within(event, 0, max(events, 1), "events")
+    within(start, 0, events, "starts")
+    place = np.arange(kind.size)
+    union, bottom = kind == UNION, kind == BOTTOM
+    need((left < place) & (left >= NONE), "what is on the left comes before")
+    need((right < place) & (right >= NONE), "what is on the right comes before")
+    need((left != NONE) & (right != NONE) | ~union, "a union has two sides")
+    need((left == NONE) | ~bottom, "nothing is below a bottom")
+    begins = left == NONE
+    need(start == np.where(begins, event, start[left]), "nodes start where those below them do")
+    need((start[right] <= start) | ~union, "what starts last is on the left")
+    return int(kind.size)
+
+
+def check_plain_runs(arrays: Arrays, nodes: int, states: int) -> None:
+    """The runs that are told apart by their state; see `open_runs`."""
+    state = taken(arrays, "state", np.int32, None)
+    within(state, 0, states, "states")
+    opened = counts(arrays, "opened", None, state.size, least=0)
+    several = np.flatnonzero(opened > 1)  # few, often; sorting is what takes time here
+    owner = np.repeat(several, opened[several])
+    theirs = state[np.repeat(opened > 1, opened)]
+    need(np.unique(owner * states + theirs).size == theirs.size, "a partition has a state once")
+    _check_lists(arrays, state.size, nodes)
+
+
+def check_split_runs(arrays: Arrays, nodes: int, states: int, registers: int) -> None:
+    """The runs that are told apart by registers and rank, too."""
+    state = taken(arrays, "state", np.int32, None)
+    within(state, 0, states, "states")
+    counts(arrays, "opened", None, state.size, least=0)
+    keys = taken(arrays, "registers", np.int64, None, registers).shape[0]
+    within(taken(arrays, "status", np.int8, keys, registers), 0, _STATUSES, "registers")
+    counts(arrays, "keys", state.size, keys, least=1)
+    rank = taken(arrays, "rank", np.int64, None)
+    counts(arrays, "parts", keys, rank.size, least=1)
+    _check_lists(arrays, rank.size, nodes)
+
+
+def _check_lists(arrays: Arrays, lists: int, nodes: int) -> None:
+    """Union-lists, in which starts do not rise."""
+    node = taken(arrays, "node", np.int32, None)
+    within(node, 0, nodes, "nodes")
+    length = counts(arrays, "length", lists, node.size, least=1)
+    start = arrays["start"][node]
+    inside = np.ones(node.size, np.bool_)
+    inside[np.cumsum(length) - length] = False
+    need((start[1:] <= start[:-1]) | ~inside[1:], "lists fall")
+
+
+def check_partitions(arrays: Arrays, *, keyed: bool, gaps: bool, ordered: bool) -> None:
+    """What there is of each partition."""
+    count = arrays["opened"].size
+    if keyed:
+        taken(arrays, "partition", np.uint64, count, 2)
+    else:
+        need(count == 1, "there is one partition")
+    if gaps:
+        taken(arrays, "ordinal", np.int64, count)
+    if ordered:
+        taken(arrays, "step", np.int64, count)
+
+
+def check_entries(arrays: Arrays, name: str, referred: int, events: int) -> None:
+    """The entries of a hash index, which refer to things number 0 … `referred` - 1."""
+    words = taken(arrays, name, np.uint64, None, 4)
+    need(words[:, TAG] >> _HALF != 0, "an entry has a place")
+    need((words[:, TAG] & _LOWER) < referred, "an entry refers to what is there")
+    within(words[:, START].view(np.int64), -1, events + 1, "entries")
+
+
+def check_heaps(arrays: Arrays, events: int, marks: int) -> None:
+    """Products and heap nodes."""
+    mark = taken(arrays, "mark", np.int32, None)
+    count = mark.size
+    within(mark, 0, marks, "marks")
+    event, start = (taken(arrays, name, np.int64, count) for name in ("event", "start"))
+    within(event, 0, events, "events")
+    within(start, 0, events, "starts")
+    product = taken(arrays, "heap_product", np.int32, None)
+    within(product, 0, count, "products")
+    made = taken(arrays, "made", np.int32, count)
+    within(made, 0, product.size + 1, "products")
+    need(made[1:] >= made[:-1], "products are in the order in which they were made")
+    need(made[product] <= np.arange(product.size), "a product comes before its heaps")
+    child = taken(arrays, "child", np.int32, None)
+    children = counts(arrays, "children", count, child.size, least=0)
+    need((child >= 0) & (child < np.repeat(made, children)), "children come before their product")
+    _check_heap_nodes(arrays, start)
+
+
+def _check_heap_nodes(arrays: Arrays, start_of_product: NDArray[Any]) -> None:
+    product = arrays["heap_product"]
+    size = product.size
+    left, right, weight = (
+        taken(arrays, f"heap_{name}", np.int32, size) for name in ("left", "right", "weight")
+    )
+    start = taken(arrays, "heap_start", np.int64, size)
+    need(start == start_of_product[product], "a heap starts as its product does")
+    within(weight, 1, size + 1, "weights")
+    place = np.arange(size)
+    heavier = np.append(weight, 0).astype(np.int64)
+    for side in (left, right):
+        need((side >= NONE) & (side < place), "heaps come after those in them")
+        need((side == NONE) | (start[side] <= start), "what starts last is on top of a heap")
+    need(weight == 1 + heavier[left] + heavier[right], "heaps weigh what is in them")
+    need(heavier[left] >= heavier[right], "the heavier side is on the left")
+
+
+def check_trees(arrays: Arrays, events: int) -> None:
+    """The search trees of values, and the queue of their leaves."""
+    rows = taken(arrays, "tree_rows", np.int64, None, 8)
+    at_root = rows[:, PARENT] <= ROOTS
+    trees = int(at_root.sum())
+    need(np.sort(ROOTS - rows[at_root, PARENT]) == np.arange(trees), "each tree has one root")
+    check_entries(arrays, "tree_entries", trees, events)
+    leaf = rows[:, WEIGHT] == 1
+    _check_branches(rows, leaf, at_root)
+    _check_values(rows, leaf, at_root)
+    within(rows[:, NEWEST], NONE, events, "starts")
+    inside = rows[:, NEWEST] != NONE
+    heap = rows[inside, HEAP]
+    within(heap, 0, arrays["heap_product"].size, "heaps")
+    need(arrays["heap_start"][heap] == rows[inside, NEWEST], "rows start as their heaps do")
+    _check_queue(rows, leaf, taken(arrays, "tree_ends", np.int64, 2), events)
+
+
+def _check_branches(rows: NDArray[Any], leaf: NDArray[Any], at_root: NDArray[Any]) -> None:
+    """Weights fall towards the leaves, so that there are no circles, and both sides are of like weight."""
+    size = rows.shape[0]
+    inner = np.flatnonzero(~leaf)
+    sides = rows[inner][:, [LEFT, RIGHT]]
+    within(sides, 0, size, "branches")
+    need(rows[:, WEIGHT] >= 1, "there is a leaf below each row")
+    need(rows[sides, PARENT] == inner[:, None], "a branch knows its parent")
+    need(np.bincount(sides.ravel(), minlength=size) == ~at_root, "each row but the roots has one parent")
+    weights = rows[sides, WEIGHT]
+    within(weights, 1, size + 1, "weights")
+    need(rows[inner, WEIGHT] == weights.sum(axis=1), "trees weigh what is in them")
+    need(weights.max(axis=1, initial=0) <= _HEAVY * weights.min(axis=1, initial=size), "trees are balanced")
+
+
+def _check_values(rows: NDArray[Any], leaf: NDArray[Any], at_root: NDArray[Any]) -> None:
+    """Values on the left of a row are at most its own, those on the right greater."""
+    limits = np.iinfo(np.int64)
+    at = np.flatnonzero(at_root)
+    low, high = np.full(at.size, limits.min), np.full(at.size, limits.max)
+    first = np.ones(at.size, np.bool_)
+    while at.size:
+        value = rows[at, VALUE]
+        need(((low < value) | first) & (value <= high), "values are in order")
+        inner = ~leaf[at]
+        above, value, low, high, first = (each[inner] for each in (at, value, low, high, first))
+        at = np.concatenate((rows[above, LEFT], rows[above, RIGHT]))
+        low, high = np.concatenate((low, value)), np.concatenate((value, high))
+        first = np.concatenate((first, np.zeros_like(first)))
+
+
+def _check_queue(rows: NDArray[Any], leaf: NDArray[Any], ends: NDArray[Any], events: int) -> None:
+    """Leaves follow one another from the first to the last; their last events do not fall."""
+    leaves = np.flatnonzero(leaf)
+    earlier, later = rows[leaves, EARLIER], rows[leaves, LATER]
+    for neighbour in (earlier, later):
+        within(neighbour, NONE, rows.shape[0], "neighbours")
+        need((neighbour == NONE) | leaf[neighbour], "leaves have leaves beside them")
+    follows, comes = later != NONE, earlier != NONE
+    need(rows[later[follows], EARLIER] == leaves[follows], "who follows knows whom")
+    need(rows[earlier[comes], LATER] == leaves[comes], "who goes before knows whom")
+    first, last = leaves[~comes].tolist(), leaves[~follows].tolist()
+    need((first or [NONE]) == [ends[0]] and (last or [NONE]) == [ends[1]], "the queue has two ends")
+    event = rows[:, LAST]
+    within(event[leaves], NONE, events, "last events")
+    need(event[later[follows]] >= event[leaves[follows]], "the queue is in order")

@@ -1,0 +1,233 @@
+"""Which runs wait with one key and with values all different from given ones, in constant time (ED-index).
+
+Section 6 of "Towards streaming evaluation of queries with correlation". For each waiting place and key there
+is a list of entries, newest first, each with d *attributes*: the values that the next event's have to differ
+from, pair by pair. For each sequence of attributes an entry has a skip pointer, and `first_unequal` finds by
+d of them at most the first entry that differs in all attributes. Entries are never changed once they are
+written, and new ones come on top: whoever holds an entry holds that version of its list.
+
+Beyond the paper an entry has a pointer to the one before it with the same values of each set of attributes.
+These make counts: inclusion and exclusion over the sets.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined, kernel
+from estero.engine.store.arena import NONE, copy_columns
+from estero.engine.store.hash_index import FREE, START, claim, find, heap_of, put
+
+MOST_ATTRIBUTES = 4
+"""The most disequalities of one transition: an entry has 64 skip pointers then."""
+
+_FIRST = np.uint64(0xFF51AFD7ED558CCD)
+_SECOND = np.uint64(0xC4CEB9FE1A85EC53)
+_SHIFT = np.uint64(33)
+
+
+class Sequences(NamedTuple):
+    """All sequences of distinct attributes, numbered from 0, the empty one, prefixes first.
+
+    child int32[n, d]: the sequence with an attribute more; parent, last int32[n]: without its last one, and
+    that one (NONE for the empty one); upto int32[d + 1]: sequences over the first k attributes are the first
+    upto[k].
+    """
+
+    child: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    last: NDArray[np.int32]
+    upto: NDArray[np.int32]
+
+
+class EdEntries(NamedTuple):
+    """Entries of all lists, in order of insertion; `node.size` is the capacity.
+
+    ======= ====== ================ =================================================================
+    array   dtype  shape            meaning for entry i
+    ======= ====== ================ =================================================================
+    node    int32  [room]           the run node that waits
+    place   int32  [room]           where it waits
+    values  uint64 [room, d, 2]     its attributes, 128 bits each
+    skips   int32  [room, n - 1]    skip pointer of sequence k + 1 (NONE: to before the list)
+    same    int32  [room, 2 ** d]   the entry before it with the same values of a set of attributes; of
+                                    the empty set, 0: the one before it in its list
+    size    int64  [1]              entries in use
+    looked  int64  [1]              entries that were compared with something, ever
+    ======= ====== ================ =================================================================
+    """
+
+    node: NDArray[np.int32]
+    place: NDArray[np.int32]
+    values: NDArray[np.uint64]
+    skips: NDArray[np.int32]
+    same: NDArray[np.int32]
+    size: NDArray[np.int64]
+    looked: NDArray[np.int64]
+
+
+def sequences_of(attributes: int) -> Sequences:
+    """The sequences of so many attributes, at most `MOST_ATTRIBUTES`."""
+    if attributes > MOST_ATTRIBUTES:
+        raise ValueError(f"{attributes} disequalities of one transition are more than {MOST_ATTRIBUTES}")
+    found = [each for length in range(attributes + 1) for each in permutations(range(attributes), length)]
+    found.sort(key=lambda each: (max(each, default=NONE), len(each), each))
+    number = {each: place for place, each in enumerate(found)}
+    child = [[number.get((*each, one), NONE) for one in range(attributes)] for each in found]
+    counts = [sum(max(each, default=NONE) < most for each in found) for most in range(attributes + 1)]
+    return Sequences(
+        np.array(child, np.int32).reshape(len(found), attributes),
+        np.array([number[each[:-1]] if each else NONE for each in found], np.int32),
+        np.array([each[-1] if each else NONE for each in found], np.int32),
+        np.array(counts, np.int32),
+    )
+
+
+def new_entries(capacity: int, sequences: Sequences) -> EdEntries:
+    """Room for `capacity` entries."""
+    count, attributes = sequences.child.shape
+    return EdEntries(
+        np.empty(capacity, np.int32),
+        np.empty(capacity, np.int32),
+        np.empty((capacity, attributes, 2), np.uint64),
+        np.empty((capacity, count - 1), np.int32),
+        np.empty((capacity, 1 << attributes), np.int32),
+        np.zeros(1, np.int64),
+        np.zeros(1, np.int64),
+    )
+
+
+def grown_entries(entries: EdEntries, capacity: int, sequences: Sequences) -> EdEntries:
+    """The same entries with room for `capacity`."""
+    bigger = new_entries(capacity, sequences)
+    copy_columns(entries[:5], bigger[:5], int(entries.size[0]))
+    bigger.size[:] = entries.size
+    bigger.looked[:] = entries.looked
+    return bigger
+
+
+def drop_entries(entries: EdEntries, first: int, first_node: int) -> None:
+    """Leaves out the entries before `first`, which no other refers to; nodes are renumbered likewise."""
+    used = int(entries.size[0])
+    kept = used - first
+    entries.node[:kept] = entries.node[first:used] - first_node
+    for unchanged in (entries.place, entries.values):
+        unchanged[:kept] = unchanged[first:used].copy()
+    for column in (entries.skips, entries.same):
+        column[:kept] = np.maximum(column[first:used] - first, NONE)
+    entries.size[0] = kept
+
+
+@kernel
+def first_unequal(entries, sequences, entry, mask, wanted, row):  # type: ignore[no-untyped-def]
+    """The first entry from `entry` on that differs from wanted[row] in all attributes of `mask`, or NONE.
+
+    wanted uint64[rows, d, 2]. Loop invariant: `at` is the last entry that differs in the attributes of
+    `sequence`, each of which leaves `mask`; all entries before it agree in one of them. So `mask` empties
+    after d steps.
+    """
+    at = entry
+    sequence = 0
+    while at != NONE:
+        entries.looked[0] += 1
+        agrees = NONE
+        for attribute in range(wanted.shape[1]):
+            if (
+                (mask >> attribute) & 1 == 1
+                and entries.values[at, attribute, 0] == wanted[row, attribute, 0]
+                and entries.values[at, attribute, 1] == wanted[row, attribute, 1]
+            ):
+                agrees = attribute
+                break
+        if agrees == NONE:
+            break
+        mask &= ~(1 << agrees)
+        sequence = sequences.child[sequence, agrees]
+        at = entries.skips[entry, sequence - 1]
+    return at
+
+
+@inlined
+def find_next(entries, sequences, entry, width, wanted, row):  # type: ignore[no-untyped-def]
+    """The next entry after `entry` that differs from wanted[row] in the first `width` attributes, or NONE."""
+    before = entries.same[entry, 0]
+    if width == 0 or before == NONE:
+        return before
+    return first_unequal(entries, sequences, before, (1 << width) - 1, wanted, row)
+
+
+@inlined
+def set_key(place, subset, one, two, wanted, row):  # type: ignore[no-untyped-def]
+    """Key (numbered place, two words) for the values of a set of attributes, within a place and key.
+
+    A hash of 128 bits of key and values, as the key itself is.
+    """
+    for attribute in range(wanted.shape[1]):
+        if (subset >> attribute) & 1 == 1:
+            one = (one ^ (one >> _SHIFT)) * _FIRST
+            one = (one ^ (one >> _SHIFT)) * _SECOND + wanted[row, attribute, 0]
+            two = (two ^ (two >> _SHIFT)) * _SECOND
+            two = (two ^ (two >> _SHIFT)) * _FIRST + wanted[row, attribute, 1]
+    return (place << wanted.shape[1]) + subset, one, two
+
+
+@inlined
+def newest(index, place, subset, one, two, wanted, row, forgotten):  # type: ignore[no-untyped-def]
+    """The newest entry at (place, key) with the values wanted[row] of a set of attributes, or NONE."""
+    numbered, first, second = set_key(place, subset, one, two, wanted, row)
+    slot = find(index, numbered, first, second)
+    if slot == FREE or index.entries[slot, START] < forgotten:
+        return NONE
+    return heap_of(index, slot)
+
+
+@kernel
+def insert(entries, sequences, index, place, width, one, two, wanted, row, node, event, oldest, since):  # type: ignore[no-untyped-def]
+    """Puts a run node on top of the list of (place, key), with the first `width` attributes of wanted[row].
+
+    Needs room for an entry and 2 ** width places in `index`. Entries of events before `since` are none for
+    this key, entries of events before `oldest` for any. Returns the entry. wanted[0] is scratch, so that
+    `row` is another one.
+    """
+    entry = entries.size[0]
+    entries.size[0] = entry + 1
+    entries.node[entry] = node
+    entries.place[entry] = place
+    for attribute in range(width):
+        entries.values[entry, attribute, 0] = wanted[row, attribute, 0]
+        entries.values[entry, attribute, 1] = wanted[row, attribute, 1]
+    for subset in range(1 << width):
+        numbered, first, second = set_key(place, subset, one, two, wanted, row)
+        slot = claim(index, numbered, first, second, oldest)
+        before = index.entries[slot, START] >= since
+        entries.same[entry, subset] = heap_of(index, slot) if before else NONE
+        put(index, slot, numbered, entry, event)
+    for sequence in range(1, sequences.upto[width]):
+        entries.skips[entry, sequence - 1] = _skip(entries, sequences, entry, sequence, wanted)
+    return entry
+
+
+@inlined
+def _skip(entries, sequences, entry, sequence, scratch):  # type: ignore[no-untyped-def]
+    """The skip pointer of a sequence, those of its prefixes being there; scratch[0] is overwritten.
+
+    The last entry before that differs from this one in the first attribute of the sequence, from where that
+    one's pointer goes in the second, and so on.
+    """
+    mask = 0
+    longer = sequence
+    while longer != 0:
+        prefix = sequences.parent[longer]
+        holder = entry if prefix == 0 else entries.skips[entry, prefix - 1]
+        if holder == NONE:
+            return NONE
+        attribute = sequences.last[longer]
+        scratch[0, attribute, 0] = entries.values[holder, attribute, 0]
+        scratch[0, attribute, 1] = entries.values[holder, attribute, 1]
+        mask |= 1 << attribute
+        longer = prefix
+    return first_unequal(entries, sequences, entries.same[entry, 0], mask, scratch, 0)

@@ -1,0 +1,173 @@
+"""The timed enumerable compact set and its union-lists, as kernels (CORE; distributed-cea, 2 and 3).
+
+Every function takes the arena and returns a node id. Room is checked by the caller: `bottom`, `output`
+make one node, `unite` up to three, `merge` one for each cell behind the first.
+
+A *union-list* is a chain of cells with strictly falling max_start after the head, whose node is no
+union. It stands for the union of its nodes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined, kernel
+from estero.engine.store.arena import BOTTOM, NONE, UNION
+
+
+class Cells(NamedTuple):
+    """Cells of union-lists: node int32 and next int32 (NONE ends a list); free[0] heads the free ones."""
+
+    node: NDArray[np.int32]
+    next: NDArray[np.int32]
+    free: NDArray[np.int64]
+
+
+def new_cells(capacity: int) -> Cells:
+    """`capacity` free cells."""
+    following = np.arange(1, capacity + 1, dtype=np.int32)
+    following[-1] = NONE
+    return Cells(np.zeros(capacity, np.int32), following, np.array([0, capacity], np.int64))
+
+
+def grown_cells(cells: Cells, capacity: int) -> Cells:
+    """The same cells and further free ones, `capacity` in all."""
+    old = cells.node.size
+    bigger = new_cells(capacity)
+    bigger.node[:old] = cells.node
+    bigger.next[:old] = cells.next
+    bigger.next[capacity - 1] = cells.free[0]
+    bigger.free[0] = old
+    bigger.free[1] = cells.free[1] + capacity - old
+    return bigger
+
+
+@inlined
+def bottom(arena, event):  # type: ignore[no-untyped-def]
+    """A node for the runs that start at `event` and have marked nothing yet."""
+    node = arena.size[0]
+    arena.kind[node] = BOTTOM
+    arena.left[node] = NONE
+    arena.right[node] = NONE
+    arena.event[node] = event
+    arena.start[node] = event
+    arena.size[0] = node + 1
+    return node
+
+
+@inlined
+def output(arena, marks, event, rest):  # type: ignore[no-untyped-def]
+    """`event` marked with label set `marks`, after `rest` (NONE: the complex event starts here)."""
+    node = arena.size[0]
+    arena.kind[node] = marks
+    arena.left[node] = rest
+    arena.right[node] = NONE
+    arena.event[node] = event
+    arena.start[node] = event if rest == NONE else arena.start[rest]
+    arena.size[0] = node + 1
+    return node
+
+
+@inlined
+def pair(arena, left, right):  # type: ignore[no-untyped-def]
+    """The union of two nodes with start[left] >= start[right]."""
+    node = arena.size[0]
+    arena.kind[node] = UNION
+    arena.left[node] = left
+    arena.right[node] = right
+    arena.event[node] = 0
+    arena.start[node] = arena.start[left]
+    arena.size[0] = node + 1
+    return node
+
+
+@kernel
+def unite(arena, one, two):  # type: ignore[no-untyped-def]
+    """The union of two safe nodes of equal max_start, safe again (distributed-cea, figure "union")."""
+    if arena.kind[one] != UNION:
+        return pair(arena, one, two)
+    if arena.kind[two] != UNION:
+        return pair(arena, two, one)
+    right_one = arena.right[one]
+    right_two = arena.right[two]
+    if arena.start[right_one] >= arena.start[right_two]:
+        rest = pair(arena, right_one, right_two)
+    else:
+        rest = pair(arena, right_two, right_one)
+    return pair(arena, arena.left[one], pair(arena, arena.left[two], rest))
+
+
+@inlined
+def new_cell(cells, node, following):  # type: ignore[no-untyped-def]
+    """A cell that holds `node` in front of `following`."""
+    cell = cells.free[0]
+    cells.free[0] = cells.next[cell]
+    cells.free[1] -= 1
+    cells.node[cell] = node
+    cells.next[cell] = following
+    return cell
+
+
+@kernel
+def free_list(cells, head):  # type: ignore[no-untyped-def]
+    """Gives the cells of a list back."""
+    while head != NONE:
+        following = cells.next[head]
+        cells.next[head] = cells.free[0]
+        cells.free[0] = head
+        cells.free[1] += 1
+        head = following
+
+
+@inlined
+def length(cells, head):  # type: ignore[no-untyped-def]
+    """The number of cells of a list."""
+    count = 0
+    while head != NONE:
+        count += 1
+        head = cells.next[head]
+    return count
+
+
+@kernel
+def merge(arena, cells, head, oldest, scratch):  # type: ignore[no-untyped-def]
+    """The union of a list, as one safe node; expired cells (max_start < oldest) are cut off first.
+
+    `scratch` int32 holds at least the length of the list.
+    """
+    count = 0
+    cell = head
+    last = head
+    while cell != NONE and (count == 0 or arena.start[cells.node[cell]] >= oldest):
+        scratch[count] = cells.node[cell]
+        count += 1
+        last = cell
+        cell = cells.next[cell]
+    if cell != NONE:
+        free_list(cells, cell)
+        cells.next[last] = NONE
+    node = scratch[count - 1]
+    for place in range(count - 2, -1, -1):
+        node = pair(arena, scratch[place], node)
+    return node
+
+
+@inlined
+def insert_behind(arena, cells, head, node):  # type: ignore[no-untyped-def]
+    """Puts a safe node into its place behind the head; needs start[node] <= start of the head's node.
+
+    Where a cell of equal max_start stands there already, the two are united.
+    """
+    start = arena.start[node]
+    before = head
+    cell = cells.next[head]
+    while cell != NONE and arena.start[cells.node[cell]] > start:
+        before = cell
+        cell = cells.next[cell]
+    if cell != NONE and arena.start[cells.node[cell]] == start:
+        cells.node[cell] = unite(arena, cells.node[cell], node)
+    else:
+        cells.next[before] = new_cell(cells, node, cell)

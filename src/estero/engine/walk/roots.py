@@ -1,0 +1,67 @@
+"""Roots of compact sets as recognizers hand them out, whichever kind of compact set is below them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.runs.run_cea import Found
+
+
+class Roots(NamedTuple):
+    """Compact sets that ended, in order of `event` (their end).
+
+    The complex events below `root` that start at or after `oldest`. Valid until the recognizer goes on.
+    """
+
+    event: NDArray[np.int64]
+    root: NDArray[np.int32]
+    oldest: NDArray[np.int64]
+
+    def part(self, first: int, last: int) -> Roots:
+        """Those from number `first` to before number `last`."""
+        return Roots(self.event[first:last], self.root[first:last], self.oldest[first:last])
+
+    def chosen(self, places: NDArray[np.int64]) -> Roots:
+        """Those with these ascending numbers."""
+        return Roots(self.event[places], self.root[places], self.oldest[places])
+
+
+def new_found(room: int) -> Found:
+    """Room for `room` roots, none of them there yet."""
+    return Found(
+        np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int64), np.zeros(1, np.int64)
+    )
+
+
+def roots_of(found: Found, *, copied: bool = False) -> Roots:
+    """What was found so far, until the kernel goes on, or `copied` for longer."""
+    roots = Roots(found.event, found.root, found.oldest).part(0, int(found.size[0]))
+    return Roots(roots.event.copy(), roots.root.copy(), roots.oldest.copy()) if copied else roots
+
+
+def by_end(roots: Roots) -> tuple[NDArray[np.int64], list[int]]:
+    """The ends of `roots`, each once; roots bounds[i] … bounds[i + 1] - 1 are those of end i."""
+    ends, first = np.unique(roots.event, return_index=True)
+    return ends, [*first.tolist(), roots.event.size]
+
+
+def counts_by_end(
+    roots: Roots, limit: int | None, count: Callable[[Roots, int | None], list[int]]
+) -> tuple[NDArray[np.int64], list[int]]:
+    """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`.
+
+    `count` gives the number of complex events of each root, exact or at least `limit`.
+    """
+    ends, bounds = by_end(roots)
+    counts = count(roots, limit)
+    return ends, capped([sum(counts[a:b]) for a, b in pairwise(bounds)], limit)
+
+
+def capped(numbers: list[int], limit: int | None) -> list[int]:
+    """The numbers, none of them above `limit`."""
+    return numbers if limit is None else [min(number, limit) for number in numbers]

@@ -1,0 +1,327 @@
+"""Whatever users have → a relation that DuckDB reads, streaming wherever the thing itself does."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet
+
+from estero.errors import DataError
+from estero.events.database import connect
+from estero.events.paths import as_file, as_one_file, files_of
+from estero.events.reading_errors import reading
+from estero.events.tables.arrow_files import arrow_batches, arrow_schema
+from estero.events.tables.pandas_frames import hint_at_index, table_of_frame
+from estero.events.tables.relations import Relation
+from estero.events.text.csv_files import csv_layout, malformed_row
+from estero.events.text.json_files import json_layout
+from estero.events.text.names_in_files import names_in_parquet
+from estero.events.text.text_kinds import literal
+from estero.events.text.text_layout import TextLayout
+
+_FORMATS: Mapping[str, str] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".arrows": "arrow",
+}
+_COMPRESSED = (".gz", ".zst", ".bz2")
+_ACCEPTED = (
+    "a path or glob (Parquet, CSV, JSON lines, Arrow), a table of pyarrow, Polars, pandas or DuckDB, "
+    "an iterator of record batches, or a mapping of type name to any of these"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One relation: a `query` in SQL over files, a `table` in memory, or a `stream` of record batches.
+
+    `stream` opens a new stream at each call, but a `one_shot` input only once; `narrow`, where it is there,
+    one of some columns. `file` names the path in
+    errors, where there is one; `hint` is said where a column is missing. `nothing` are the columns of a table
+    without a row as they came. `files` are those that it stands for, and `layout` is that of text files.
+    `of_pandas` says that the table was a frame of pandas.
+    `names` are those in files of which DuckDB changes some: ``v`` and ``V`` become ``v`` and ``V_1``.
+    """
+
+    query: str | None = None
+    table: pa.Table | None = None
+    stream: Callable[[], pa.RecordBatchReader] | None = None
+    narrow: Callable[[Sequence[str]], pa.RecordBatchReader] | None = None
+    schema: pa.Schema | None = None
+    file: str | None = None
+    one_shot: bool = False
+    hint: str = ""
+    nothing: pa.Schema | None = None
+    files: tuple[str, ...] = ()
+    layout: TextLayout | None = None
+    of_pandas: bool = False
+    names: Callable[[duckdb.DuckDBPyConnection], Sequence[str]] | None = None
+
+
+def open_input(events: object, csv_options: Mapping[str, object] | None = None) -> Input:
+    """The relation that `events` is; raises `DataError` where it cannot be one."""
+    if isinstance(events, str | os.PathLike):
+        return _open_path(os.fspath(events), csv_options)
+    if csv_options:
+        raise DataError("csv_options are for CSV files, and these events are no file")
+    if isinstance(events, pa.Table):
+        return _of_table(events)
+    if isinstance(events, pa.RecordBatch):
+        return _of_table(pa.Table.from_batches([events]))
+    module = type(events).__module__.partition(".")[0]
+    if module == "pandas" and hasattr(events, "columns"):
+        return replace(_of_table(table_of_frame(events)), hint=hint_at_index(events), of_pandas=True)
+    if isinstance(events, pa.RecordBatchReader):
+        return _of_stream(iter(events), events.schema)
+    if module == "polars" and hasattr(events, "collect"):
+        raise DataError("a lazy frame is not read here", hint="call .collect() first, or pass the file")
+    if isinstance(events, duckdb.DuckDBPyRelation):
+        relation = Relation(events)
+        return Input(stream=relation, schema=relation.schema)
+    if hasattr(events, "__arrow_c_stream__"):
+        with reading():
+            return _of_table(pa.table(events)) if module == "polars" else _of_exporter(events)
+    if isinstance(events, list | tuple):
+        return _of_list(events)
+    if isinstance(events, Iterator):
+        return _of_iterator(events)
+    raise DataError(f"events of type {type(events).__name__} cannot be read", hint=f"pass {_ACCEPTED}")
+
+
+# ------------------------------------------------------------------------------------------ memory
+
+
+def _of_table(table: pa.Table) -> Input:
+    readable = _readable(table)
+    return Input(table=readable, schema=readable.schema)
+
+
+def _of_exporter(events: Any) -> Input:
+    """Anything with the Arrow C stream interface, asked for a new stream at each reading."""
+    schema = pa.RecordBatchReader.from_stream(events).schema
+    return Input(stream=functools.partial(_exported, events), schema=schema)
+
+
+def _exported(events: Any) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_stream(events)
+
+
+def _of_list(events: list[object] | tuple[object, ...]) -> Input:
+    batches: list[pa.RecordBatch] = []
+    for item in events:
+        if isinstance(item, pa.Table):
+            batches.extend(item.to_batches())
+        elif isinstance(item, pa.RecordBatch):
+            batches.append(item)
+        else:
+            raise DataError(
+                f"a list of {type(item).__name__} is not a stream of events", hint=f"pass {_ACCEPTED}"
+            )
+    if not batches:
+        raise DataError("the list of record batches is empty: it has not even a schema")
+    with reading():
+        return _of_table(pa.Table.from_batches(batches))
+
+
+def _of_iterator(events: Iterator[object]) -> Input:
+    first = next(events, None)
+    if first is None:
+        raise DataError("the iterator of record batches is empty: it has not even a schema")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        item: object | None = first
+        while item is not None:
+            if isinstance(item, pa.Table):
+                yield from item.to_batches()
+            elif isinstance(item, pa.RecordBatch):
+                yield item
+            else:
+                raise DataError(
+                    f"the iterator yields {type(item).__name__}, not record batches", hint=f"pass {_ACCEPTED}"
+                )
+            item = next(events, None)
+
+    if not isinstance(first, pa.Table | pa.RecordBatch):
+        raise DataError(
+            f"the iterator yields {type(first).__name__}, not record batches", hint=f"pass {_ACCEPTED}"
+        )
+    return _of_stream(batches(), first.schema)
+
+
+def _of_stream(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Input:
+    """A stream that passes once."""
+    taken = False
+
+    def once() -> pa.RecordBatchReader:
+        nonlocal taken
+        if taken:
+            raise read_twice()
+        taken = True
+        return pa.RecordBatchReader.from_batches(schema, _of_one_schema(batches, schema))
+
+    return Input(stream=once, schema=schema, one_shot=True)
+
+
+def _of_one_schema(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for number, batch in enumerate(batches, 1):
+        if not batch.schema.equals(schema):
+            raise DataError(
+                f"batch {number} has other columns than the first one: {_listed(batch.schema)} "
+                f"beside {_listed(schema)}"
+            )
+        yield batch
+
+
+def _listed(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def read_twice() -> DataError:
+    """The error for a second reading of a stream that passes once."""
+    return DataError(
+        "these events come from an iterator, and it has been read already",
+        hint="collect it into a table first (pyarrow.Table.from_batches), or write it to a Parquet file",
+    )
+
+
+def _readable(table: pa.Table) -> pa.Table:
+    """The table with half floats widened: DuckDB knows none."""
+    for index, field in enumerate(table.schema):
+        if pa.types.is_float16(field.type):
+            table = table.set_column(index, field.name, table.column(index).cast(pa.float32()))
+    return table
+
+
+# ------------------------------------------------------------------------------------------- files
+
+
+def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
+    files = files_of(as_file(path))
+    formats = {format_of(file, csv_options) for file in files}
+    if len(formats) > 1:
+        raise DataError(f"files of several formats: {', '.join(sorted(formats))}", file=path)
+    form = formats.pop()
+    for file in files:
+        if _is_blank(file):
+            raise DataError("the file is empty: it has not even a header", file=file)
+    if csv_options and form != "csv":
+        raise DataError(f"csv_options are for CSV files, and this is {form}", file=path)
+    if form == "arrow":
+        return _of_arrow_files(files, path)
+    if form == "parquet":
+        if (empty := _schema_without_rows(files)) is not None:
+            return Input(table=empty.empty_table(), schema=empty, file=path, files=tuple(files))
+        listed = ", ".join(literal(as_one_file(file)) for file in files)
+        names = functools.partial(names_in_parquet, files[0])
+        query = f"SELECT * FROM read_parquet([{listed}])"
+        return Input(query=query, file=path, files=tuple(files), names=names)
+    with reading(path):
+        layout = _layout(form, tuple(map(_stamp, files)), _Options(csv_options or {}))
+    return Input(query=layout.query, file=path, files=tuple(files), layout=layout)
+
+
+def _schema_without_rows(files: Iterable[str]) -> pa.Schema | None:
+    """The columns of Parquet files where none has a row; None of others, and of those that cannot be read."""
+    schema = None
+    for file in files:
+        try:
+            footer = pyarrow.parquet.read_metadata(file)
+        except (pa.ArrowException, OSError):
+            return None
+        if footer.num_rows:
+            return None
+        schema = schema or footer.schema.to_arrow_schema()
+    return schema
+
+
+class _Options(dict[str, object]):
+    """Options by what they say, so that files read in the same way are looked through once."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(repr(sorted(self.items(), key=lambda item: item[0])))
+
+
+_Stamp = tuple[str, str, int, int, int, int]
+
+
+def _stamp(file: str) -> _Stamp:
+    """What changes when a file does, behind its path and where that begins."""
+    found = Path(file).stat()
+    return (file, str(Path.cwd()), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+@functools.lru_cache(maxsize=64)
+def _layout(form: str, stamps: tuple[_Stamp, ...], options: _Options) -> TextLayout:
+    """The layout of text files, which costs a reading of all rows; kept for files that stay as they are."""
+    files = [stamp[0] for stamp in stamps]
+    with connect() as connection:
+        if form == "json":
+            return json_layout(connection, files)
+        try:
+            with reading(files[0]):
+                return csv_layout(connection, files, options)
+        except DataError as error:
+            found = None if error.line is not None else malformed_row(connection, files, options)
+            raise found or error from error.__cause__
+
+
+def _is_blank(file: str) -> bool:
+    with reading(file), Path(file).open("rb") as opened:
+        return not opened.read(4096).strip()
+
+
+def format_of(file: str, csv_options: Mapping[str, object] | None) -> str:
+    """parquet, csv, json or arrow: by the name of the file, else by its first bytes."""
+    suffixes = [suffix.lower() for suffix in Path(file).suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+    if suffixes and suffixes[-1] in _FORMATS:
+        return _FORMATS[suffixes[-1]]
+    with Path(file).open("rb") as opened:
+        start = opened.read(6)
+    if start[:4] == b"PAR1":
+        return "parquet"
+    if start == b"ARROW1":
+        return "arrow"
+    if csv_options:
+        return "csv"
+    raise DataError(
+        "the name does not say what this file is",
+        file=file,
+        hint="name it .parquet, .csv, .jsonl or .arrow; csv_options make it a CSV file",
+    )
+
+
+def _of_arrow_files(files: list[str], path: str) -> Input:
+    with reading(path):
+        schema = arrow_schema(files[0])
+    stream = functools.partial(_stream_of_files, files, schema)
+    return Input(stream=stream, narrow=stream, schema=schema, file=path)
+
+
+def _stream_of_files(
+    files: list[str], schema: pa.Schema, columns: Sequence[str] | None = None
+) -> pa.RecordBatchReader:
+    def batches() -> Iterator[pa.RecordBatch]:
+        for file in files:
+            with reading(file):
+                yield from arrow_batches(file, columns)
+
+    chosen = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    return pa.RecordBatchReader.from_batches(chosen, batches())

@@ -1,0 +1,87 @@
+"""What a path names: a file, the files of a directory or glob, or a pipe, which can be read once."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import re
+import stat
+from pathlib import Path
+
+from estero.errors import DataError
+from estero.events.reading_errors import reading
+from estero.events.spooling import linked, spooled
+
+_OF_GLOBS = re.compile(r"[*?\[]")
+
+
+def files_of(path: str) -> list[str]:
+    """The files that a path, directory or glob names, in order.
+
+    A path that exists is itself, whatever letters it has. Raises `DataError` where there are none.
+    """
+    if not path:
+        raise DataError("the path of the events is empty", hint="name a file, a directory or a glob")
+    if "\0" in path:
+        raise DataError(f"{path!r} is no path: it has a NUL character")
+    with reading(path):
+        mode = _mode(path)
+        if mode is not None:
+            return _in_directory(path) if stat.S_ISDIR(mode) else [path]
+        if not glob.has_magic(path):
+            raise DataError("there is no such file", file=path)
+        found = sorted(each for each in glob.glob(path, recursive=True) if Path(each).is_file())  # noqa: PTH207  a pattern may be absolute
+    if not found:
+        raise DataError("no file matches this pattern", file=path)
+    return found
+
+
+def as_file(path: str) -> str:
+    """The path itself or, for a pipe, that of a copy of what comes through it.
+
+    Raises `DataError` for a device or a socket.
+    """
+    with reading(path):
+        mode = _mode(path) if path and "\0" not in path else None
+        if mode is None or stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            return path
+        if stat.S_ISFIFO(mode):
+            return spooled(path)
+    raise DataError(
+        "this is a device or a socket, and no file of events", file=path, hint="write the events to a file"
+    )
+
+
+def as_one_file(path: str) -> str:
+    """A path as DuckDB's readers name exactly that file: they take what they are given for globs.
+
+    >>> as_one_file("data/p[1].csv")
+    'data/p[[]1].csv'
+    """
+    if "\\" in path and _OF_GLOBS.search(path):  # a backslash in a glob is of no use to DuckDB
+        suffixes = "".join(Path(path).suffixes)
+        return linked(str(Path(path).absolute()), f"events{_OF_GLOBS.sub('', suffixes).replace(chr(92), '')}")
+    place = str(Path(path).absolute()) if re.match(r"~|\w+:", path) else path
+    return _OF_GLOBS.sub(r"[\g<0>]", place)
+
+
+def _mode(path: str) -> int | None:
+    """The kind of what is at a path, as `stat` says it; None where there is nothing."""
+    try:
+        return Path(path).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise DataError(
+            f"the path is longer than paths may be: it has {len(path):,} letters", file=f"{path[:60]}…"
+        ) from error
+
+
+def _in_directory(path: str) -> list[str]:
+    files = [each for each in sorted(Path(path).rglob("*")) if each.is_file()]
+    found = [str(each) for each in files if not each.name.startswith((".", "_"))]
+    if not found:
+        raise DataError("the directory holds no files", file=path)
+    return found

@@ -1,0 +1,133 @@
+"""What DuckDB, Arrow and the file system say when reading fails → one `DataError` a user can act on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from estero.errors import DataError
+from estero.language.tree.schema import Kind
+
+_CSV_LINE = re.compile(r"CSV Error on Line: (\d+)")
+_CSV_FILE = re.compile(r"^\s*file = (.*)$", re.MULTILINE)
+_CSV_COLUMN = re.compile(r'Error when converting column "(.*?)"\. (.*)')
+_CSV_COUNT = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
+_JSON = re.compile(r'(?:Malformed JSON|JSON transform error) in file "(.*?)",.*? in line (\d+): (.*)')
+_OWN = re.compile(r"estero: (.*)", re.DOTALL)
+"""What an expression of Estero's own says, in the words for users; a hint stands on a line of its own."""
+_PREFIX = re.compile(r"^(?:\w+ )*Error: ")
+
+_CSV_HINT = "mend the line, or say how to read the file: csv_options={'types': …, 'delim': …, 'nullstr': …}"
+
+
+@contextmanager
+def reading(what: str | None = None) -> Iterator[None]:
+    """Turns errors of reading inside the block into `DataError`; `what` names the file where known.
+
+    Ctrl-C inside it comes out as KeyboardInterrupt.
+    """
+    try:
+        with interruptible():
+            yield
+    except (duckdb.Error, RuntimeError, OSError, pa.ArrowException, UnicodeError) as error:
+        raise data_error(error, what) from error
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Makes Ctrl-C inside a query of DuckDB the KeyboardInterrupt that it is elsewhere.
+
+    A query that waits in the main thread turns it into a RuntimeError of just these words.
+    """
+    try:
+        yield
+    except duckdb.InterruptException as error:
+        raise KeyboardInterrupt from error
+    except RuntimeError as error:
+        if type(error) is RuntimeError and error.args == ("Query interrupted",):
+            raise KeyboardInterrupt from error
+        raise
+
+
+def data_error(error: BaseException, what: str | None = None) -> DataError:
+    """The `DataError` that says what `error` means for the events."""
+    text = str(error)
+    if "CSV Error on Line" in text:
+        return _of_csv(text, what)
+    if found := _JSON.search(text):
+        return DataError(
+            f"this is not a line of JSON that fits the others: {found[3].splitlines()[0].strip()}",
+            file=found[1],
+            line=_line_of_json(found[1], int(found[2])),
+        )
+    if found := _OWN.search(text):
+        message, _, hint = found[1].partition("\n")
+        return DataError(message.strip(), file=what, hint=hint.strip())
+    if isinstance(error, duckdb.OutOfRangeException) or "out of range" in text.lower():
+        return DataError(f"a number does not fit into 64 bits: {_first_sentence(text)}", file=what)
+    if isinstance(error, PermissionError):
+        return DataError("the file cannot be read: permission denied", file=what)
+    if "No files found" in text:
+        return DataError("no file matches this name", file=what)
+    return DataError(f"cannot read the events: {_first_sentence(text)}", file=what)
+
+
+def _line_of_json(file: str, line: int) -> int:
+    """The line that is no JSON: the one named or, as DuckDB counts one too many for some, the one before."""
+    try:
+        with Path(file).open(encoding="utf-8") as opened:
+            before = next(islice(opened, max(line - 2, 0), None), "")
+            json.loads(before or "null")
+    except ValueError:
+        return line - 1
+    except OSError:
+        return line
+    return line
+
+
+def _of_csv(text: str, what: str | None) -> DataError:
+    line = _CSV_LINE.search(text)
+    file = _CSV_FILE.search(text)
+    column = None
+    message = _first_sentence("\n".join(text.splitlines()[2:]))
+    if found := _CSV_COLUMN.search(text):
+        column, message = found[1], found[2].strip()
+    elif found := _CSV_COUNT.search(text):
+        message = f"the row has {found[2]} columns, not {found[1]}"
+    elif "unterminated quote" in text:
+        message = "a value begins with a quote and does not end with one"
+    return DataError(
+        message,
+        file=file[1].strip() if file else what,
+        line=int(line[1]) if line else None,
+        column=column,
+        hint=_CSV_HINT,
+    )
+
+
+def _first_sentence(text: str) -> str:
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    return _PREFIX.sub("", lines[0]) if lines else "no reason is given"
+
+
+def how_to_have_timestamps(file: str | None, column: str, kind: Kind) -> str:
+    """The hint for a time column that holds none: for what the events are in, a `file` or a frame."""
+    if file is None and kind is Kind.FLOAT:
+        return f'make timestamps of it, pandas.to_datetime(df["{column}"], unit="s"), or integers'
+    if file is None:
+        return (
+            f'make timestamps of it: pandas.to_datetime(df["{column}"]), in Polars '
+            f'pl.col("{column}").str.to_datetime(), in Spark to_timestamp("{column}")'
+        )
+    if any(suffix in Path(file).name.lower() for suffix in (".csv", ".tsv", ".txt")):
+        return "csv_options={'timestampformat': …} (--timestamp-format) says how times are written"
+    if any(suffix in Path(file).name.lower() for suffix in (".json", ".ndjson")):
+        return "in JSON a timestamp is written '2024-01-31 12:00:00', or as an integer with its time_unit"
+    return "write the column as timestamps, or as integers with their time_unit"

@@ -1,0 +1,186 @@
+"""Events that are held back until no earlier one is expected, and then let go in stream order.
+
+The watermark W is the greatest time seen less the lateness. Events with time ≤ W are let go, sorted by time,
+then by the columns of `order`, then by arrival. An event is *late* if it is earlier than W was before its
+batch, and sorts before what was let go already.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.engine.int64 import are_before, count_before, fall
+
+_TIMES = (pa.TimestampScalar, pa.Date32Scalar, pa.Date64Scalar, pa.DurationScalar)
+
+TIME, ARRIVAL, ORDER = "__held_time", "__held_arrival", "__held_order"
+"""Columns of what is held back, beside those of the events: the first two int64."""
+
+Rank = tuple[Any, ...]
+"""Where an event sorts: its time, then what stands for each column of `order`."""
+
+_NULL, _NAN, _VALUE = 2, 1, 0
+"""How the values of one column sort: NULL is after all others, NaN just before it."""
+
+
+class _Chunk(NamedTuple):
+    """Events in stream order; the first one's time comes first, so that a heap has the earliest on top."""
+
+    time: int
+    number: int
+    events: pa.Table
+
+
+class HeldBack:
+    """Events that are held back; `events` are their columns, `order` the types of those that break ties."""
+
+    def __init__(self, events: pa.Schema, order: Sequence[pa.DataType], lateness: int) -> None:
+        self._order = [f"{ORDER}{place}" for place in range(len(order))]
+        own = [pa.field(name, pa.int64()) for name in (TIME, ARRIVAL)]
+        own += [pa.field(name, kind) for name, kind in zip(self._order, order, strict=True)]
+        self._own = pa.schema(own)
+        self._schema = pa.schema([*events, *own])
+        self._lateness = lateness
+        self._chunks: list[_Chunk] = []
+        self._added = 0
+        self._arrived = 0
+        self._greatest: int | None = None
+        self._flushed: int | None = None
+        self._last: Rank | None = None
+
+    def __len__(self) -> int:
+        return sum(chunk.events.num_rows for chunk in self._chunks)
+
+    @property
+    def watermark(self) -> int | None:
+        """Events up to this time have been let go; None before the first one."""
+        if self._greatest is None:
+            return None
+        behind = self._greatest - self._lateness
+        return behind if self._flushed is None else max(behind, self._flushed)
+
+    def late(self, times: NDArray[np.int64], order: Sequence[pa.Array]) -> NDArray[np.bool_]:
+        """Which events of a batch are late."""
+        late = np.zeros(times.size, np.bool_)
+        watermark = self.watermark
+        if self._last is None or watermark is None:
+            return late
+        late |= are_before(times, min(watermark, self._last[0]))
+        if order and self._last[0] < watermark:
+            for row in np.flatnonzero(times == self._last[0]).tolist():
+                late[row] = self._rank(times, order, row) < self._last
+        return late
+
+    def passes(self, times: NDArray[np.int64], order: Sequence[pa.Array]) -> bool:
+        """Whether a batch without late events may pass by: it is in order, and all of it is let go at once.
+
+        It is then noted as let go.
+        """
+        if self._chunks or order or not times.size or fall(times):
+            return False
+        last = int(times[-1])
+        greatest = last if self._greatest is None else max(self._greatest, last)
+        if last > greatest - self._lateness:
+            return False
+        self._greatest = greatest
+        self._last = (last,)
+        self._arrived += times.size
+        return True
+
+    def add(self, events: pa.Table, times: NDArray[np.int64], order: Sequence[pa.Array]) -> None:
+        """Takes the events of a batch that are not late."""
+        if not times.size:
+            return
+        own = [pa.array(times), pa.array(np.arange(times.size) + self._arrived), *order]
+        self._arrived += times.size
+        self._push(self._sorted(pa.Table.from_arrays([*events.columns, *own], schema=self._schema)))
+        greatest = int(times.max())
+        self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
+
+    def let_go(self, *, everything: bool = False) -> pa.Table:
+        """What is held back no longer, in stream order; with `everything`, all of it."""
+        if everything:
+            self._flushed = self._greatest
+        until = self.watermark
+        ready: list[pa.Table] = []
+        while self._chunks and until is not None and self._chunks[0].time <= until:
+            events = heapq.heappop(self._chunks).events
+            count = count_before(events.column(TIME).to_numpy(), until + 1)
+            ready.append(events.slice(0, count))
+            self._push(events.slice(count))
+        if not ready:
+            return self._schema.empty_table()
+        together = ready[0] if len(ready) == 1 else self._sorted(pa.concat_tables(ready))
+        order = [together.column(name) for name in self._order]
+        self._last = self._rank(together.column(TIME).to_numpy(), order, together.num_rows - 1)
+        return together
+
+    def pending(self) -> pa.Table:
+        """All that is held back, in stream order."""
+        return self._sorted(
+            pa.concat_tables([self._schema.empty_table(), *(each.events for each in self._chunks)])
+        )
+
+    def reached(self) -> pa.RecordBatch:
+        """How far the stream is, in one row: greatest time, where it was flushed, what was last let go."""
+        last: Sequence[Any] = [None] * (1 + len(self._order))
+        if self._last is not None:
+            last = [self._last[0], *(_value(each) for each in self._last[1:])]
+        names = [name for name in self._own.names if name != ARRIVAL]
+        columns = {
+            name: pa.array([each], self._own.field(name).type) for name, each in zip(names, last, strict=True)
+        }
+        columns["greatest"] = pa.array([self._greatest], pa.int64())
+        columns["flushed"] = pa.array([self._flushed], pa.int64())
+        return pa.record_batch(columns)
+
+    def restore(self, pending: pa.Table, reached: pa.RecordBatch) -> None:
+        """Takes up what `pending` and `reached` gave; raises ValueError or KeyError for other things."""
+        times, arrivals = pending.column(TIME), pending.column(ARRIVAL)
+        if reached.num_rows != 1 or times.null_count or arrivals.null_count:
+            raise ValueError("what is held back has no times")
+        if fall(times.to_numpy()):
+            raise ValueError("what is held back is not in order")
+        self._greatest, self._flushed = (reached.column(name)[0].as_py() for name in ("greatest", "flushed"))
+        if reached.column(TIME).null_count == 0:
+            order = [reached.column(name) for name in self._order]
+            self._last = self._rank(reached.column(TIME).to_numpy(), order, 0)
+        if pending.num_rows:
+            self._push(pending.cast(self._schema))
+            self._arrived = 1 + pc.max(pending.column(ARRIVAL)).as_py()
+
+    def _push(self, events: pa.Table) -> None:
+        if events.num_rows:
+            self._added += 1
+            heapq.heappush(self._chunks, _Chunk(events.column(TIME)[0].as_py(), self._added, events))
+
+    def _sorted(self, events: pa.Table) -> pa.Table:
+        # NULL sorts last, as Arrow has it where nothing else is said.
+        keys = [(name, "ascending") for name in (TIME, *self._order, ARRIVAL)]
+        return events.take(pc.sort_indices(events, sort_keys=keys))
+
+    def _rank(self, times: NDArray[np.int64], order: Sequence[pa.Array], row: int) -> Rank:
+        return (int(times[row]), *(_comparable(column[row]) for column in order))
+
+
+def _comparable(scalar: pa.Scalar) -> tuple[int, Any]:
+    """A value by which to sort; of times the ticks, since Python has no times after the year 9999."""
+    value = scalar.value if isinstance(scalar, _TIMES) else scalar.as_py()
+    if value is None:
+        return _NULL, 0
+    if isinstance(value, float) and math.isnan(value):
+        return _NAN, 0
+    return _VALUE, value
+
+
+def _value(comparable: tuple[int, Any]) -> Any:
+    kind, value = comparable
+    return value if kind == _VALUE else math.nan if kind == _NAN else None

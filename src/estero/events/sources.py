@@ -1,0 +1,576 @@
+"""Events as users have them → a `Source`: their schema, their order, and the classified stream."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import itertools
+import os
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from estero.automata.cea import EventPredicate
+from estero.classify.bits import bits_name
+from estero.classify.classify import KEYS, classify_sql, stream_order
+from estero.classify.columns import ColumnType, as_read, column_type, has_order
+from estero.classify.working_names import check_names, check_names_together
+from estero.errors import DataError
+from estero.events.attaching import EVENTS, Attached
+from estero.events.database import Connection, connect
+from estero.events.fetching import fetched
+from estero.events.inputs import Input, open_input, read_twice
+from estero.events.reading_errors import how_to_have_timestamps, reading
+from estero.events.screening import Screen
+from estero.events.stream_order import OrderCheck, null_time, refuse_infinite, refuse_nat
+from estero.events.tables.nothing import as_they_came, without_types
+from estero.events.tables.shared_columns import Shared, common, in_common, plain_type
+from estero.events.tables.zones import batch_in_zones, together, zone_in, zone_of
+from estero.events.text.names_in_files import may_be_changed
+from estero.events.text.odd_texts import odd_text
+from estero.language.tree.query import TimeUnit
+from estero.language.tree.schema import Attributes, Kind, Schema
+from estero.plan.plan import Classification
+
+MAPPED_TYPE = "__type"
+"""The type column of a source in which each type has its own table."""
+
+BATCH = 131_072
+"""Rows of a classified batch, at most."""
+SELECTIVE_BATCH = 32_768
+"""The same where few events are left, so that recognition begins while DuckDB's thread still screens.
+
+Measured with 195,000 of 10 million events left (taxi, 6 events): 0.30 s with 131,072, 0.25 with 32,768.
+Where all are left (dense) smaller batches take a tenth longer.
+"""
+
+_LETTERS = 40
+
+_UNITS: Mapping[str, TimeUnit] = {
+    "ns": TimeUnit.NANOSECONDS,
+    "us": TimeUnit.MICROSECONDS,
+    "ms": TimeUnit.MILLISECONDS,
+    "s": TimeUnit.SECONDS,
+    "min": TimeUnit.MINUTES,
+    "h": TimeUnit.HOURS,
+    "d": TimeUnit.DAYS,
+}
+
+
+class Source:
+    """A stream of events that can be classified (`open_source` makes one).
+
+    `schema` is what the language checks against; `type_column` and `only_type` are for
+    `Classification`. `time_tick_ns` is the length of a tick of ``__time`` in nanoseconds, None where
+    there is no time or its unit is not known. A `one_shot` source can be read once.
+    """
+
+    def __init__(
+        self,
+        inputs: Mapping[str, Input],
+        *,
+        type_column: str | None,
+        time: str | None,
+        order: Sequence[str],
+        time_unit: TimeUnit | None,
+        only_type: str,
+    ) -> None:
+        self._inputs = inputs
+        self._mapped = type_column == MAPPED_TYPE
+        self._sorted: bool | None = None
+        self._spent = False
+        self._connections: dict[int, Connection] = {}
+        self.type_column = type_column
+        self._kinds_of_inputs = {name: self._describe(each) for name, each in inputs.items()}
+        check_names_together(self._kinds_of_inputs)
+        self.column_types: Mapping[str, ColumnType] = self._union() | self._time_of_nothing(time, time_unit)
+        self._came = self._types_as_they_came()
+        self._nothing = self._types_of_nothing()
+        self.only_type = only_type
+        self.one_shot = any(each.one_shot for each in inputs.values())
+        self.order = tuple(order)
+        self.schema = self._schema(time, time_unit)
+        self.time_tick_ns = self._check_columns(time, time_unit)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the connections: events are read anew elsewhere. TypeError where they cannot be."""
+        for each in self._inputs.values():
+            try:
+                pickle.dumps(each.stream)
+            except Exception as error:
+                raise TypeError(
+                    "this answer cannot be pickled, because its events can only be read in this process: "
+                    "pickle its table, answer.to_arrow(), or run the query on a file or a table"
+                ) from error
+        return self.__dict__ | {"_connections": {}}
+
+    @property
+    def _connection(self) -> Connection:
+        """Opened when something is read: it takes 20 ms. A forked process opens its own (`_describer`)."""
+        process = os.getpid()
+        if process not in self._connections:
+            self._connections[process] = connect()
+        return self._connections[process]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all attributes, in order."""
+        return tuple(name for name in self.column_types if not (self._mapped and name == MAPPED_TYPE))
+
+    @property
+    def zone(self) -> str | None:
+        """The zone of the time column, None where it has none or there is no time."""
+        came = self._came.get(self.schema.time or "")
+        return None if came is None else zone_of(came)
+
+    @property
+    def file(self) -> str | None:
+        """The path that the events come from, where it is one."""
+        files = {each.file for each in self._inputs.values()}
+        return files.pop() if len(files) == 1 else None
+
+    def odd_value(self, column: str) -> str:
+        """The value of a text file that made a column one of strings, as a hint; "" where there is none.
+
+        Reads the file: it is for what goes on after an error.
+        """
+        for each in self._inputs.values():
+            found = None if each.layout is None else odd_text(self._connection, each.layout, column)
+            if found is not None:
+                shown = found.text if len(found.text) <= _LETTERS else f"{found.text[:_LETTERS]}…"
+                where = f"{found.file}, row {found.row}, column {column!r}"
+                return f"mend the value {shown!r} ({where}): it is unlike those above it"
+        return ""
+
+    # --------------------------------------------------------------------------------- reading
+
+    def read(self, classification: Classification) -> Iterator[pa.RecordBatch]:
+        """The classified table in stream order, batch by batch (`plan.Classification` says its columns).
+
+        Sorts first where the stream is not sorted; ties keep `order`, then arrival. A stream that
+        passes once is not sorted: an event before its predecessor is a `DataError`. A malformed value of
+        a text file is a `DataError` where its column is needed.
+        """
+        try:
+            screen = self._screen(classification)
+            if screen is None:
+                yield from map(self._as_shown, self._run(self.sql(classification)))
+                return
+            sql = classify_sql(classification, EVENTS, columns=self.column_types, screened=screen.rests)
+            for batch in self._run(sql, screen):
+                relevant = batch if classification.keep_all else _with_bits(batch)
+                if relevant.num_rows:
+                    yield self._as_shown(relevant)
+        except DataError as error:
+            raise self._naming_the_predicate(classification, error) from error.__cause__
+
+    def sql(self, classification: Classification) -> str:
+        """The statement that `read` runs, over the relation ``events``."""
+        return classify_sql(classification, EVENTS, columns=self.column_types, ordered=self.is_sorted())
+
+    def classified_schema(self, classification: Classification) -> pa.Schema:
+        """The columns of the batches that `read` gives; reads no event."""
+        empty = [
+            Input(table=each.schema.empty_table()) if each.schema is not None else each
+            for each in self._inputs.values()
+        ]
+        silent = (EventPredicate(("",)),) * len(classification.predicates)  # the SQL of predicates is long
+        statement = classify_sql(
+            replace(classification, predicates=silent), EVENTS, columns=self.column_types
+        )
+        with Attached(self._connection, empty, view=self.view()) as (connection, _), reading(self.file):
+            schema = connection.sql(f"{statement} LIMIT 0").to_arrow_table().schema
+        return self._as_shown(pa.RecordBatch.from_pylist([], schema=schema)).schema
+
+    def is_sorted(self) -> bool:
+        """Whether the events come in stream order: by time, then the `order` columns.
+
+        True without either. Reads these columns once; a NULL time is a `DataError` that names the row.
+        For a stream that passes once it is taken for granted, and checked while it passes.
+        """
+        if self._sorted is None:
+            self._refuse_nat()
+            self._sorted = self.one_shot or not self._ordering() or self._check_order()
+        return self._sorted
+
+    def has_type(self, name: str) -> bool:
+        """Whether an event of this type occurs; for a stream that passes once, whether one may."""
+        if self.type_column is None:
+            return name == self.only_type
+        if self._mapped:
+            return name in self._inputs
+        if self.one_shot:
+            return True
+        column = as_read(self.type_column, self.column_types[self.type_column])
+        same = exp.EQ(this=column, expression=exp.Literal.string(name))
+        return bool(self._rows(f"SELECT 1 FROM {EVENTS} WHERE {same.sql('duckdb')} LIMIT 1"))
+
+    def type_names(self) -> tuple[str, ...]:
+        """The types that occur, sorted; none are known of a stream that passes once."""
+        if self.type_column is None:
+            return (self.only_type,)
+        if self._mapped:
+            return tuple(sorted(self._inputs))
+        if self.one_shot:
+            return ()
+        column = as_read(self.type_column, self.column_types[self.type_column]).sql("duckdb")
+        rows = self._rows(f"SELECT DISTINCT {column} AS name FROM {EVENTS} WHERE {column} IS NOT NULL")
+        return tuple(sorted(str(row[0]) for row in rows))
+
+    # --------------------------------------------------------------------------------- opening
+
+    def _describe(self, each: Input) -> dict[str, tuple[str, ColumnType]]:
+        """The columns of one input: the engine's type and how expressions read it."""
+        if each.schema is not None:
+            check_names(each.schema.names, each.file)
+        opened = self._connection if each.schema is None else _describer(os.getpid())
+        with opened.cursor() as connection, reading(each.file):
+            if each.query is None:
+                connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
+            rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
+            names: Sequence[str] = [row[0] for row in rows]
+            if each.names is not None and may_be_changed(names):
+                names = each.names(connection)
+            check_names(names, each.file)
+        kinds = {row[0]: column_type(row[1], "duckdb") for row in rows}
+        role = kinds.get(self.type_column or "")
+        if role is not None and role.kind is Kind.NULL and (each.layout or each.nothing is not None):
+            kinds[str(self.type_column)] = ColumnType(Kind.STRING, "VARCHAR")
+        return {row[0]: (row[1], kinds[row[0]]) for row in rows}
+
+    def _time_of_nothing(self, time: str | None, time_unit: TimeUnit | None) -> dict[str, ColumnType]:
+        """How a time column without any value is read: as the query will want it."""
+        if time is None or self._union().get(time, ColumnType(Kind.INT)).kind is not Kind.NULL:
+            return {}
+        integer = ColumnType(Kind.INT, "BIGINT")
+        return {time: ColumnType(Kind.TIMESTAMP, "TIMESTAMP") if time_unit is None else integer}
+
+    def _union(self) -> dict[str, ColumnType]:
+        """The columns of all inputs together; an integer beside a float is read as a float."""
+        together: dict[str, Shared] = {}
+        for type_name, columns in self._kinds_of_inputs.items():
+            for name, (engine_type, column) in columns.items():
+                here = Shared(type_name, engine_type, column)
+                known = together.get(name)
+                together[name] = here if known is None else common(name, known, here)
+        return ({MAPPED_TYPE: ColumnType(Kind.STRING)} if self._mapped else {}) | {
+            name: shared.column for name, shared in together.items()
+        }
+
+    def _types_as_they_came(self) -> dict[str, pa.DataType]:
+        """For each column the type that says in which zones its values are shown."""
+        came: dict[str, list[pa.DataType]] = {}
+        for each, columns in zip(self._inputs.values(), self._kinds_of_inputs.values(), strict=True):
+            for name, (engine_type, _) in columns.items():
+                of_file = pa.timestamp("us", zone_in(engine_type))
+                known = of_file if each.schema is None else plain_type(each.schema.field(name).type)
+                came.setdefault(name, []).append(known)
+        found = {name: together(types) for name, types in came.items()}
+        return {name: each for name, each in found.items() if each is not None}
+
+    def _types_of_nothing(self) -> dict[str, pa.DataType] | None:
+        """The types in which columns came where no table has a row; None where one may have."""
+        schemas = [each.nothing for each in self._inputs.values() if each.nothing is not None]
+        if len(schemas) < len(self._inputs):
+            return None
+        return {field.name: plain_type(field.type) for schema in schemas for field in schema}
+
+    def _check_columns(self, time: str | None, time_unit: TimeUnit | None) -> int | None:
+        for role, name in (
+            ("type", self.type_column),
+            ("time", time),
+            *(("order", each) for each in self.order),
+        ):
+            if name is not None and name not in self.column_types:
+                raise self._no_such_column(role, name)
+        if self._mapped:
+            for type_name, columns in self._kinds_of_inputs.items():
+                if time is not None and time not in columns:
+                    raise self._no_such_column("time", time, f" in the table of {type_name}", columns)
+        if self.type_column is not None and self.column_types[self.type_column].kind is not Kind.STRING:
+            kind = self.column_types[self.type_column].kind.value
+            raise DataError(
+                f"the type column holds {kind}, not strings", file=self.file, column=self.type_column
+            )
+        self._check_order_columns()
+        if time is None:
+            return None
+        column = self.column_types[time]
+        if column.kind is Kind.INT:
+            return None if time_unit is None else time_unit.value
+        if column.kind is Kind.STRING and not self.one_shot:
+            self._find_no_time(time)
+        if column.kind is not Kind.TIMESTAMP:
+            raise DataError(
+                f"the time column holds {column.kind.value}; it must hold timestamps or integers",
+                file=self.file,
+                column=time,
+                hint=how_to_have_timestamps(self.file, time, column.kind),
+            )
+        if time_unit is not None:
+            raise DataError(
+                "time_unit is for integer time columns, and this one holds timestamps", column=time
+            )
+        return 1 if column.tick == "ns" else 1000
+
+    def _check_order_columns(self) -> None:
+        for name in self.order:
+            for columns in self._kinds_of_inputs.values():
+                engine_type, column = columns.get(name, ("BIGINT", self.column_types[name]))
+                if not has_order(engine_type, column):
+                    raise DataError(
+                        f"the order column holds values of type {engine_type}, which have no order here",
+                        file=self.file,
+                        column=name,
+                        hint="name columns of numbers, strings, truth values or times",
+                    )
+
+    def _find_no_time(self, name: str) -> None:
+        """Names the first string that keeps a column from being one of timestamps."""
+        value = as_read(name, self.column_types[name]).sql("duckdb")
+        numbered = f"SELECT {value} AS value, row_number() OVER () AS row FROM {EVENTS}"
+        none = "value IS NOT NULL AND TRY_CAST(value AS TIMESTAMPTZ) IS NULL"
+        for text, row in self._rows(f"SELECT value, row FROM ({numbered}) WHERE {none} LIMIT 1"):
+            raise DataError(
+                f"{text!r} is not a timestamp",
+                file=self.file,
+                row=row,
+                column=name,
+                hint=how_to_have_timestamps(self.file, name, Kind.STRING),
+            )
+
+    def _no_such_column(
+        self, role: str, name: str, where: str = "", columns: Iterable[str] | None = None
+    ) -> DataError:
+        names = list(self.columns if columns is None else columns)
+        near = difflib.get_close_matches(name, names, 3, 0.5) or [
+            each for each in names if each.lower() == name.lower()
+        ]
+        hint = f"did you mean {' or '.join(near)}?" if near else f"the columns are {', '.join(names)}"
+        hint += "".join(f"; {each.hint}" for each in self._inputs.values() if each.hint)
+        return DataError(f"there is no {role} column {name!r}{where}", file=self.file, hint=hint)
+
+    def _schema(self, time: str | None, time_unit: TimeUnit | None) -> Schema:
+        together: Attributes = {name: self.column_types[name].kind for name in self.columns}
+        if self.type_column is None:
+            return Schema({self.only_type: together}, None, True, time, time_unit, untyped=True)
+        if not self._mapped:
+            return Schema(shared=together, time=time, time_unit=time_unit)
+        types = {
+            type_name: {name: self.column_types[name].kind for name in columns}
+            for type_name, columns in self._kinds_of_inputs.items()
+        }
+        return Schema(types, closed=True, time=time, time_unit=time_unit)
+
+    # --------------------------------------------------------------------------------- running
+
+    def _screen(self, classification: Classification) -> Screen | None:
+        """What the events are screened by, where they are one Arrow table or stream in order."""
+        schema = next(iter(self._inputs.values())).schema
+        if self._mapped or schema is None or not self.is_sorted():
+            return None
+        screen = Screen(classification, schema)
+        return screen if screen.useful else None
+
+    def view(self) -> str | None:
+        """The union of the inputs, as a query, where each type has its own."""
+        if not self._mapped:
+            return None
+        parts = []
+        for index, (type_name, columns) in enumerate(self._kinds_of_inputs.items()):
+            selected = [f"{exp.Literal.string(type_name).sql('duckdb')} AS {MAPPED_TYPE}"]
+            for name, (engine_type, column) in columns.items():
+                shared = self.column_types[name]
+                value = in_common(name, Shared(type_name, engine_type, column), shared, self._sharing(name))
+                selected.append(f"{value.sql('duckdb')} AS {_quoted(name)}")
+            parts.append(f"SELECT {', '.join(selected)} FROM {EVENTS}{index}")
+        return " UNION ALL BY NAME ".join(parts)
+
+    def _sharing(self, name: str) -> list[Shared]:
+        """The columns of this name in all tables."""
+        return [
+            Shared(type_name, *columns[name])
+            for type_name, columns in self._kinds_of_inputs.items()
+            if name in columns
+        ]
+
+    def _follower(self) -> OrderCheck | None:
+        names = self._ordering()
+        return OrderCheck(names, timed=self.schema.time is not None) if self.one_shot and names else None
+
+    def _ordering(self) -> list[str]:
+        return [*([self.schema.time] if self.schema.time is not None else []), *self.order]
+
+    def _refuse_nat(self) -> None:
+        """Names an event of a pandas frame whose time was NaT before it became an integer."""
+        time = self.schema.time
+        if time is None:
+            return
+        for type_name, each in self._inputs.items():
+            if each.of_pandas and each.table is not None:
+                where = f" in the table of {type_name}" if self._mapped else ""
+                refuse_nat(each.table.column(time), time, where)
+
+    def _check_order(self) -> bool:
+        tables = [each.table for each in self._inputs.values()]
+        if len(tables) == 1 and tables[0] is not None:
+            check = OrderCheck(self._ordering(), timed=self.schema.time is not None)
+            for batch in tables[0].select(list(dict.fromkeys(self._ordering()))).to_batches():
+                check.follow(batch)
+            return check.is_sorted
+        return self._check_order_in_sql()
+
+    def _check_order_in_sql(self) -> bool:
+        time = self.schema.time
+        ordering = Classification((), self.schema, order=self.order)
+        values = [each.sql("duckdb") for each in stream_order(ordering, self.column_types)]
+        is_null = "false" if time is None else f"{_quoted(time)} IS NULL"
+        here, before = ", ".join(values), ", ".join(f"lag({each}) OVER ()" for each in values)
+        back = f"lag(true) OVER () AND ({here}) < ({before})"  # the first event is after none
+        steps = f"SELECT {is_null} AS missing, {back} AS back FROM {EVENTS}"
+        found = self._rows(
+            f"SELECT missing FROM ({steps}) WHERE missing OR back ORDER BY missing DESC LIMIT 1"
+        )
+        if found and found[0][0]:
+            numbered = f"SELECT {is_null} AS missing, row_number() OVER () AS row FROM {EVENTS}"
+            row = self._rows(f"SELECT min(row) FROM ({numbered}) WHERE missing")[0][0]
+            raise null_time(str(time), row, self.file)
+        return not found
+
+    def _as_shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A classified batch with columns in the types in which they are kept and shown."""
+        refuse_infinite(batch, self.schema.time)
+        if self._nothing is not None:
+            return _with_unsigned_keys(as_they_came(batch, self._nothing))
+        return _with_unsigned_keys(batch_in_zones(batch, self._came))
+
+    def _run(self, sql: str, screen: Screen | None = None) -> Iterator[pa.RecordBatch]:
+        """The answer to a query over ``events``; a failure of a stream comes out as it was raised.
+
+        What is screened has its positions, and threads would change the order: there is one.
+        """
+        if self.one_shot and self._spent:
+            raise read_twice()
+        self._spent = True
+        if screen is not None:
+            self._connection.execute("SET threads = 1")
+        attached = Attached(
+            self._connection,
+            self._inputs.values(),
+            view=self.view(),
+            follower=self._follower(),
+            screen=screen,
+        )
+        with attached as (connection, watch), reading(self.file):
+
+            def batches() -> pa.RecordBatchReader:
+                rows = SELECTIVE_BATCH if screen is not None and screen.selective else BATCH
+                return connection.sql(sql).to_arrow_reader(rows)
+
+            try:
+                yield from fetched(batches, connection.interrupt, watch.stopped)
+            except (duckdb.Error, RuntimeError, OSError, pa.ArrowException):
+                if watch.failure is None:
+                    raise
+            if watch.failure is not None:  # a stream that broke off can look like one that ended
+                raise watch.failure
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return [tuple(row.values()) for batch in self._run(sql) for row in batch.to_pylist()]
+
+    def _naming_the_predicate(self, classification: Classification, error: DataError) -> DataError:
+        """An overflow, with the predicate in which it happened where the events can be read again."""
+        if "64 bits" not in error.message or self.one_shot:
+            return error
+        for predicate in classification.predicates:
+            alone = Classification((predicate,), self.schema, self.type_column, self.only_type, order=())
+            sql = classify_sql(alone, EVENTS, columns=self.column_types, positions=False)
+            try:
+                self._rows(f"SELECT count(*), sum(__bits0) FROM ({sql})")
+            except DataError as again:
+                return DataError(f"{again.message}, in {predicate}", file=error.file)
+        return error
+
+
+def _with_bits(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with some bit set."""
+    words = itertools.takewhile(batch.schema.names.__contains__, map(bits_name, itertools.count()))
+    some = functools.reduce(np.bitwise_or, (batch.column(word).to_numpy() for word in words))
+    return batch if some.all() else batch.filter(pa.array(some != 0))
+
+
+def _with_unsigned_keys(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The keys as 64 unsigned bits, whichever way DuckDB holds them."""
+    for index, name in enumerate(batch.schema.names):
+        if name in KEYS and batch.schema.field(index).type == pa.int64():
+            batch = batch.set_column(index, name, batch.column(index).view(pa.uint64()))
+    return batch
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql("duckdb")
+
+
+@functools.cache
+def _describer(_process: int) -> Connection:
+    """The one connection of a process that is asked how DuckDB reads types of Arrow; it never sees an event.
+
+    A forked process has a copy of that of its parent, but not the threads that it needs.
+    """
+    return connect()
+
+
+def _unit(unit: TimeUnit | str | None) -> TimeUnit | None:
+    if unit is None or isinstance(unit, TimeUnit):
+        return unit
+    if unit not in _UNITS:
+        raise DataError(f"{unit!r} is not a unit of time", hint=f"it is one of {', '.join(_UNITS)}")
+    return _UNITS[unit]
+
+
+def open_source(
+    events: object,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: TimeUnit | str | None = None,
+    only_type: str = "Event",
+    csv_options: Mapping[str, object] | None = None,
+    declared: bool = True,
+) -> Source:
+    """A source of `events`; nothing but names and types is read yet.
+
+    `events` is a path or glob (Parquet, CSV, JSON lines, Arrow), anything with the Arrow C stream
+    interface, a pandas frame, an iterator or list of record batches, or a mapping of type name to any of
+    these. `type` is the column with the event type; without it all events are of type `only_type`. `time`
+    and `order` say the stream order; `time_unit` ("ns", "us", "ms", "s", "min", "h", "d") is a tick of an
+    integer time column. `csv_options` are those of DuckDB's ``read_csv``. Where types are
+    not `declared`, those of a table without rows say nothing.
+
+    Raises `DataError` where `events` cannot be read or a column is missing or of a wrong kind.
+    """
+    if isinstance(events, Mapping):
+        if type is not None:
+            raise DataError("a mapping gives each type its own table, so there is no type column to name")
+        if not events:
+            raise DataError("the mapping of types to their events is empty")
+        inputs = {str(name): open_input(each, csv_options) for name, each in events.items()}
+    else:
+        inputs = {only_type: open_input(events, csv_options)}
+    if not declared:
+        inputs = {name: without_types(each, type, time) for name, each in inputs.items()}
+    return Source(
+        inputs,
+        type_column=MAPPED_TYPE if isinstance(events, Mapping) else type,
+        time=time,
+        order=(order,) if isinstance(order, str) else order,
+        time_unit=_unit(time_unit),
+        only_type=only_type,
+    )

@@ -1,0 +1,189 @@
+"""How the events of an endless stream are laid out, and how late they may be: what is said once for all."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.errors import DataError
+from estero.events.database import connect
+from estero.events.inputs import Input, open_input
+from estero.events.reading_errors import reading
+from estero.events.sources import Source, open_source
+from estero.language.tree.schema import Kind
+
+Lateness = str | int | timedelta
+"""A duration such as "5 seconds" or "5s", or a number of ticks of the time column."""
+
+_PART = re.compile(r"\s*(\d+)\s*([a-zµ]+)\s*", re.IGNORECASE)
+_UNITS = {
+    "ns nanosecond": 1,
+    "us µs microsecond": 1_000,
+    "ms millisecond": 1_000_000,
+    "s sec second": 1_000_000_000,
+    "min minute": 60_000_000_000,
+    "h hour": 3_600_000_000_000,
+    "d day": 86_400_000_000_000,
+    "w week": 604_800_000_000_000,
+}
+_NANOSECONDS = {name: length for names, length in _UNITS.items() for name in names.split()}
+_SCHEMA = "schema of "
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLayout:
+    """The columns of events that come batch by batch.
+
+    `schemas` gives the columns of each type, or under "" those of all types together; the rest is as for
+    `Query.run`. `lateness` is in ticks of the time column.
+    """
+
+    schemas: Mapping[str, pa.Schema]
+    type: str | None = None
+    time: str | None = None
+    order: tuple[str, ...] = ()
+    time_unit: str | None = None
+    only_type: str = "Event"
+    types: tuple[str, ...] = ()
+    lateness: int = 0
+
+    @property
+    def mapped(self) -> bool:
+        """Whether each type has its own table."""
+        return "" not in self.schemas
+
+    def source(self) -> Source:
+        """A source without events that are laid out so."""
+        empty = {name: schema.empty_table() for name, schema in self.schemas.items()}
+        return open_source(
+            empty if self.mapped else empty[""],
+            type=self.type,
+            time=self.time,
+            order=self.order,
+            time_unit=self.time_unit,
+            only_type=self.only_type,
+        )
+
+    def as_text(self) -> str:
+        """All but the schemas, as JSON."""
+        plain = {name: getattr(self, name) for name in self.__slots__ if name != "schemas"}
+        return json.dumps(plain, sort_keys=True)
+
+    def as_arrays(self) -> dict[str, NDArray[np.uint8]]:
+        """The schemas."""
+        return {
+            f"{_SCHEMA}{name}": np.frombuffer(schema.serialize(), np.uint8)
+            for name, schema in self.schemas.items()
+        }
+
+    @classmethod
+    def of_state(cls, text: str, arrays: dict[str, NDArray[np.uint8]]) -> StreamLayout:
+        """From both again; takes the schemas out of `arrays`."""
+        named = [name for name in arrays if name.startswith(_SCHEMA)]
+        schemas = {
+            name.removeprefix(_SCHEMA): pa.ipc.read_schema(pa.py_buffer(arrays.pop(name))) for name in named
+        }
+        said = json.loads(text)
+        return cls(schemas, **{**said, "order": tuple(said["order"]), "types": tuple(said["types"])})
+
+
+def layout_of(
+    schema: object,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: str | None = None,
+    only_type: str = "Event",
+    types: Sequence[str] = (),
+    lateness: Lateness | None = None,
+) -> StreamLayout:
+    """The layout that a user describes.
+
+    `schema` is one of Arrow, a table, of which only the columns count, or a mapping of type name to these.
+    Raises `DataError` for what has no schema, for columns that are not there and for a lateness without a
+    time; ValueError for what is no lateness.
+    """
+    named = schema if isinstance(schema, Mapping) else {"": schema}
+    if not named:
+        raise DataError("the mapping of types to their schemas is empty")
+    layout = StreamLayout(
+        {str(name): _schema_of(each) for name, each in named.items()},
+        type,
+        time,
+        (order,) if isinstance(order, str) else tuple(order),
+        time_unit,
+        only_type,
+        tuple(types),
+    )
+    source = layout.source()
+    if lateness is None:
+        return layout
+    if time is None:
+        raise DataError("a lateness is a distance in time, and no time column is named")
+    return replace(layout, lateness=ticks_of(lateness, source.time_tick_ns))
+
+
+def ticks_of(lateness: Lateness, tick_ns: int | None) -> int:
+    """A lateness in ticks of so many nanoseconds, None where their length is not known; rounded up.
+
+    Raises ValueError for what is no duration, is negative, or means nothing without the length of a tick.
+
+    >>> ticks_of("1 minute 30s", 1_000_000)
+    90000
+    """
+    if isinstance(lateness, int) and not isinstance(lateness, bool):
+        if lateness < 0:
+            raise ValueError(f"a lateness is 0 or more, not {lateness}")
+        return lateness
+    if isinstance(lateness, timedelta):
+        nanoseconds = (lateness // timedelta(microseconds=1)) * 1000
+    else:
+        nanoseconds = _nanoseconds(lateness)
+    if nanoseconds < 0:
+        raise ValueError(f"a lateness is 0 or more, not {lateness}")
+    if tick_ns is None:
+        raise ValueError(
+            f"the time column has no unit, so {str(lateness)!r} means nothing there: "
+            "say its time_unit, or give the lateness as a number of ticks"
+        )
+    return -(-nanoseconds // tick_ns)
+
+
+def _nanoseconds(text: object) -> int:
+    found = list(_PART.finditer(text)) if isinstance(text, str) else []
+    units = [_unit(part[2]) for part in found]
+    if not found or "".join(part[0] for part in found) != text or None in units:
+        raise ValueError(f"a lateness is a duration such as '5 seconds', not {text!r}")
+    return sum(int(part[1]) * (unit or 0) for part, unit in zip(found, units, strict=True))
+
+
+def _unit(name: str) -> int | None:
+    lower = name.lower()
+    return _NANOSECONDS.get(lower) or _NANOSECONDS.get(lower.removesuffix("s"))
+
+
+def _schema_of(each: object) -> pa.Schema:
+    if isinstance(each, pa.Schema):
+        return each
+    found: Input = open_input(each)
+    if found.schema is not None:
+        return found.schema
+    connection = connect()
+    with reading(found.file):
+        return connection.sql(f"{found.query} LIMIT 0").to_arrow_table().schema
+
+
+def time_kind(source: Source) -> pa.DataType | None:
+    """The type in which times are ticks once they are cast to it: timestamps of one unit, or integers."""
+    if source.schema.time is None:
+        return None
+    column = source.column_types[source.schema.time]
+    return pa.timestamp(column.tick) if column.kind is Kind.TIMESTAMP else pa.int64()

@@ -1,0 +1,125 @@
+"""Whether events come in stream order, told batch by batch in one pass over the columns concerned.
+
+Values compare here as everything sorts them: NULL is after all others, NaN before it and after all numbers,
+-0.0 is 0.0, and strings are in the order of their code points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from estero.engine.int64 import LEAST
+from estero.errors import DataError
+
+TIME = "__time"
+
+
+class OrderCheck:
+    """Follows a stream: `is_sorted` stays true while each event is at or after the one before.
+
+    `columns` are the time column (with `timed`) and the columns that break ties. A NULL time is a
+    `DataError` that names the row.
+    """
+
+    def __init__(self, columns: Sequence[str], *, timed: bool) -> None:
+        self._columns = tuple(columns)
+        self._timed = timed
+        self._last: list[pa.Array] | None = None
+        self.rows = 0
+        self.is_sorted = True
+        self.first_unsorted: int | None = None
+
+    def follow(self, batch: pa.RecordBatch) -> None:
+        """Takes the next batch into account."""
+        if batch.num_rows == 0 or not self._columns:
+            self.rows += batch.num_rows
+            return
+        arrays = [_plain(batch.column(name)) for name in self._columns]
+        if self._timed and arrays[0].null_count:
+            row = pc.index(pc.is_null(arrays[0]), True).as_py()
+            raise null_time(self._columns[0], self.rows + row + 1)
+        offset = self.rows - (self._last is not None)
+        if self._last is not None:
+            arrays = [pa.concat_arrays([head, array]) for head, array in zip(self._last, arrays, strict=True)]
+        backward = _steps_back([(array.slice(0, len(array) - 1), array.slice(1)) for array in arrays])
+        if self.is_sorted and pc.any(backward).as_py():
+            self.is_sorted = False
+            self.first_unsorted = offset + pc.index(backward, True).as_py() + 2
+        self._last = [array.take(pa.array([len(array) - 1])) for array in arrays]
+        self.rows += batch.num_rows
+
+
+def null_time(column: str, row: int, file: str | None = None) -> DataError:
+    """The error for an event without a time; `row` counts from 1."""
+    return DataError(
+        "the time is NULL",
+        file=file,
+        row=row,
+        column=column,
+        hint="every event needs a time: drop such rows first, or name another time column",
+    )
+
+
+def refuse_infinite(classified: pa.RecordBatch, column: str | None) -> pa.RecordBatch:
+    """The batch as it is; raises `DataError` where a time that is not NULL has no ticks."""
+    if column is not None and classified.column(TIME).null_count:
+        raise DataError(
+            "a time is infinite", column=column, hint="every event needs a time: drop such rows first"
+        )
+    return classified
+
+
+def refuse_nat(times: pa.ChunkedArray, column: str, where: str = "") -> None:
+    """Raises `DataError` for the first time of a pandas frame that is the integer of NaT."""
+    if not pa.types.is_int64(times.type):
+        return
+    row = pc.index(times, pa.scalar(LEAST, pa.int64())).as_py()
+    if row >= 0:
+        raise DataError(
+            f"the time{where} is NaT, which is {LEAST} as an integer",
+            row=row + 1,
+            column=column,
+            hint="every event needs a time: drop such rows first",
+        )
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    if isinstance(array, pa.DictionaryArray):
+        return _plain(array.dictionary_decode())
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
+
+
+def _steps_back(pairs: Sequence[tuple[pa.Array, pa.Array]]) -> pa.Array:
+    """Where the second of each pair is before the first, in the order of the tuples of all pairs."""
+    (before, after), *rest = pairs
+    less = _less(after, before)
+    return pc.or_(less, pc.and_(_equal(after, before), _steps_back(rest))) if rest else less
+
+
+def _less(one: pa.Array, other: pa.Array) -> pa.Array:
+    """Where a value of `one` sorts before that of `other`."""
+    if pa.types.is_null(one.type):
+        return pc.is_valid(one)
+    less = pc.less(one, other)
+    if pa.types.is_floating(one.type):
+        less = pc.or_(less, pc.and_(pc.is_nan(other), pc.invert(pc.is_nan(one))))
+    if less.null_count:
+        less = pc.or_(pc.fill_null(less, False), pc.and_(pc.is_null(other), pc.is_valid(one)))
+    return less
+
+
+def _equal(one: pa.Array, other: pa.Array) -> pa.Array:
+    """Where no value sorts before the other."""
+    if pa.types.is_null(one.type):
+        return pc.is_null(one)
+    equal = pc.equal(one, other)
+    if pa.types.is_floating(one.type):
+        equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)))
+    if equal.null_count:
+        equal = pc.or_(pc.fill_null(equal, False), pc.and_(pc.is_null(one), pc.is_null(other)))
+    return equal

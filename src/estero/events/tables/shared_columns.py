@@ -1,0 +1,118 @@
+"""Columns that the tables of several types share: one type for all, to which no value is bent.
+
+What has no exact form in that type is an error of the row that has it, which names the column, its value
+and what the other table holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from estero.classify.columns import ColumnType, Tick, as_read, cast
+from estero.errors import DataError
+from estero.language.tree.schema import Kind
+
+_HINT = "rename one of the two columns, or convert it"
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A column in the table of `type_name`: DuckDB's type, and how expressions read it."""
+
+    type_name: str
+    engine_type: str
+    column: ColumnType
+
+
+def common(name: str, one: Shared, other: Shared) -> Shared:
+    """How a column of two tables is read in their union; raises `DataError` for values of two kinds.
+
+    Integers beside floats are floats, and timestamps have the finer resolution.
+    """
+    left, right = one.column, other.column
+    kinds = {left.kind, right.kind}
+    if left == right and (one.engine_type == other.engine_type or not _loses(left)):
+        return one
+    if Kind.NULL in kinds:
+        return other if left.kind is Kind.NULL else one
+    if len(kinds) == 1:
+        tick: Tick = "ns" if "ns" in (left.tick, right.tick) else "us"
+        return Shared(one.type_name, one.engine_type, ColumnType(left.kind, tick=tick))
+    if kinds == {Kind.INT, Kind.FLOAT}:
+        return Shared(one.type_name, one.engine_type, ColumnType(Kind.FLOAT))
+    raise DataError(
+        f"{name!r} is {left.kind.value} in the table of {one.type_name} "
+        f"and {right.kind.value} in that of {other.type_name}",
+        column=name,
+        hint=_HINT,
+    )
+
+
+def in_common(name: str, here: Shared, shared: ColumnType, tables: Sequence[Shared]) -> exp.Expr:
+    """The column of one table as it is in the union; `tables` are those that have it, this one among them.
+
+    Evaluating it is an error for a value that has no equal there.
+    """
+    column = here.column
+    if column.kind is Kind.NULL and shared.kind is not Kind.NULL:
+        return exp.Null()
+    if column == shared and not here.engine_type.startswith("ENUM("):
+        return exp.column(name, quoted=True)
+    value = as_read(name, column)
+    bent = cast(value.copy(), _engine_type(shared))
+    if column.kind is Kind.INT and shared.kind is Kind.FLOAT:
+        whole = exp.EQ(this=cast(bent.copy(), "HUGEINT"), expression=cast(value.copy(), "HUGEINT"))
+        other = next(each for each in tables if each.column.kind is Kind.FLOAT)
+        said = f"beside floats in that of {other.type_name}, and no float is equal to it"
+        return _checked(name, here, whole, bent, said)
+    if column.kind is Kind.TIMESTAMP and (column.tick, shared.tick) == ("us", "ns"):
+        tried = exp.TryCast(this=value.copy(), to=bent.args["to"].copy())
+        other = next(each for each in tables if each.column.tick == "ns")
+        said = (
+            f"beside nanoseconds in that of {other.type_name}, which hold no time before 1677 or after 2262"
+        )
+        return _checked(name, here, exp.Not(this=exp.Is(this=tried, expression=exp.Null())), bent, said)
+    return bent
+
+
+def _loses(column: ColumnType) -> bool:
+    """Whether DuckDB's own union of two types that are both read so may round, cut off or overflow."""
+    return column.kind is Kind.FLOAT or column.checked
+
+
+def _checked(name: str, here: Shared, fits: exp.Expr, bent: exp.Expr, said: str) -> exp.Expr:
+    reference = exp.column(name, quoted=True)
+    text = exp.DPipe(
+        this=exp.DPipe(
+            this=exp.Literal.string(f"estero: column {name!r}: "),
+            expression=cast(reference, "VARCHAR"),
+            safe=True,
+        ),
+        expression=exp.Literal.string(f" in the table of {here.type_name} stands {said}\n{_HINT}"),
+        safe=True,
+    )
+    missing = exp.Is(this=reference.copy(), expression=exp.Null())
+    error = exp.Anonymous(this="error", expressions=[text])
+    return exp.Case().when(exp.or_(missing, fits), bent).else_(error)
+
+
+def _engine_type(column: ColumnType) -> str:
+    """The DuckDB type of a column that inputs with different types share."""
+    if column.kind is Kind.TIMESTAMP:
+        return "TIMESTAMP_NS" if column.tick == "ns" else "TIMESTAMP"
+    return {Kind.BOOL: "BOOLEAN", Kind.INT: "BIGINT", Kind.FLOAT: "DOUBLE"}.get(column.kind, "VARCHAR")
+
+
+def plain_type(data_type: pa.DataType) -> pa.DataType:
+    """The type in which answers show a column: without dictionaries and views."""
+    if pa.types.is_dictionary(data_type):
+        return plain_type(data_type.value_type)
+    if pa.types.is_string_view(data_type):
+        return pa.string()
+    if pa.types.is_binary_view(data_type):
+        return pa.binary()
+    return data_type

@@ -1,0 +1,307 @@
+"""CSV files → their layout, with less guessing: a malformed row is an error, not another dialect.
+
+DuckDB's own detection tries dialects until one fits all rows of its sample. One row too short, and a file
+with commas becomes a file with a single column. So the delimiter is taken from the first line, and
+quotes are double quotes, unless the options say otherwise. Lines that begin with # are comments above the
+header, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from estero.classify.working_names import check_names
+from estero.errors import DataError
+from estero.events.database import Connection
+from estero.events.paths import as_one_file
+from estero.events.reading_errors import data_error, interruptible
+from estero.events.text.names_in_files import may_be_changed
+from estero.events.text.text_kinds import TextColumn, literal, quoted
+from estero.events.text.text_layout import Part, TextLayout, settled
+
+_DELIMITERS = (",", ";", "\t", "|")
+_DELIMITER_OPTIONS = ("delim", "sep", "delimiter")
+_TYPE_OPTIONS = ("types", "dtypes", "column_types")
+_OF_DIALECT = ("header", "quote", "escape", "skip", "comment", "encoding", "compression", *_DELIMITER_OPTIONS)
+_OF_TYPES = (
+    *_TYPE_OPTIONS,
+    *("columns", "names", "column_names", "timestampformat", "timestamp_format", "dateformat", "date_format"),
+    *("decimal_separator", "thousands", "auto_detect", "auto_type_candidates", "all_varchar", "sample_size"),
+    *("normalize_names", "union_by_name", "files_to_sniff"),
+)
+"""Options that are answered here; all others are told to DuckDB's reader."""
+_MOST_BYTES = 1 << 24
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """How one file is written: the dialect, the `names` of its columns, the types found in its first rows."""
+
+    names: tuple[str, ...]
+    dialect: Mapping[str, object]
+
+
+def csv_layout(connection: Connection, files: Sequence[str], options: Mapping[str, object]) -> TextLayout:
+    """The layout of these files; `options` are those of DuckDB's ``read_csv``.
+
+    Reads all rows. Raises `DataError` for a malformed row, for an option that cannot be one, for files with
+    other columns than the first, and for a value that does not fit a type that is given.
+    """
+    check_options(options)
+    heads = [_head(connection, file, options) for file in files]
+    parts = []
+    for head, group in itertools.groupby(range(len(files)), heads.__getitem__):
+        parts.append(_part([files[place] for place in group], head))
+    _check_same(parts, by_name=options.get("union_by_name") is True)
+    return settled(connection, "csv", _columns(parts, options), parts)
+
+
+def malformed_row(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[str], options: Mapping[str, object]
+) -> DataError | None:
+    """The first row that does not fit the first line of its file, if there is one.
+
+    For files in which DuckDB finds no dialect: it does not say which row keeps it from doing so.
+    """
+    for file in files:
+        dialect = {k: v for k, v in with_dialect(file, options).items() if k in _OF_DIALECT}
+        delimiter = next((str(dialect[name]) for name in _DELIMITER_OPTIONS if name in dialect), ",")
+        width = _width(delimiter, _beginning(file)[1])
+        columns = {f"c{place}": "VARCHAR" for place in range(width)}
+        strict = {"header": True, **dialect, "auto_detect": False, "columns": columns}
+        try:
+            relation = f"read_csv({literal(as_one_file(file))}{_told(strict)})"
+            with interruptible():
+                connection.execute(f"SELECT count(COLUMNS(*)) FROM {relation}").fetchall()
+        except duckdb.Error as error:
+            if "CSV Error on Line" in str(error):
+                return data_error(error, file)
+    return None
+
+
+def has_quoted_newlines(connection: Connection, layout: TextLayout) -> bool:
+    """Whether a value of these files goes on in the next line."""
+    for part in layout.parts:
+        quote = str(part.told.get("quote", '"')).encode()
+        if quote and any(quote in chunk for file in part.files for chunk in _chunks(file)):
+            texts = (quoted(name) for name in part.names)
+            held = " OR ".join(f"contains({text}, chr(10)) OR contains({text}, chr(13))" for text in texts)
+            asked = f"SELECT 1 FROM {part.relation} WHERE {held} LIMIT 1"
+            if connection.execute(asked).fetchall():
+                return True
+    return False
+
+
+def inline_comment(files: Sequence[str], mark: str) -> tuple[str, int] | None:
+    """The first file and line with `mark` after the line's beginning; None where there is none."""
+    for file in files:
+        for number, line in enumerate(_lines(file, whole=True), 1):
+            if mark in line and not line.startswith(mark):
+                return file, number
+    return None
+
+
+def nulls_of(options: Mapping[str, object]) -> tuple[str, ...]:
+    """The texts that stand for NULL, as the options say, beside the empty one."""
+    given = options.get("nullstr", options.get("null", ()))
+    texts = given if isinstance(given, list | tuple) else (given,)
+    return tuple(str(text) for text in texts if text != "")
+
+
+# ------------------------------------------------------------------------------------------ dialect
+
+
+def with_dialect(file: str, options: Mapping[str, object]) -> dict[str, object]:
+    """The options, with the delimiter, quotes and comments of the file where they do not say them."""
+    comments, line = _beginning(file) if "comment" not in options and "skip" not in options else (0, "")
+    found: dict[str, object] = {"quote": '"', "escape": '"', "skip": comments, "comment": ""}
+    if nulls := nulls_of(options):
+        options = {name: value for name, value in options.items() if name != "null"}
+        options["nullstr"] = [*nulls, ""]
+    if not any(name in options for name in _DELIMITER_OPTIONS):
+        line = line or _beginning(file)[1]
+        found["delim"] = max(_DELIMITERS, key=lambda each: _width(each, line))
+    return {**found, **options}
+
+
+def _beginning(file: str) -> tuple[int, str]:
+    """How many lines stand above the first one that is not blank or a comment, and that line.
+
+    Blank lines count only above a comment: readers pass over the others by themselves.
+    """
+    comments = 0
+    for number, line in enumerate(_lines(file), 1):
+        if line.startswith("#"):
+            comments = number
+        elif line.strip():
+            return comments, line
+    return comments, ""
+
+
+def _lines(file: str, *, whole: bool = False) -> Iterator[str]:
+    """The first lines of a file, or all; of a compressed one, too."""
+    rest, first = "", True
+    for chunk in itertools.islice(_chunks(file), None if whole else _MOST_BYTES // _CHUNK):
+        text = rest + chunk.decode("utf-8", errors="replace")
+        *lines, rest = (text.removeprefix("\ufeff") if first else text).splitlines(keepends=True) or [""]
+        first = False
+        yield from lines
+    yield rest
+
+
+def _chunks(file: str) -> Iterator[bytes]:
+    with pa.input_stream(file, compression="detect") as stream:
+        while chunk := stream.read(_CHUNK):
+            yield chunk
+
+
+def _width(delimiter: str, line: str) -> int:
+    """How many values a line has."""
+    if len(delimiter) != 1:
+        return line.count(delimiter) + 1
+    return len(next(csv.reader([line], delimiter=delimiter), [""]))
+
+
+def _head(connection: Connection, file: str, options: Mapping[str, object]) -> _Head:
+    """The dialect and the names of one file."""
+    dialect = with_dialect(file, options)
+    if isinstance(columns := options.get("columns"), Mapping):
+        return _Head(tuple(map(str, columns)), {"header": True, **_dialect_only(dialect)})
+    asked = {name: value for name, value in dialect.items() if name not in _TYPE_OPTIONS}
+    relation = connection.execute(f"FROM sniff_csv({literal(as_one_file(file))}{_told(asked)})")
+    described = [column[0] for column in relation.description or ()]
+    found: dict[str, Any] = dict(zip(described, relation.fetchall()[0], strict=True))
+    names = tuple(column["name"] for column in found["Columns"])
+    told = {**_dialect_only(dialect), "header": bool(found["HasHeader"]), "skip": found["SkipRows"]}
+    if told["header"] and may_be_changed(names):
+        check_names(_header(connection, file, told, len(names)), file)
+    return _Head(names, told)
+
+
+def _header(connection: Connection, file: str, told: Mapping[str, object], width: int) -> list[str]:
+    """The names in the header as they stand there: of two alike, DuckDB changes the second."""
+    columns = {f"column{place}": "VARCHAR" for place in range(width)}
+    as_row = _told({**told, "header": False, "auto_detect": False, "columns": columns})
+    first = connection.execute(f"FROM read_csv({literal(as_one_file(file))}{as_row}) LIMIT 1").fetchone()
+    return [name for name in first or () if name]
+
+
+def _dialect_only(options: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in options.items() if name not in _OF_TYPES}
+
+
+def _part(files: Sequence[str], head: _Head) -> Part:
+    texts = dict.fromkeys(head.names, "VARCHAR")
+    told = {**head.dialect, "auto_detect": False, "columns": texts}
+    return Part(tuple(files), head.names, "read_csv", _told(told), head.dialect)
+
+
+def _check_same(parts: Sequence[Part], *, by_name: bool) -> None:
+    """Raises `DataError` for a file with other columns than the first one; their order may differ."""
+    first = parts[0]
+    for part in parts[1:]:
+        if set(part.names) != set(first.names) and not by_name:
+            raise DataError(
+                f"the columns are {', '.join(part.names)}, and those of {first.files[0]} are "
+                f"{', '.join(first.names)}",
+                file=part.files[0],
+                hint="csv_options={'union_by_name': True} reads what a file does not have as NULL",
+            )
+
+
+# ------------------------------------------------------------------------------------------- columns
+
+
+def _columns(parts: Sequence[Part], options: Mapping[str, object]) -> list[TextColumn]:
+    """The columns of all files, with what the options say of them."""
+    names = list(dict.fromkeys(name for part in parts for name in part.names))
+    given = _given_types(names, options)
+    time = options.get("timestampformat", options.get("timestamp_format"))
+    date = options.get("dateformat", options.get("date_format"))
+    columns = []
+    for name in names:
+        asked = given.get(name, "VARCHAR" if options.get("all_varchar") is True else None)
+        kind = None if asked is None else _plain_name(asked)
+        form = date if kind == "DATE" else time if kind is None or kind.startswith("TIMESTAMP") else None
+        columns.append(
+            TextColumn(
+                name,
+                kind or '"NULL"',
+                format=None if form is None else str(form),
+                decimal=str(options.get("decimal_separator", ".")),
+                thousands=str(options.get("thousands", "")),
+                given=kind is not None,
+            )
+        )
+    return columns
+
+
+def _given_types(names: Sequence[str], options: Mapping[str, object]) -> dict[str, str]:
+    """The types that the options name, by column."""
+    given = options.get("columns", {})
+    for option in _TYPE_OPTIONS:
+        given = options.get(option, given)
+    if isinstance(given, Mapping):
+        types = {str(name): str(kind) for name, kind in given.items()}
+    elif isinstance(given, list | tuple):
+        types = dict(zip(names, map(str, given), strict=False))
+    else:
+        raise DataError(
+            f"the types of CSV files cannot be {given!r}", hint="name them by column: {'price': 'DOUBLE'}"
+        )
+    if unknown := [name for name in types if name not in names]:
+        raise DataError(
+            f"there is no column {unknown[0]!r} to give a type to", hint=f"the columns are {', '.join(names)}"
+        )
+    return types
+
+
+def _plain_name(asked: str) -> str:
+    """A type as DuckDB names it; raises `DataError` where it knows none."""
+    try:
+        return str(duckdb.sqltype(asked))
+    except duckdb.Error as error:
+        raise DataError(
+            f"{asked!r} is not a type of DuckDB's", hint="such as VARCHAR, BIGINT, DOUBLE, TIMESTAMPTZ"
+        ) from error
+
+
+# ------------------------------------------------------------------------------------------- options
+
+
+def check_options(options: Mapping[str, object]) -> None:
+    """Raises `DataError` for an option that cannot be one."""
+    for name, value in options.items():
+        if not name.isidentifier():
+            raise DataError(f"{name!r} is not an option for CSV files")
+        _option(name, value)
+
+
+def _told(options: Mapping[str, object]) -> str:
+    """Options as further arguments of DuckDB's reader."""
+    return "".join(f", {name} = {_option(name, value)}" for name, value in options.items())
+
+
+def _option(name: str, value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case str():
+            return literal(value)
+        case list() | tuple():
+            return "[" + ", ".join(_option(name, item) for item in value) + "]"
+        case Mapping():
+            parts = (f"{_option(name, str(key))}: {_option(name, item)}" for key, item in value.items())
+            return "{" + ", ".join(parts) + "}"
+        case _:
+            raise DataError(f"the option {name} of CSV files cannot be {value!r}")

@@ -1,0 +1,237 @@
+"""Files of JSON → their layout: a line for each event, or one array of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from duckdb.sqltypes import DuckDBPyType
+
+from estero.classify.working_names import check_names
+from estero.errors import DataError
+from estero.events.database import Connection
+from estero.events.text.text_kinds import (
+    NONE,
+    Text,
+    TextColumn,
+    classes_of,
+    literal,
+    quoted,
+    time_classes_of,
+    type_of,
+)
+from estero.events.text.text_layout import SAMPLE, Part, TextLayout
+
+_LARGEST = 1_000_000_000
+"""Bytes that one event may have: DuckDB asks for a bound, and takes the memory only where it needs it."""
+_LEAVES = ("BOOLEAN", "DOUBLE")
+_WHOLE = ("BIGINT", "UBIGINT", "HUGEINT")
+_INEXACT = ("DOUBLE", "UBIGINT", "HUGEINT")
+_LONG_INTEGER = r"[\[:,]\s*-?[0-9]{16,}\s*[,\]}]"
+"""An integer in a list or an object, so long that a float may not hold it."""
+
+
+def json_layout(connection: Connection, files: Sequence[str]) -> TextLayout:
+    """The layout of these files: the columns are all keys of all events.
+
+    Reads all events. A column whose values are of no common kind is one of JSON, which is shown and not
+    compared. Raises `DataError` for what is no JSON, and for an event that is no object.
+    """
+    parts: list[Part] = []
+    names: dict[str, None] = {}
+    for file in files:
+        shape, found = _shape_and_keys(connection, file)
+        names.update(dict.fromkeys(found))
+        if parts and parts[-1].told["shape"] == shape:
+            parts[-1] = _part((*parts[-1].files, file), shape)
+        else:
+            parts.append(_part((file,), shape))
+    if not names:
+        raise DataError("the events have no keys, so there is no column", file=files[0])
+    check_names(tuple(names), files[0])
+    as_json = dict.fromkeys(names, "JSON")
+    texts = _rows([_reading(part, as_json) for part in parts])
+    first = _classes(connection, f"SELECT * FROM ({texts}) LIMIT {SAMPLE}", dict.fromkeys(names, NONE))
+    columns = _columns(connection, parts, texts, _classes(connection, texts, first))
+    read = {column.name: "VARCHAR" if _is_time(column) else column.type for column in columns}
+    return TextLayout("json", tuple(columns), tuple(_reading(part, read) for part in parts))
+
+
+def _part(files: tuple[str, ...], shape: str) -> Part:
+    return Part(files, (), "read_json", "", {"shape": shape})
+
+
+def _reading(part: Part, types: dict[str, str]) -> Part:
+    """The part read in these types."""
+    columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in types.items())
+    options = f"{_options(part.told['shape'])}, records = true, auto_detect = false, columns = {{{columns}}}"
+    return Part(part.files, tuple(types), part.reader, options, part.told)
+
+
+def _options(shape: str) -> str:
+    return f", format = '{shape}', maximum_object_size = {_LARGEST}"
+
+
+def _rows(parts: Sequence[Part]) -> str:
+    return " UNION ALL BY NAME ".join(f"SELECT * FROM {part.relation}" for part in parts)
+
+
+def _is_time(column: TextColumn) -> bool:
+    return column.type.startswith(("DATE", "TIME"))
+
+
+# -------------------------------------------------------------------------------------------- shape
+
+
+def _shape_and_keys(connection: Connection, file: str) -> tuple[str, list[str]]:
+    """How the events of a file stand in it, and their keys: those of the first events, then the others."""
+    if _extension(file) == ".json":
+        if _first_letter(file) == "[":
+            return "array", _keys(connection, file, "array")
+        try:
+            return "newline_delimited", _keys(connection, file, "newline_delimited")
+        except duckdb.InvalidInputException:
+            try:
+                return "unstructured", _keys(connection, file, "unstructured")
+            except duckdb.InvalidInputException:
+                pass  # what is wrong with it as lines says more
+    return "newline_delimited", _keys(connection, file, "newline_delimited")
+
+
+def _extension(file: str) -> str:
+    suffixes = [suffix.lower() for suffix in Path(file).suffixes]
+    return next((each for each in reversed(suffixes) if each in (".json", ".jsonl", ".ndjson")), "")
+
+
+def _first_letter(file: str) -> str:
+    with pa.input_stream(file, compression="detect") as stream:
+        return str(stream.read(4096).decode("utf-8", errors="replace").lstrip("\ufeff \t\r\n")[:1])
+
+
+def _keys(connection: Connection, file: str, shape: str) -> list[str]:
+    part = Part((file,), (), "read_json_objects", _options(shape))
+    found = connection.execute(
+        f"SELECT DISTINCT json_type(json), json_keys(json) FROM {part.relation}"
+    ).fetchall()
+    if any(kind != "OBJECT" for kind, _ in found):
+        raise _no_object(connection, part)
+    sample = connection.execute(f"SELECT json_keys(json) FROM {part.relation} LIMIT {SAMPLE}").fetchall()
+    ordered = dict.fromkeys(key for (keys,) in sample for key in keys)
+    return [*ordered, *sorted({key for _, keys in found for key in keys} - set(ordered))]
+
+
+def _no_object(connection: Connection, part: Part) -> DataError:
+    numbered = f"SELECT json, row_number() OVER () AS row FROM {part.relation}"
+    asked = f"SELECT json::VARCHAR, row FROM ({numbered}) WHERE json_type(json) <> 'OBJECT' LIMIT 1"
+    text, row = connection.execute(asked).fetchall()[0]
+    return DataError(
+        f"this is no object of JSON: {text[:40]}",
+        file=part.files[0],
+        row=row,
+        hint='an event is written as {"kind": "A", …}',
+    )
+
+
+# ------------------------------------------------------------------------------------------- columns
+
+
+def _classes(connection: Connection, texts: str, first: dict[str, Text]) -> dict[str, Text]:
+    """The classes of all columns. Strings are taken out of their quotes once, beneath the tests of them."""
+    values = (f"{quoted(name)} AS v{place}" for place, name in enumerate(first))
+    strings = (f"{quoted(name)} ->> '$' AS s{place}" for place, name in enumerate(first))
+    asked = (
+        f"bit_or({classes_of_json(f'v{place}', f's{place}', known)})"
+        for place, known in enumerate(first.values())
+    )
+    row = connection.execute(
+        f"SELECT {', '.join(asked)} FROM (SELECT {', '.join((*values, *strings))} FROM ({texts}))"
+    ).fetchall()[0]
+    return {name: Text(found or 0) for name, found in zip(first, row, strict=True)}
+
+
+def classes_of_json(value: str, inner: str, first: Text = NONE) -> str:
+    """SQL: the class of a value of JSON, of which `inner` is the string.
+
+    Numbers that no type holds are SLASHED, strings STRING.
+    """
+    text = f"CAST({value} AS VARCHAR)"
+    string = f"{Text.STRING:d} | ({time_classes_of(inner)})"
+    if type_of(first & ~Text.STRING) == "VARCHAR":
+        string = f"{Text.STRING | Text.OTHER:d}"
+    number = f"CASE WHEN {{0}} = {Text.OTHER:d} THEN {Text.SLASHED:d} ELSE {{0}} END"
+    return (
+        f"CASE WHEN {value} IS NULL OR {text} = 'null' THEN {Text.NULL:d}"
+        f" WHEN starts_with({text}, '\"') THEN {string}"
+        f" WHEN starts_with({text}, '{{') OR starts_with({text}, '[') THEN {Text.NESTED:d}"
+        f" ELSE {number.format(classes_of(text, first, spaced=False))} END"
+    )
+
+
+def _columns(
+    connection: Connection, parts: Sequence[Part], texts: str, found: dict[str, Text]
+) -> list[TextColumn]:
+    nested = [name for name, classes in found.items() if classes & ~Text.NULL == Text.NESTED]
+    structures = _structures(connection, parts, texts, nested)
+    return [
+        TextColumn(name, structures.get(name) or _type_of(classes), classes)
+        for name, classes in found.items()
+    ]
+
+
+def _type_of(classes: Text) -> str:
+    held = classes & ~Text.NULL
+    if held & Text.STRING:
+        strings = Text.STRING | Text.DATE | Text.TIME | Text.ZONED | Text.NANO | Text.OTHER
+        return "JSON" if held & ~strings else type_of(held & ~Text.STRING) or "VARCHAR"
+    found = type_of(held) or '"NULL"'
+    return "JSON" if found == "VARCHAR" else found
+
+
+def _structures(
+    connection: Connection, parts: Sequence[Part], texts: str, names: Sequence[str]
+) -> dict[str, str]:
+    """The types of columns with lists and objects only, in which leaves are of few kinds.
+
+    Where the files are written in several ways there are none: such columns are of JSON. Numbers are strings
+    inside of a column with an integer that a float may not hold.
+    """
+    shapes = {part.told["shape"] for part in parts}
+    if not names or len(shapes) > 1:
+        return {}
+    files = tuple(file for part in parts for file in part.files)
+    options = f"{_options(shapes.pop())}, sample_size = -1, maximum_sample_files = {len(files)}"
+    relation = connection.sql(f"SELECT * FROM {Part(files, (), 'read_json', options).relation}")
+    types = dict(zip(relation.columns, relation.types, strict=True))
+    long = ", ".join(
+        f"bool_or(regexp_matches(CAST({quoted(name)} AS VARCHAR), {literal(_LONG_INTEGER)}))"
+        for name in names
+    )
+    has_long = connection.execute(f"SELECT {long} FROM ({texts})").fetchall()[0]
+    return {
+        name: _structure(types[name], exact=not inexact)
+        for name, inexact in zip(names, has_long, strict=True)
+    }
+
+
+def _structure(kind: DuckDBPyType, *, exact: bool) -> str:
+    """A nested type in which leaves are truth values, integers of 64 bits, floats or strings.
+
+    Floats and wider integers are strings where they would not be `exact`, as values of several kinds are:
+    a string as it is, anything else as its JSON. Spark does so, too, but keeps blanks and zeros at the end.
+    """
+    if kind.id in ("struct", "list", "map"):
+        within = {
+            name: _structure(child, exact=exact)
+            for name, child in kind.children
+            if isinstance(child, DuckDBPyType)
+        }
+        if kind.id == "struct":
+            return f"STRUCT({', '.join(f'{quoted(name)} {child}' for name, child in within.items())})"
+        *_, values = within.values()
+        return f"{values}[]" if kind.id == "list" else f"MAP(VARCHAR, {values})"
+    name = str(kind)
+    if not exact and name in _INEXACT:
+        return "VARCHAR"
+    return "BIGINT" if name in _WHOLE else name if name in _LEAVES else "VARCHAR"

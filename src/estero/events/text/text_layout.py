@@ -1,0 +1,248 @@
+"""Text files → their layout: the columns with types that all rows fit, and the query that reads them.
+
+Readers give every column as text. One pass over all rows decides the types (`text_kinds`), so that what
+stands below the first rows is not bent to fit them. Spark reads by the same layout.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from estero.errors import DataError
+from estero.events.database import Connection
+from estero.events.paths import as_one_file
+from estero.events.text.text_kinds import NONE, Text, TextColumn, classes_of, literal, quoted, type_of
+
+SAMPLE = 2048
+"""Rows that say which columns are strings anyway, and which class to try first. Types come from all rows."""
+
+_DATES = ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%Y{0}%m{0}%d")
+_CLOCKS = ("", " %H:%M:%S", " %H:%M", "T%H:%M:%S", " %H:%M:%S.%f", " %I:%M:%S %p")
+_ORDERS = [date.format(mark) + clock for mark in "/-. " for date in _DATES for clock in _CLOCKS]
+_LOCAL = Text.DATE | Text.TIME
+_TIMES: Mapping[str, Text] = {
+    "DATE": _LOCAL,
+    "TIMESTAMP": _LOCAL,
+    "DATETIME": _LOCAL,
+    "TIMESTAMP_S": _LOCAL,
+    "TIMESTAMP_MS": _LOCAL,
+    "TIMESTAMP_NS": _LOCAL | Text.NANO,
+    "TIMESTAMPTZ": _LOCAL | Text.ZONED,
+    "TIMESTAMP WITH TIME ZONE": _LOCAL | Text.ZONED,
+}
+"""Which texts a type of times holds without loss."""
+_COARSE = ("DATE", "TIMESTAMP_S", "TIMESTAMP_MS")
+"""Those of them that hold no microseconds: a text may not have any."""
+
+_WHOLE = re.compile("U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|INT|INT[1248]|LONG|SHORT")
+_DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC)\(\d+, ?(\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Files that are read in one go, and the `names` of their columns.
+
+    `reader` is the function of DuckDB that gives all columns as text, and `options` what it is told, in
+    SQL. `told` says the same for other readers.
+    """
+
+    files: tuple[str, ...]
+    names: tuple[str, ...]
+    reader: str
+    options: str
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def relation(self) -> str:
+        """The rows of all files, in SQL."""
+        return self.relation_of(*self.files)
+
+    def relation_of(self, *files: str) -> str:
+        """The rows of some of the files, in SQL."""
+        listed = ", ".join(literal(as_one_file(file)) for file in files)
+        return f"{self.reader}([{listed}]{self.options})"
+
+
+@dataclass(frozen=True, slots=True)
+class TextLayout:
+    """The columns of text files, in order, and the parts that are read one after the other."""
+
+    form: Literal["csv", "json"]
+    columns: tuple[TextColumn, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def query(self) -> str:
+        """The query that reads all rows, each column in its type."""
+        return " UNION ALL BY NAME ".join(
+            f"SELECT {', '.join(map(self._selected, _here(self.columns, part)))} FROM {part.relation}"
+            for part in self.parts
+        )
+
+    def _selected(self, column: TextColumn) -> str:
+        return f"{converted(column)} AS {quoted(column.name)}"
+
+
+def settled(
+    connection: Connection,
+    form: Literal["csv", "json"],
+    columns: Sequence[TextColumn],
+    parts: Sequence[Part],
+) -> TextLayout:
+    """The layout in which every column has its type; reads all rows once.
+
+    Columns whose type is given keep it. Raises `DataError` for the first row that does not fit such a type.
+    """
+    texts = _texts(columns, parts)
+    first = _classes(connection, f"SELECT * FROM ({texts}) LIMIT {SAMPLE}", columns, {})
+    found = _classes(connection, texts, columns, first)
+    typed = [_typed(column, *found[column.name]) for column in columns]
+    for column in typed:
+        if column.given and found[column.name][1]:
+            raise _misfit(connection, column, parts)
+    ordered = [
+        _in_other_order(connection, each, texts) if each.classes & ~Text.NULL == Text.SLASHED else each
+        for each in typed
+    ]
+    return TextLayout(form, tuple(ordered), tuple(parts))
+
+
+def _here(columns: Sequence[TextColumn], part: Part) -> list[TextColumn]:
+    return [column for column in columns if column.name in part.names]
+
+
+def _texts(columns: Sequence[TextColumn], parts: Sequence[Part]) -> str:
+    """The query that reads all rows as text."""
+    return " UNION ALL BY NAME ".join(
+        f"SELECT {', '.join(quoted(column.name) for column in _here(columns, part))} FROM {part.relation}"
+        for part in parts
+    )
+
+
+_Found = dict[str, tuple[Text, bool]]
+"""For each column its classes, and whether a text does not fit its given type or format."""
+
+
+def _classes(connection: Connection, texts: str, columns: Sequence[TextColumn], first: _Found) -> _Found:
+    """What the rows of `texts` hold. A column of strings in `first` stays one, and is only counted."""
+    asked = [_question(column, first.get(column.name)) for column in columns]
+    row = connection.execute(f"SELECT {', '.join(asked)} FROM ({texts})").fetchall()[0]
+    found = {}
+    for place, column in enumerate(columns):
+        classes, misfits = row[2 * place], row[2 * place + 1]
+        before = first.get(column.name, (NONE, False))[0]
+        found[column.name] = (Text(classes or 0) | before, bool(misfits))
+    return found
+
+
+def _question(column: TextColumn, known: tuple[Text, bool] | None) -> str:
+    """Two aggregates: the classes of a column, and whether a text does not fit what is given."""
+    text = quoted(column.name)
+    wrong = f"bool_or({misfits(column)})" if column.given or column.format is not None else "false"
+    if known is not None and type_of(known[0]) == "VARCHAR" and known[0] & ~Text.NULL != Text.SLASHED:
+        return f"CASE WHEN count({text}) = count(*) THEN 0 ELSE {Text.NULL:d} END, {wrong}"
+    first = NONE if known is None else known[0]
+    return f"bit_or({classes_of(number_text(column), first)}), {wrong}"
+
+
+def _typed(column: TextColumn, classes: Text, wrong: bool) -> TextColumn:
+    if column.given:
+        return replace(column, classes=classes)
+    if column.format is not None and not wrong and classes & ~Text.NULL:
+        date = not re.search("%[HIMSfp]", column.format)
+        return replace(column, classes=classes, type="DATE" if date else "TIMESTAMP")
+    return replace(column, classes=classes, type=type_of(classes) or '"NULL"', format=None)
+
+
+def _in_other_order(connection: Connection, column: TextColumn, texts: str) -> TextColumn:
+    """The column as one of times, where its texts are dates in one order of day, month and year only."""
+    text = quoted(column.name)
+    tried = [f"count({text}) = count({_parsed(text, each)})" for each in _ORDERS]
+    fits = connection.execute(f"SELECT {', '.join(tried)} FROM ({texts})").fetchall()[0]
+    formats = [each for each, fit in zip(_ORDERS, fits, strict=True) if fit]
+    if len(formats) != 1:
+        return column
+    return replace(column, format=formats[0], type="TIMESTAMP" if "%H" in formats[0] else "DATE")
+
+
+def _parsed(text: str, form: str) -> str:
+    return f"try_strptime({text}, {literal(form)})"
+
+
+def number_text(column: TextColumn) -> str:
+    """SQL: the text of a column with a point in its numbers and no mark between thousands."""
+    text = quoted(column.name)
+    if column.thousands:
+        text = f"replace({text}, {literal(column.thousands)}, '')"
+    if column.decimal != ".":
+        text = f"translate({text}, {literal(column.decimal + '.')}, {literal('.' + column.decimal)})"
+    return text
+
+
+def converted(column: TextColumn) -> str:
+    """SQL: the texts of a column in its type."""
+    if column.type in ("VARCHAR", "JSON"):
+        return quoted(column.name)
+    if column.format is not None:
+        return f"CAST(strptime({quoted(column.name)}, {literal(column.format)}) AS {column.type})"
+    return f"CAST({_trimmed(column)} AS {column.type})"
+
+
+def _trimmed(column: TextColumn) -> str:
+    return (
+        f"trim({number_text(column)})"
+        if column.given or column.classes & Text.SPACED
+        else number_text(column)
+    )
+
+
+def misfits(column: TextColumn) -> str:
+    """SQL: whether a text does not fit the type or format that is given, or would lose something in it."""
+    text = quoted(column.name)
+    if column.format is not None:
+        return f"({text} IS NOT NULL AND {_parsed(text, column.format)} IS NULL)"
+    trimmed = f"trim({number_text(column)})"
+    lost = f"TRY_CAST({trimmed} AS {column.type}) IS NULL"
+    if lossless := _lossless(column.type.upper(), trimmed):
+        lost = f"{lost} OR NOT {lossless}"
+    return f"({text} IS NOT NULL AND ({lost}))"
+
+
+def _lossless(asked: str, text: str) -> str | None:
+    """SQL: whether a text that can be cast to a type means no more than the type can hold."""
+    if _WHOLE.fullmatch(asked):
+        return f"regexp_full_match({text}, '[+-]?[0-9]+')"
+    if decimal := _DECIMAL.fullmatch(asked):
+        return f"regexp_full_match({text}, {literal(f'[+-]?[0-9]*([.][0-9]{{0,{decimal[1]}}}0*)?')})"
+    if asked in ("DOUBLE", "FLOAT", "REAL"):
+        return f"(isfinite(TRY_CAST({text} AS DOUBLE)) OR NOT regexp_matches({text}, '[0-9]'))"
+    if asked not in _TIMES:
+        return None
+    only = f"({classes_of(text, spaced=False)}) & {~_TIMES[asked] & 0xFFFF:d} = 0"
+    if asked not in _COARSE:
+        return only
+    return f"({only} AND CAST(TRY_CAST({text} AS {asked}) AS TIMESTAMP) = TRY_CAST({text} AS TIMESTAMP))"
+
+
+def _misfit(connection: Connection, column: TextColumn, parts: Sequence[Part]) -> DataError:
+    """The error that names the first text that does not fit the type that is given."""
+    asked = column.type if column.format is None else f"{column.type} written as {column.format}"
+    for part in parts:
+        for file in part.files:
+            alone = part.relation_of(file)
+            numbered = f"SELECT {quoted(column.name)}, row_number() OVER () AS __row FROM {alone}"
+            found = connection.execute(
+                f"SELECT {quoted(column.name)}, __row FROM ({numbered}) WHERE {misfits(column)} LIMIT 1"
+            ).fetchall()
+            if found:
+                return DataError(
+                    f"{found[0][0]!r} is no {asked}, or would lose something as one",
+                    file=file,
+                    row=found[0][1],
+                    column=column.name,
+                    hint="csv_options={'types': …} says what a column holds",
+                )
+    raise ValueError(f"all texts of {column.name} fit {asked}")

@@ -1,0 +1,388 @@
+"""Conditions said in Python: ``var("a").price * 2 > 10``, joined by ``&``, ``|`` and ``~``.
+
+A comparison that speaks of one variable is a condition on each of its events, ``a[price * 2 > 10]``;
+one that speaks of several relates them, ``a.price > b.price``. Without a variable, `attribute` makes
+predicates for ``var("a")[…]``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeAlias, cast, overload
+
+from estero.language.tree.expressions import (
+    Aggregate,
+    AggregateFunction,
+    And,
+    Arithmetic,
+    ArithmeticOperator,
+    Attribute,
+    Between,
+    Call,
+    Comparison,
+    ComparisonOperator,
+    EventFilter,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Matches,
+    Negative,
+    Node,
+    Not,
+    Or,
+    Range,
+    SetPredicate,
+    Value,
+    VariableReference,
+    with_variable,
+    without_variable,
+)
+from estero.language.tree.pattern import PartitionKey
+from estero.language.tree.render_conditions import render_condition
+from estero.language.tree.words import AGGREGATES, SCALAR_FUNCTIONS
+
+Operand: TypeAlias = "Expression | Condition | Value"
+
+
+def var(name: str) -> Variable:
+    """The events marked `name`; ``var("a").price`` and ``var("a")["unit price"]`` are their attributes."""
+    return Variable(name)
+
+
+def attribute(name: str) -> Expression:
+    """An attribute of the event at hand, for conditions inside ``var("a")[…]``."""
+    return Expression(Attribute(name))
+
+
+def call(function: str, *arguments: Operand) -> Expression:
+    """A scalar function of the language.
+
+    >>> print(call("length", var("a").name) > 3)
+    a[length(name) > 3]
+    """
+    if function not in SCALAR_FUNCTIONS:
+        raise ValueError(f"there is no function {function}; there are {', '.join(SCALAR_FUNCTIONS)}")
+    return Expression(Call(function, tuple(map(_node, arguments))))
+
+
+def aggregate(function: str, of: Expression | Variable) -> Expression:
+    """A value of all events marked with a variable: ``aggregate("avg", var("a").price) > 5``."""
+    if function not in AGGREGATES:
+        raise ValueError(f"there is no aggregate {function}; there are {', '.join(AGGREGATES)}")
+    name = cast(AggregateFunction, function)
+    if isinstance(of, Variable):
+        return Expression(Aggregate(name, of.variable_name))
+    match of.tree:
+        case Attribute(column, str(variable)):
+            return Expression(Aggregate(name, variable, column))
+        case _:
+            raise TypeError("an aggregate takes a variable, or an attribute of one")
+
+
+def constant(value: Value) -> Expression:
+    """A constant by itself: ``constant(1) < var("a").price`` is ``a[1 < price]``."""
+    return Expression(_literal(value))
+
+
+def closed(low: Value, high: Value) -> Range:
+    """``low..high`` for `Expression.is_in`: all from `low` to `high`, both included.
+
+    >>> print(var("a").grade.is_in("x", closed("a", "c")))
+    a[grade IN {'x', 'a'..'c'}]
+    """
+    return Range(_literal(low), _literal(high))
+
+
+def holds(predicate: str, *arguments: Variable | Expression | Value) -> Condition:
+    """A predicate over sets of events by its name: of variables, attributes of them, and constants.
+
+    >>> print(holds("near", var("a"), var("b").price, 0.5))
+    near(a, b.price, 0.5)
+    """
+    return Condition(SetPredicate(predicate, tuple(map(_argument, arguments))))
+
+
+def increasing(values: Expression) -> Condition:
+    """Each event marked so has a larger value than the one before it.
+
+    >>> print(increasing(var("a").price))
+    increasing(a.price)
+    """
+    return holds("increasing", values)
+
+
+def decreasing(values: Expression) -> Condition:
+    """Each event marked so has a smaller value than the one before it: ``decreasing(a.price)``."""
+    return holds("decreasing", values)
+
+
+def outside(condition: Condition | Expression) -> Condition:
+    """The same condition on ``X.a`` instead of ``X[… a …]``; it means the same.
+
+    >>> print(var("a").price > 5, "/", outside(var("a").price > 5))
+    a[price > 5] / a.price > 5
+    """
+    return Condition(_with_variables(condition.as_filter().tree))
+
+
+class Variable:
+    """A variable of a pattern. Attributes whose name a method has are written ``var("a")["name"]``."""
+
+    __slots__ = ("variable_name",)
+
+    def __init__(self, name: str) -> None:
+        self.variable_name = name
+
+    def __getattr__(self, name: str) -> Expression:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Expression(Attribute(name, self.variable_name))
+
+    @overload
+    def __getitem__(self, key: str) -> Expression: ...
+
+    @overload
+    def __getitem__(self, key: Condition) -> Condition: ...
+
+    def __getitem__(self, key: str | Condition) -> Expression | Condition:
+        """An attribute by its name, or a condition on each event marked so: ``a[p]``."""
+        if isinstance(key, str):
+            return Expression(Attribute(key, self.variable_name))
+        return Condition(EventFilter(self.variable_name, key.tree))
+
+    def __repr__(self) -> str:
+        return f"var({self.variable_name!r})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expression:
+    """A value of one event or of several; compared, it makes a `Condition`."""
+
+    tree: Node
+
+    def __str__(self) -> str:
+        return render_condition(self.tree)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a value of events is not known in Python; join conditions with &, | and ~")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> Condition:  # type: ignore[override]
+        return self._compared("=", other)
+
+    def __ne__(self, other: object) -> Condition:  # type: ignore[override]
+        return self._compared("!=", other)
+
+    def __lt__(self, other: Operand) -> Condition:
+        return self._compared("<", other)
+
+    def __le__(self, other: Operand) -> Condition:
+        return self._compared("<=", other)
+
+    def __gt__(self, other: Operand) -> Condition:
+        return self._compared(">", other)
+
+    def __ge__(self, other: Operand) -> Condition:
+        return self._compared(">=", other)
+
+    def __add__(self, other: Operand) -> Expression:
+        return self._computed("+", self, other)
+
+    def __radd__(self, other: Operand) -> Expression:
+        return self._computed("+", other, self)
+
+    def __sub__(self, other: Operand) -> Expression:
+        return self._computed("-", self, other)
+
+    def __rsub__(self, other: Operand) -> Expression:
+        return self._computed("-", other, self)
+
+    def __mul__(self, other: Operand) -> Expression:
+        return self._computed("*", self, other)
+
+    def __rmul__(self, other: Operand) -> Expression:
+        return self._computed("*", other, self)
+
+    def __truediv__(self, other: Operand) -> Expression:
+        return self._computed("/", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Expression:
+        return self._computed("/", other, self)
+
+    def __mod__(self, other: Operand) -> Expression:
+        return self._computed("%", self, other)
+
+    def __rmod__(self, other: Operand) -> Expression:
+        return self._computed("%", other, self)
+
+    def __neg__(self) -> Expression:
+        return Expression(Negative(self.tree))
+
+    def __and__(self, other: Condition | Expression) -> Condition:
+        return self.as_filter() & other
+
+    def __or__(self, other: Condition | Expression) -> Condition:
+        return self.as_filter() | other
+
+    def __invert__(self) -> Condition:
+        return ~self.as_filter()
+
+    def __abs__(self) -> Expression:
+        return call("abs", self)
+
+    def is_in(self, *members: Value | range | Range) -> Condition:
+        """One of these constants; a ``range(1, 6)`` stands for ``1..5``, as does ``closed(1, 5)``."""
+        if not members:
+            raise ValueError("a set needs a member")
+        return _condition(In(self.tree, tuple(map(_member, members))))
+
+    def between(self, low: Operand, high: Operand) -> Condition:
+        """From `low` to `high`, both included."""
+        return _condition(Between(self.tree, _node(low), _node(high)))
+
+    def like(self, pattern: str) -> Condition:
+        """A string of this form: ``%`` any text, ``_`` one character, a backslash before either itself."""
+        return _condition(Like(self.tree, pattern))
+
+    def matches(self, regex: str) -> Condition:
+        """A string in which the regular expression is found."""
+        return _condition(Matches(self.tree, regex))
+
+    def is_null(self) -> Condition:
+        """Missing."""
+        return _condition(IsNull(self.tree))
+
+    def is_not_null(self) -> Condition:
+        """Not missing."""
+        return _condition(Not(IsNull(self.tree)))
+
+    def as_filter(self) -> Condition:
+        """The condition that this truth value is true."""
+        return _condition(self.tree)
+
+    def as_key(self) -> PartitionKey:
+        """The key of a partition, if this is an attribute."""
+        if not isinstance(self.tree, Attribute):
+            raise TypeError(f"{self} is not an attribute, so it cannot be a key")
+        return PartitionKey(self.tree.name, self.tree.variable)
+
+    def _compared(self, operator: ComparisonOperator, other: object) -> Condition:
+        return _condition(Comparison(operator, self.tree, _node(other)))
+
+    @staticmethod
+    def _computed(operator: ArithmeticOperator, left: Operand, right: Operand) -> Expression:
+        return Expression(Arithmetic(operator, _node(left), _node(right)))
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A filter, or a predicate over one event; joined with ``&``, ``|`` and ``~``."""
+
+    tree: Node
+    is_group: bool = field(default=False, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return render_condition(self.tree)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a condition on events is not known in Python; join conditions with &, | and ~")
+
+    def __and__(self, other: Condition | Expression) -> Condition:
+        own = self.tree.parts if isinstance(self.tree, And) and not self.is_group else (self.tree,)
+        return Condition(And((*own, other.as_filter().tree)))
+
+    def __or__(self, other: Condition | Expression) -> Condition:
+        own = self.tree.parts if isinstance(self.tree, Or) and not self.is_group else (self.tree,)
+        return Condition(Or((*own, other.as_filter().tree)))
+
+    def __invert__(self) -> Condition:
+        """The opposite: of ``a[p]``, that p is not true of every event marked a."""
+        return Condition(Not(self.tree))
+
+    def as_filter(self) -> Condition:
+        """This condition."""
+        return self
+
+    def as_value(self) -> Expression:
+        """Its truth value, to be compared or passed on.
+
+        >>> print(var("a")[(attribute("price") > 5).as_value() == attribute("ok")])
+        a[(price > 5) = ok]
+        """
+        return Expression(self.tree)
+
+    def grouped(self) -> Condition:
+        """This condition in parentheses: ``(p AND q) AND r`` and ``p AND q AND r`` mean the same.
+
+        >>> p, q, r = (attribute(name) == 1 for name in "pqr")
+        >>> print((p & q).grouped() & r, "/", p & q & r)
+        (p = 1 AND q = 1) AND r = 1 / p = 1 AND q = 1 AND r = 1
+        """
+        return Condition(self.tree, is_group=True)
+
+
+def _condition(node: Node) -> Condition:
+    """The condition itself, or on each event of the one variable that it speaks of."""
+    below = list(node.walk())
+    variables = {each.variable for each in below if isinstance(each, Attribute)}
+    if any(isinstance(each, Aggregate | SetPredicate | EventFilter) for each in below) or len(variables) != 1:
+        return Condition(node)
+    (variable,) = variables
+    return Condition(node if variable is None else EventFilter(variable, without_variable(node)))
+
+
+def _node(value: object) -> Node:
+    if isinstance(value, Expression | Condition):
+        return value.tree
+    return _literal(value)
+
+
+def _literal(value: object) -> Literal:
+    if isinstance(value, float) and math.isnan(value):
+        raise ValueError("NaN has no literal")
+    if isinstance(value, datetime):
+        return Literal(value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC))
+    if value is None or isinstance(value, bool | int | float | str):
+        return Literal(value)
+    raise TypeError(f"{value!r} is not a truth value, a number, a string, a datetime or None")
+
+
+def _argument(argument: Variable | Expression | Value) -> VariableReference | Attribute | Literal:
+    if isinstance(argument, Variable):
+        return VariableReference(argument.variable_name)
+    if not isinstance(argument, Expression):
+        return _literal(argument)
+    match argument.tree:
+        case Attribute(_, str()) | Literal():
+            return argument.tree
+        case _:
+            raise TypeError("a predicate over sets takes variables, attributes of them and constants")
+
+
+def _with_variables(node: Node) -> Node:
+    """``X.a`` for each ``a`` in an ``X[…]``, without the brackets; under AND, OR and NOT, too."""
+    match node:
+        case And(parts):
+            return And(tuple(map(_with_variables, parts)))
+        case Or(parts):
+            return Or(tuple(map(_with_variables, parts)))
+        case Not(part):
+            return Not(_with_variables(part))
+        case EventFilter(variable, predicate):
+            return with_variable(predicate, variable)
+        case _:
+            return node
+
+
+def _member(member: Value | range | Range) -> Literal | Range:
+    if isinstance(member, Range):
+        return member
+    if not isinstance(member, range):
+        return _literal(member)
+    if member.step != 1 or not member:
+        raise ValueError(f"{member!r} is not a range of neighbours from low to high")
+    return Range(Literal(member[0]), Literal(member[-1]))

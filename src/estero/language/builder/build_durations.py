@@ -1,0 +1,77 @@
+"""Durations as they are said in Python: pairs, texts, timedeltas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+
+from estero.language.syntax.mistakes_in_clauses import unit_of
+from estero.language.tree.query import TimeUnit
+
+Part = tuple[int, TimeUnit]
+_PARTS: Final = re.compile(r"\s*(?:\d+\s*[^\W\d]+\s*)+")
+_PART: Final = re.compile(r"(\d+)\s*([^\W\d]+)")
+
+
+def durations_of(duration: tuple[int, TimeUnit | str] | timedelta | str) -> list[Part]:
+    """The parts of one duration, in the units that it is said in; of a timedelta in the largest ones.
+
+    Raises ValueError for what is no duration, or a negative one.
+
+    >>> [(amount, unit.name) for amount, unit in durations_of("1h 30 min")]
+    [(1, 'HOURS'), (30, 'MINUTES')]
+    >>> [(amount, unit.name) for amount, unit in durations_of(timedelta(seconds=90))]
+    [(1, 'MINUTES'), (30, 'SECONDS')]
+    """
+    match duration:
+        case str():
+            return _of_text(duration)
+        case timedelta():
+            return _of_timedelta(duration)
+        case (int(amount), str() | TimeUnit() as name):
+            return [(amount, unit_named(name))]
+        case _:
+            raise _none(duration)
+
+
+def unit_named(name: TimeUnit | str) -> TimeUnit:
+    """The unit of a name; raises ValueError where there is none."""
+    if isinstance(name, TimeUnit):
+        return name
+    found = unit_of(name)
+    if found not in TimeUnit.__members__:
+        known = ", ".join(each.lower() for each in TimeUnit.__members__)
+        raise ValueError(f"there is no unit {name}; the units are {known}")
+    return TimeUnit[found]
+
+
+def _of_text(text: str) -> list[Part]:
+    if _PARTS.fullmatch(text) is None:
+        raise _none(text)
+    return [(int(amount), unit_named(name)) for amount, name in _PART.findall(text)]
+
+
+def _of_timedelta(duration: timedelta) -> list[Part]:
+    # pandas has nanoseconds, too, which are those of the last microsecond.
+    left = duration // timedelta(microseconds=1) * 1000 + int(getattr(duration, "nanoseconds", 0))
+    if left < 0:
+        raise ValueError(f"a window is not negative, as {duration} is")
+    parts: list[Part] = []
+    for unit in _largest_first():
+        amount, left = divmod(left, unit.value)
+        if amount:
+            parts.append((amount, unit))
+    return parts or [(0, TimeUnit.SECONDS)]
+
+
+def _largest_first() -> Iterable[TimeUnit]:
+    return sorted(set(TimeUnit) - {TimeUnit.WEEKS}, key=lambda unit: -unit.value)
+
+
+def _none(duration: object) -> ValueError:
+    return ValueError(
+        f"{duration!r} is no duration: write hours=2, minutes=30, or '2 hours 30 min', or a timedelta; "
+        "events=100 and ticks=5, attribute='ts' are windows without one"
+    )

@@ -1,0 +1,401 @@
+"""Patterns and queries said in Python: the same syntax trees as from text.
+
+>>> a, b = var("a"), var("b")
+>>> pattern = event("SELL").named("a").then(event("BUY").named("b").repeated())
+>>> print(select(pattern.where((a.name == "X") & (b.price < 10))).partition_by("k").within(hours=2))
+SELECT * WHERE SELL AS a ; BUY AS b+ FILTER a[name = 'X'] AND b[price < 10] PARTITION BY [k] WITHIN 2 HOURS
+
+Every object here is immutable, carries its tree as `tree`, and prints as its canonical text. Whatever
+text can say can be said so: chains grow from left to right, and `grouped` puts parentheses around what is
+there, so that the next link starts a chain of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TypeAlias
+
+from estero.language.builder.build_conditions import (
+    Condition,
+    Expression,
+    Variable,
+    aggregate,
+    attribute,
+    call,
+    closed,
+    constant,
+    decreasing,
+    holds,
+    increasing,
+    outside,
+    var,
+)
+from estero.language.builder.build_durations import durations_of, unit_named
+from estero.language.tree.pattern import (
+    All,
+    As,
+    Conjunction,
+    Disjunction,
+    EventType,
+    Filter,
+    Iteration,
+    Keep,
+    Link,
+    Optional,
+    PartitionBy,
+    PartitionKey,
+    Pattern,
+    Rename,
+    Sequence,
+    Start,
+    Strict,
+    Unless,
+)
+from estero.language.tree.query import (
+    AttributeWindow,
+    Consume,
+    DurationWindow,
+    EventWindow,
+    KeyBracket,
+    QueryTree,
+    SelectItem,
+    Strategy,
+    TimeUnit,
+)
+from estero.language.tree.render import render_pattern, render_query
+
+__all__ = [
+    "Condition",
+    "Expression",
+    "PatternBuilder",
+    "QueryBuilder",
+    "Variable",
+    "aggregate",
+    "attribute",
+    "call",
+    "closed",
+    "constant",
+    "decreasing",
+    "event",
+    "holds",
+    "increasing",
+    "outside",
+    "select",
+    "tree_of",
+    "var",
+]
+
+PatternLike: TypeAlias = "PatternBuilder | Pattern"
+
+
+def event(type: str, *, stream: str | None = None) -> PatternBuilder:
+    """One event of a type, of any stream or of one; what the events are called unless `named` otherwise."""
+    return PatternBuilder(EventType(type, stream))
+
+
+def select(pattern: PatternLike) -> QueryBuilder:
+    """The query for all complex events of a pattern."""
+    return QueryBuilder(QueryTree(_pattern(pattern)))
+
+
+def tree_of(query: Built) -> QueryTree:
+    """The syntax tree of a query that was built, or of the query for all that a pattern finds."""
+    if isinstance(query, QueryBuilder):
+        return query.tree
+    return query if isinstance(query, QueryTree) else QueryTree(_pattern(query))
+
+
+@dataclass(frozen=True, slots=True)
+class PatternBuilder:
+    """A pattern to which more is added from left to right; `tree` is what it is so far."""
+
+    tree: Pattern
+    is_group: bool = field(default=False, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return render_pattern(self.tree)
+
+    def named(self, variable: str) -> PatternBuilder:
+        """Marks all that this pattern marks with `variable` too: ``φ AS x``.
+
+        >>> print(event("SELL").then(event("BUY")).named("x"))
+        (SELL ; BUY) AS x
+        """
+        return PatternBuilder(As(self.tree, variable))
+
+    def then(
+        self, *others: PatternLike, without: PatternLike | SequenceOf[PatternLike] = ()
+    ) -> PatternBuilder:
+        """This, later each of the others in turn: ``φ ; ψ``.
+
+        `without` are event types that must not happen between two of them: ``φ ; NOT(χ) ; ψ``.
+
+        >>> print(event("SELL").then(event("BUY"), without=event("HALT").named("h")))
+        SELL ; NOT(HALT AS h) ; BUY
+        """
+        return self._followed(others, without, contiguous=False)
+
+    def followed_directly_by(
+        self, *others: PatternLike, without: PatternLike | SequenceOf[PatternLike] = ()
+    ) -> PatternBuilder:
+        """This, and each of the others at the very next position: ``φ : ψ``.
+
+        Each of `without` stands for one event between two of them that is not such: ``φ : NOT(χ) : ψ``.
+
+        >>> print(event("SELL").followed_directly_by(event("BUY")).then(event("SELL")))
+        SELL : BUY ; SELL
+        """
+        return self._followed(others, without, contiguous=True)
+
+    def _followed(
+        self,
+        others: SequenceOf[PatternLike],
+        without: PatternLike | SequenceOf[PatternLike],
+        *,
+        contiguous: bool,
+    ) -> PatternBuilder:
+        absent = (without,) if isinstance(without, PatternBuilder | Pattern) else tuple(without)
+        link = Link(contiguous, tuple(map(_pattern, absent)))
+        parts, links = (
+            (self.tree.parts, self.tree.links)
+            if isinstance(self.tree, Sequence) and not self.is_group
+            else ((self.tree,), ())
+        )
+        added = tuple(map(_pattern, others))
+        if not added:
+            raise ValueError("a sequence goes on with at least one pattern")
+        return PatternBuilder(Sequence((*parts, *added), (*links, *[link] * len(added))))
+
+    def or_(self, *others: PatternLike) -> PatternBuilder:
+        """This or any of the others: ``φ OR ψ``.
+
+        >>> print(event("SELL").or_(event("BUY")).repeated())
+        (SELL OR BUY)+
+        """
+        return PatternBuilder(Disjunction(self._chain(Disjunction, others)))
+
+    def and_(self, *others: PatternLike) -> PatternBuilder:
+        """Complex events that are in all of them: ``φ AND ψ``.
+
+        >>> calm, wet = (event("Wind").repeated().where(var("Wind").v < most) for most in (2, 5))
+        >>> print(calm.and_(wet))
+        (Wind+ FILTER Wind[v < 2]) AND (Wind+ FILTER Wind[v < 5])
+        """
+        return PatternBuilder(Conjunction(self._chain(Conjunction, others)))
+
+    def all_with(self, *others: PatternLike) -> PatternBuilder:
+        """Unions of one complex event of each, in any order: ``φ ALL ψ``.
+
+        >>> print(event("SELL").all_with(event("BUY"), event("HALT")))
+        SELL ALL BUY ALL HALT
+        """
+        return PatternBuilder(All(self._chain(All, others)))
+
+    def _chain(
+        self, kind: type[Disjunction | Conjunction | All], others: SequenceOf[PatternLike]
+    ) -> tuple[Pattern, ...]:
+        if not others:
+            raise ValueError("there is no other pattern")
+        own = self.tree.parts if isinstance(self.tree, kind) and not self.is_group else (self.tree,)
+        return (*own, *map(_pattern, others))
+
+    def grouped(self) -> PatternBuilder:
+        """This pattern in parentheses: what comes next does not go on with its chain.
+
+        >>> a, b, c = event("a"), event("b"), event("c")
+        >>> print(a.then(b).grouped().then(c), "/", a.then(b).then(c))
+        (a ; b) ; c / a ; b ; c
+        """
+        return PatternBuilder(self.tree, is_group=True)
+
+    def unless(self, forbidden: PatternLike) -> PatternBuilder:
+        """This, where nothing that is forbidden happens inside: ``φ UNLESS ψ``.
+
+        >>> print(event("SELL").then(event("BUY")).unless(event("HALT")))
+        SELL ; BUY UNLESS HALT
+        """
+        return PatternBuilder(Unless(self.tree, _pattern(forbidden)))
+
+    def where(self, *conditions: Condition | Expression) -> PatternBuilder:
+        """What satisfies all the conditions: ``φ FILTER f``.
+
+        >>> a, b = var("a"), var("b")
+        >>> both = event("SELL").named("a").then(event("BUY").repeated().named("b"))
+        >>> print(both.where(a.price > b.price, increasing(b.price), aggregate("count", b) >= 3))
+        SELL AS a ; BUY+ AS b FILTER a.price > b.price AND increasing(b.price) AND count(b) >= 3
+        """
+        if not conditions:
+            raise ValueError("a filter needs a condition")
+        first, *more = (each.as_filter() for each in conditions)
+        for each in more:
+            first = first & each
+        return PatternBuilder(Filter(self.tree, first.tree))
+
+    def repeated(self, least: int = 1, most: int | None = None, *, directly: bool = False) -> PatternBuilder:
+        """This, `least` to `most` times (None: no end), `directly` behind each other or not: ``φ{2,3}``.
+
+        >>> sell = event("SELL")
+        >>> print(sell.repeated(), sell.repeated(directly=True), sell.repeated(2, 3), sell.repeated(2))
+        SELL+ SELL :+ SELL{2,3} SELL{2,}
+        """
+        return PatternBuilder(Iteration(self.tree, directly, least, most))
+
+    def optional(self) -> PatternBuilder:
+        """This or nothing, as a part of a sequence: ``φ?``.
+
+        >>> print(event("SELL").then(event("HALT").optional(), event("BUY")))
+        SELL ; HALT? ; BUY
+        """
+        return PatternBuilder(Optional(self.tree))
+
+    def renamed(self, old: str, new: str) -> PatternBuilder:
+        """What is marked `old` is marked `new` instead: ``φ [old -> new]``.
+
+        >>> print(event("SELL").repeated().renamed("SELL", "s"))
+        SELL+ [SELL -> s]
+        """
+        return PatternBuilder(Rename(self.tree, old, new))
+
+    def keep(self, *labels: str) -> PatternBuilder:
+        """Only these labels stay: ``φ KEEP [x, y]``.
+
+        >>> print(event("SELL").then(event("BUY")).keep("BUY"))
+        SELL ; BUY KEEP [BUY]
+        """
+        return PatternBuilder(Keep(self.tree, labels))
+
+    def partitioned_by(self, *keys: str | Expression) -> PatternBuilder:
+        """All marked events agree on the keys: ``"a"``, or ``var("x").a`` and ``var("y").b``.
+
+        >>> print(event("SELL").repeated().partitioned_by("name").named("s").then(event("BUY")))
+        (SELL+ PARTITION BY [name]) AS s ; BUY
+        """
+        return PatternBuilder(PartitionBy(self.tree, tuple(map(_partition_key, keys))))
+
+    def at_start(self) -> PatternBuilder:
+        """Only from the first position of the stream: ``START(φ)``.
+
+        >>> print(event("SELL").then(event("BUY")).at_start())
+        START(SELL ; BUY)
+        """
+        return PatternBuilder(Start(self.tree))
+
+    def strict(self) -> PatternBuilder:
+        """Only where the marked positions form an interval: ``STRICT(φ)``.
+
+        >>> print(event("SELL").repeated().strict())
+        STRICT(SELL+)
+        """
+        return PatternBuilder(Strict(self.tree))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryBuilder:
+    """A query to which clauses are added, in any order; a clause said again replaces the one before."""
+
+    tree: QueryTree
+
+    def __str__(self) -> str:
+        return render_query(self.tree)
+
+    def show(self, *labels: str | tuple[str, SequenceOf[str]], **attributes: SequenceOf[str]) -> QueryBuilder:
+        """Shows labels with all attributes, or some: ``show("a", b=["price"])``; no label is ``NONE``.
+
+        >>> sequence = event("a").then(event("b"), event("c"))
+        >>> print(select(sequence).show(("a", ["price"]), "b", c=["price", "name"]))
+        SELECT a[price], b, c[price, name] WHERE a ; b ; c
+        """
+        items = [
+            SelectItem(each) if isinstance(each, str) else _with_attributes(*each)
+            for each in (*labels, *attributes.items())
+        ]
+        return QueryBuilder(replace(self.tree, select=tuple(items)))
+
+    def strategy(self, strategy: Strategy | str) -> QueryBuilder:
+        """Keeps some of the complex events that end together: ``SELECT MAX …``.
+
+        >>> print(select(event("a").repeated()).strategy("next"))
+        SELECT NEXT * WHERE a+
+        """
+        chosen = strategy if isinstance(strategy, Strategy) else Strategy[strategy.upper()]
+        return QueryBuilder(replace(self.tree, strategy=chosen))
+
+    def from_streams(self, *streams: str) -> QueryBuilder:
+        """Reads these streams: ``FROM s, t``."""
+        return QueryBuilder(replace(self.tree, streams=streams))
+
+    def partition_by(self, *keys: str | SequenceOf[str]) -> QueryBuilder:
+        """Looks at the events of each key apart; a tuple lists alternatives: ``PARTITION BY [a], [b, c]``.
+
+        >>> print(select(event("a").then(event("b"))).partition_by("farm", ("ticker", "symbol")))
+        SELECT * WHERE a ; b PARTITION BY [farm], [ticker, symbol]
+        """
+        brackets = (KeyBracket((key,) if isinstance(key, str) else tuple(key)) for key in keys)
+        return QueryBuilder(replace(self.tree, partition_by=tuple(brackets)))
+
+    def within(
+        self,
+        *durations: tuple[int, TimeUnit | str] | timedelta | str,
+        events: int | None = None,
+        ticks: int | None = None,
+        attribute: str | None = None,
+        **units: int,
+    ) -> QueryBuilder:
+        """No longer than this: ``events=100``, ``hours=2, minutes=30`` or ``ticks=5, attribute="ts"``.
+
+        Durations can be given as a text, ``"2 hours 30 min"``, as a timedelta of Python or pandas, and as
+        pairs, ``(2, "hours"), (30, "minutes")``; several are added. Raises ValueError for what is none.
+
+        >>> query = select(event("a"))
+        >>> print(query.within(events=100), query.within(hours=2, minutes=30), sep="\\n")
+        SELECT * WHERE a WITHIN 100 EVENTS
+        SELECT * WHERE a WITHIN 2 HOURS 30 MINUTES
+        >>> print(query.within("90 min"), query.within(timedelta(minutes=90)), sep="\\n")
+        SELECT * WHERE a WITHIN 90 MINUTES
+        SELECT * WHERE a WITHIN 1 HOURS 30 MINUTES
+        """
+        pairs = [pair for each in durations for pair in durations_of(each)]
+        pairs += [(amount, unit_named(name)) for name, amount in units.items()]
+        given = [events is not None, ticks is not None or attribute is not None, bool(pairs)]
+        if sum(given) != 1 or (ticks is None) != (attribute is None):
+            raise ValueError(
+                "a window is events=…, or a duration such as hours=2, or ticks=… with attribute=…"
+            )
+        if events is not None:
+            return QueryBuilder(replace(self.tree, window=EventWindow(events)))
+        if ticks is not None and attribute is not None:
+            return QueryBuilder(replace(self.tree, window=AttributeWindow(ticks, attribute)))
+        return QueryBuilder(replace(self.tree, window=DurationWindow(tuple(pairs))))
+
+    def consume_by(self, policy: Consume | str) -> QueryBuilder:
+        """What is forgotten after an answer: ``CONSUME BY ANY``.
+
+        >>> print(select(event("a").then(event("b"))).consume_by("any").limit(1))
+        SELECT * WHERE a ; b CONSUME BY ANY LIMIT 1
+        """
+        chosen = policy if isinstance(policy, Consume) else Consume[policy.upper()]
+        return QueryBuilder(replace(self.tree, consume=chosen))
+
+    def limit(self, most: int) -> QueryBuilder:
+        """At most so many complex events for each end position: ``LIMIT n``."""
+        return QueryBuilder(replace(self.tree, limit=most))
+
+
+def _pattern(pattern: PatternLike) -> Pattern:
+    return pattern.tree if isinstance(pattern, PatternBuilder) else pattern
+
+
+def _with_attributes(label: str, names: SequenceOf[str]) -> SelectItem:
+    if isinstance(names, str) or not names:
+        raise ValueError(f"the attributes of {label} are a list of at least one name")
+    return SelectItem(label, tuple(names))
+
+
+def _partition_key(key: str | Expression) -> PartitionKey:
+    return PartitionKey(key) if isinstance(key, str) else key.as_key()
+
+
+Built: TypeAlias = QueryBuilder | PatternBuilder | QueryTree | Pattern
+"""What stands for a query: made by the builder, or a syntax tree."""

@@ -1,0 +1,94 @@
+"""Atoms of a conjunctive query with the names of their attributes: by place → by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from estero.errors import Span
+from estero.language.check.labels import KnownTypes, type_names
+from estero.language.tree.conjunctive import Anything, Atom, ConjunctiveTree, Term, Variable
+from estero.language.tree.expressions import Literal, Node
+from estero.language.tree.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAtom:
+    """Events of one of `types`; `terms` says what some of their attributes are.
+
+    `label` names the atom. Its events are marked `marks`, or just `label` where there are none, and
+    satisfy `conditions`, each over one event.
+    """
+
+    label: str
+    types: tuple[str, ...]
+    terms: tuple[tuple[str, Variable | Literal], ...]
+    text: str
+    marks: frozenset[str] = frozenset()
+    conditions: tuple[Node, ...] = ()
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """What events of the atom are marked with."""
+        return self.marks or frozenset({self.label})
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables, each once, in order."""
+        return tuple(dict.fromkeys(term.name for _, term in self.terms if isinstance(term, Variable)))
+
+    def places(self, variable: str) -> tuple[str, ...]:
+        """The attributes that a variable stands for, in order."""
+        return tuple(
+            name for name, term in self.terms if isinstance(term, Variable) and term.name == variable
+        )
+
+
+def named_atoms(
+    tree: ConjunctiveTree, schema: Schema, type_column: str | None = None
+) -> tuple[NamedAtom, ...]:
+    """The atoms of a checked query with their attributes' names.
+
+    Where the attributes of a type are not known, the one at place i (from 0) is called ``#i``.
+    """
+    return tuple(
+        NamedAtom(label, type_names(atom.relation, tree.streams), tuple(_kept(atom, known)), str(atom))
+        for label, atom in zip(tree.labels, tree.atoms, strict=True)
+        for known in (attributes_in_order(atom, tree.streams, schema, type_column),)
+    )
+
+
+def attributes_in_order(
+    atom: Atom, streams: tuple[str, ...], schema: Schema | None, type_column: str | None
+) -> tuple[str, ...] | None:
+    """What the arguments of an atom stand for by place: the attributes of its type in the order of the table.
+
+    The columns of type and time are none of them. None where the attributes are not known.
+    """
+    attributes = KnownTypes(schema, streams).attributes(atom.relation)
+    if schema is None or not attributes:
+        return None
+    return tuple(name for name in attributes if name not in (type_column, schema.time))
+
+
+def _kept(atom: Atom, known: tuple[str, ...] | None) -> Iterator[tuple[str, Variable | Literal]]:
+    for name, term, _ in arguments_by_name(atom, known):
+        if not isinstance(term, Anything):
+            yield name, term
+
+
+def arguments_by_name(atom: Atom, known: tuple[str, ...] | None) -> Iterator[tuple[str, Term, Span]]:
+    """Each argument of an atom with the name of its attribute and its place in the text.
+
+    Left out are those by place that are more than the known attributes, or that stand beside named ones.
+    """
+    some_named = any(argument.attribute is not None for argument in atom.arguments)
+    for place, argument in enumerate(atom.arguments):
+        if argument.attribute is not None:
+            yield argument.attribute, argument.term, argument.span
+        elif some_named:
+            continue
+        elif known is None:
+            yield f"#{place}", argument.term, argument.span
+        elif place < len(known):
+            yield known[place], argument.term, argument.span

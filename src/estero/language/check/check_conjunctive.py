@@ -1,0 +1,244 @@
+"""A conjunctive query and what is known of its events → everything that is wrong, in order of place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Final
+
+from estero.errors import NOWHERE, QueryError, Span
+from estero.language.check.atoms import arguments_by_name, attributes_in_order
+from estero.language.check.check_clauses import check_clauses
+from estero.language.check.kinds import NUMBERS, KindChecker
+from estero.language.check.labels import KnownTypes
+from estero.language.check.problems import Problems
+from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.tree.conjunctive import Atom, ConjunctiveTree, Variable
+from estero.language.tree.expressions import Attribute, Literal
+from estero.language.tree.names import SPELLING, listed, some, suggestion
+from estero.language.tree.query import QueryTree
+from estero.language.tree.schema import Kind, Schema
+
+_COMPARABLE: Final = frozenset({Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.STRING, Kind.TIMESTAMP, Kind.NULL})
+
+
+def check_conjunctive(
+    tree: ConjunctiveTree, schema: Schema | None = None, type_column: str | None = None
+) -> list[QueryError]:
+    """All errors of a conjunctive query, in order of place; the empty list if there is none.
+
+    Without a schema only what needs none is checked. A tree without a text is checked as its text.
+
+    >>> from estero.language.syntax.parse_conjunctive import parse_conjunctive
+    >>> query = parse_conjunctive("Q(x, y) <- A(x), B(x, y), C(y)")
+    >>> print(check_conjunctive(query)[0].message)
+    this query is not hierarchical: B(x, y) has both x and y, A(x) has x without y, and C(y) has y without x
+    """
+    if not tree.text:
+        try:
+            tree = parse_conjunctive(str(tree))
+        except QueryError as error:
+            return [error]
+    problems = Problems(tree.text)
+    _check_head(tree, problems)
+    _check_labels(tree, problems)
+    known = KnownTypes(schema, tree.streams)
+    for atom in tree.atoms:
+        _check_atom(atom, tree, known, type_column, problems)
+    _check_kinds(tree, known, type_column, problems)
+    _check_hierarchy(tree, problems)
+    clauses = QueryTree(
+        tree.atoms[0].relation, window=tree.window, limit=tree.limit, text=tree.text, places=tree.places
+    )
+    check_clauses(clauses, known, problems)
+    return problems.in_order()
+
+
+def witness(tree: ConjunctiveTree) -> tuple[str, str, Atom, Atom, Atom] | None:
+    """Two variables that show that a query is not hierarchical, or None where it is.
+
+    With them come an atom that has both, one that has the first only, and one that has the second only
+    (the paper's definition in section 4, and its Theorem 4.2).
+    """
+    having: dict[str, set[int]] = {name: set() for name in tree.variables()}
+    for number, atom in enumerate(tree.atoms):
+        for name in atom.variables():
+            having[name].add(number)
+    for first, second in combinations(having, 2):
+        one, other = having[first], having[second]
+        if one & other and one - other and other - one:
+            both, alone, apart = (tree.atoms[min(each)] for each in (one & other, one - other, other - one))
+            return first, second, both, alone, apart
+    return None
+
+
+def _check_head(tree: ConjunctiveTree, problems: Problems) -> None:
+    body = tuple(dict.fromkeys(name for atom in tree.atoms for name in atom.variables()))
+    head = {variable.name for variable in tree.head}
+    for variable in tree.head:
+        if variable.name not in body:
+            problems.add(
+                f"no atom has the variable {variable}",
+                variable.span,
+                expected=some(body) or "no variable at all",
+                hint=suggestion(variable.name, body) or "take it out of the head",
+            )
+    for variable in _variables(tree):
+        if variable.name not in head:
+            problems.add(
+                f"the head lacks the variable {variable}",
+                variable.span,
+                expected="queries without projection: all variables stand in the head",
+                hint=f"write {tree.name}({', '.join(map(str, (*tree.head, variable)))}), or _ for a value"
+                " that does not matter",
+            )
+            head.add(variable.name)
+
+
+def _variables(tree: ConjunctiveTree) -> Iterator[Variable]:
+    for atom in tree.atoms:
+        yield from (each.term for each in atom.arguments if isinstance(each.term, Variable))
+
+
+def _check_labels(tree: ConjunctiveTree, problems: Problems) -> None:
+    first: dict[str, Atom] = {}
+    for label, atom in zip(tree.labels, tree.atoms, strict=True):
+        if label in first:
+            problems.add(
+                f"two atoms are called {label}",
+                atom.span if atom.label is not None else first[label].span,
+                expected="a name of its own for each atom",
+                hint="an atom without AS is called as its type, or by its number if another has that type",
+            )
+        first.setdefault(label, atom)
+
+
+def _check_atom(
+    atom: Atom, tree: ConjunctiveTree, known: KnownTypes, type_column: str | None, problems: Problems
+) -> None:
+    schema = known.schema
+    _check_arguments(atom, problems)
+    if not known.exists(atom.relation):
+        known.note_missing(atom.relation, problems)
+        return
+    kinds = known.attributes(atom.relation)
+    names = attributes_in_order(atom, tree.streams, schema, type_column)
+    if names is None or kinds is None:
+        return
+    _check_number(atom, names, known, problems)
+    for argument in atom.arguments:
+        if argument.attribute is not None and argument.attribute not in kinds:
+            problems.add(
+                f"{atom.relation.name} has no attribute {argument.attribute}",
+                argument.span,
+                expected=some(kinds) or "no attribute at all",
+                hint=suggestion(argument.attribute, kinds) or SPELLING,
+            )
+    checker = KindChecker(lambda each: kinds.get(each.name), problems)
+    for name, term, _ in arguments_by_name(atom, names):
+        if isinstance(term, Literal) and name in kinds:
+            checker.comparable(Attribute(name, span=term.span), term, term)
+
+
+def _check_arguments(atom: Atom, problems: Problems) -> None:
+    """Mistakes in an atom that need no schema."""
+    named = [argument for argument in atom.arguments if argument.attribute is not None]
+    if named and len(named) < len(atom.arguments):
+        problems.add(
+            "some arguments of this atom are by name and some by place",
+            atom.span,
+            expected="all by name, or all by place",
+            hint="T(k: x, l: 5) names attributes, T(x, 5) takes them in the order of the table",
+        )
+    seen: set[str | None] = set()
+    for argument in named:
+        if argument.attribute in seen:
+            problems.add(
+                f"this atom has the attribute {argument.attribute} twice",
+                argument.span,
+                expected="each attribute once",
+                hint="two attributes that are equal have the same variable, and one attribute has one term",
+            )
+        seen.add(argument.attribute)
+    for argument in atom.arguments:
+        if argument.term == Literal(None):
+            problems.add(
+                "NULL equals nothing, so this atom is of no event",
+                argument.span,
+                expected="a variable, _ or another constant",
+                hint="_ is any value, and NULL too",
+            )
+
+
+def _check_number(atom: Atom, names: tuple[str, ...], known: KnownTypes, problems: Problems) -> None:
+    """There are as many arguments by place as attributes in a type's own table, and never more than those.
+
+    ``T()`` asks nothing of the attributes, as an atom with arguments by name asks nothing of the others.
+    """
+    by_place = [argument for argument in atom.arguments if argument.attribute is None]
+    own_table = known.schema is not None and known.schema.shared is None
+    number = len(by_place)
+    if len(by_place) < len(atom.arguments) or number in (0, len(names)):
+        return
+    if number > len(names) or (own_table and number < len(names)):
+        problems.add(
+            f"{atom.relation.name} has {len(names)} attribute{'s' * (len(names) != 1)}, not {number}",
+            atom.span,
+            expected=f"one argument for each of {listed(names, 'and')}" if names else "no argument",
+            hint="_ stands for one that does not matter, or attributes are named: "
+            f"{atom.relation.name}({names[0] if names else 'k'}: x)",
+        )
+
+
+def _check_kinds(
+    tree: ConjunctiveTree, known: KnownTypes, type_column: str | None, problems: Problems
+) -> None:
+    """What a variable joins has to be comparable."""
+    first: dict[str, tuple[Kind, str, Atom]] = {}
+    for atom in tree.atoms:
+        kinds = known.attributes(atom.relation)
+        names = attributes_in_order(atom, tree.streams, known.schema, type_column)
+        if kinds is None or names is None:
+            continue
+        for name, term, span in arguments_by_name(atom, names):
+            kind = kinds.get(name)
+            if not isinstance(term, Variable) or kind is None:
+                continue
+            if term.name in first:
+                _check_pair(term, first[term.name], (kind, name, atom), span, problems)
+            if first.setdefault(term.name, (kind, name, atom))[0] is Kind.NULL:
+                first[term.name] = (kind, name, atom)
+
+
+def _check_pair(
+    variable: Variable,
+    one: tuple[Kind, str, Atom],
+    other: tuple[Kind, str, Atom],
+    span: Span,
+    problems: Problems,
+) -> None:
+    kinds = {one[0], other[0]}
+    if kinds <= _COMPARABLE and (len(kinds - {Kind.NULL}) < 2 or kinds <= NUMBERS):
+        return
+    sides = [f"{name} of {atom.relation.name} is {kind.value}" for kind, name, atom in (one, other)]
+    problems.add(
+        f"{variable} joins values that cannot be compared: {sides[0]}, and {sides[1]}",
+        span,
+        expected="two attributes of one kind, or numbers, that hold no lists or structures",
+        hint="give one of them another variable, or cast its column",
+    )
+
+
+def _check_hierarchy(tree: ConjunctiveTree, problems: Problems) -> None:
+    found = witness(tree)
+    if found is None:
+        return
+    first, second, both, one, other = found
+    problems.add(
+        f"this query is not hierarchical: {both} has both {first} and {second}, "
+        f"{one} has {first} without {second}, and {other} has {second} without {first}",
+        both.span if both.span != NOWHERE else Span(0, len(tree.text)),
+        expected="of two variables that share an atom, one is in every atom of the other",
+        hint=f"join {first} or {second} elsewhere; as a pattern, any join is filtered without a guarantee: "
+        f"({' ALL '.join(str(atom.relation.name) for atom in (one, both, other))}) FILTER …",
+    )

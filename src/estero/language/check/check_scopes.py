@@ -1,0 +1,157 @@
+"""Where the variables of filters are bound: in the filtered pattern, or in one around it (FO-CEL).
+
+A label that is dropped or renamed before it gets to the filter is not bound there. What UNLESS forbids
+may speak of events outside of it only where it is one event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from estero.errors import Span
+from estero.language.check.labels import bound_names
+from estero.language.check.problems import Problems
+from estero.language.tree.conditions import as_unary, conjuncts
+from estero.language.tree.expressions import (
+    Aggregate,
+    And,
+    Attribute,
+    EventFilter,
+    Node,
+    Not,
+    Or,
+    VariableReference,
+)
+from estero.language.tree.names import listed, some
+from estero.language.tree.pattern import (
+    As,
+    EventType,
+    Filter,
+    Keep,
+    PartitionBy,
+    Pattern,
+    Rename,
+    Sequence,
+    Unless,
+)
+from estero.language.tree.selection import label_types
+from estero.language.tree.words import quoted
+
+
+def check_scopes(pattern: Pattern, problems: Problems) -> None:
+    """Note variables that no pattern around their filter binds, and keys that do not cover their pattern."""
+    _ScopeCheck(problems, set(bound_names(pattern))).visit(pattern, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _ScopeCheck:
+    problems: Problems
+    bound_somewhere: set[str]
+
+    def visit(self, node: Pattern, around: tuple[set[str], ...]) -> None:
+        """`around` are the labels of the patterns around `node`."""
+        here = (*around, set(label_types(node)))
+        match node:
+            case Filter(condition=condition):
+                self._filter(condition, here)
+            case PartitionBy():
+                self._keys(node)
+            case Unless(forbidden=forbidden):
+                self._forbidden(forbidden)
+            case _:
+                pass
+        for child in node.children():
+            self.visit(child, here)
+
+    def _filter(self, condition: Node, here: tuple[set[str], ...]) -> None:
+        visible = set().union(*here)
+        for variable, span in _mentions(condition):
+            if variable in self.bound_somewhere and variable not in visible:
+                self.problems.add(
+                    f"{variable} is not marked in this pattern nor in one around it",
+                    span,
+                    expected=some(sorted(visible)) or "no label at all",
+                    hint=f"put the FILTER behind the part that marks {variable}, or keep its label",
+                )
+        for each in _inside_comparisons(condition):
+            self.problems.add(
+                "X[…] inside a comparison",
+                each.span,
+                expected="X.a",
+                hint=f"X[…] is a condition of its own: {quoted(each.variable)}[…] AND …",
+            )
+
+    def _keys(self, node: PartitionBy) -> None:
+        names = {key.variable for key in node.keys}
+        if None in names:
+            return
+        left = uncovered(node.pattern, {name for name in names if name is not None})
+        if left:
+            self.problems.add(
+                f"the keys say nothing about events of {listed(left)}",
+                self.problems.inner_span(node.span, "PARTITION"),
+                expected="keys X.a whose variables mark every event of the pattern",
+                hint="PARTITION BY [a] is short for the attribute a of all of them",
+            )
+
+    def _forbidden(self, forbidden: Pattern) -> None:
+        atom = forbidden
+        while isinstance(atom, As | Filter):
+            atom = atom.pattern
+        if isinstance(atom, EventType):
+            return
+        for node in forbidden.walk():
+            if isinstance(node, PartitionBy):
+                self._too_much(node.span, "this PARTITION BY")
+            if isinstance(node, Filter):
+                inside = set(label_types(node.pattern))
+                for part in conjuncts(node.condition):
+                    if as_unary(part, inside) is None:
+                        self._too_much(part.span, "this filter")
+
+    def _too_much(self, span: Span, what: str) -> None:
+        self.problems.add(
+            f"{what} speaks of several events behind UNLESS",
+            span,
+            expected="filters on one event at a time, or one event (R AS x FILTER …) behind UNLESS",
+            hint="NOT(R AS x FILTER …) between two parts may speak of events outside of it too",
+        )
+
+
+def uncovered(pattern: Pattern, variables: set[str]) -> list[str]:
+    """The types of marked events of `pattern` that may carry none of the labels `variables`."""
+    match pattern:
+        case EventType(name):
+            return [] if name in variables else [name]
+        case As(inner, variable):
+            return [] if variable in variables else uncovered(inner, variables)
+        case Rename(inner, old, new):
+            outside = variables - {old}
+            return uncovered(inner, outside | {old} if new in variables else outside)
+        case Keep(inner, labels):
+            return uncovered(inner, variables & set(labels)) if variables & set(labels) else list(labels)
+        case Unless(inner):
+            return uncovered(inner, variables)
+        case _:
+            parts = pattern.parts if isinstance(pattern, Sequence) else pattern.children()
+            return list(dict.fromkeys(name for part in parts for name in uncovered(part, variables)))
+
+
+def _mentions(condition: Node) -> Iterator[tuple[str, Span]]:
+    for node in condition.walk():
+        if isinstance(node, Attribute | Aggregate | EventFilter | VariableReference) and node.variable:
+            yield node.variable, node.span
+
+
+def _inside_comparisons(condition: Node) -> Iterator[EventFilter]:
+    match condition:
+        case EventFilter():
+            return
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _inside_comparisons(part)
+        case Not(part):
+            yield from _inside_comparisons(part)
+        case _:
+            yield from (each for each in condition.walk() if isinstance(each, EventFilter))

@@ -1,0 +1,406 @@
+"""The kinds of expressions: which there are, which fit together, and what is wrong where they do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final
+
+from estero.errors import QueryError, Span
+from estero.language.check.problems import Problems
+from estero.language.regex.regex import check_regex
+from estero.language.tree.expressions import (
+    Aggregate,
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Call,
+    Comparison,
+    EventFilter,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Matches,
+    Negative,
+    Node,
+    Not,
+    Or,
+    Range,
+    SetPredicate,
+    Value,
+)
+from estero.language.tree.literals import INT_MAX, INT_MIN, literal_text
+from estero.language.tree.names import SPELLING, listed, some, suggestion
+from estero.language.tree.schema import Kind
+from estero.language.tree.words import SCALAR_FUNCTIONS
+
+NUMBERS: Final = frozenset({Kind.INT, Kind.FLOAT})
+
+Lookup = Callable[[Attribute], Kind | None]
+"""The kind of an attribute; None where it is not known or wrong (and noted as a problem)."""
+
+
+def kind_of(node: Node, attributes: Mapping[str, Kind]) -> Kind | None:
+    """The kind of an expression or predicate over one event; None for NULL, which is of every kind.
+
+    Raises `QueryError` at the first thing that is wrong.
+
+    >>> from estero.language.syntax.parse import parse_condition
+    >>> kind_of(parse_condition("price / 2"), {"price": Kind.INT})
+    <Kind.FLOAT: 'a float'>
+    """
+    problems = Problems("")
+
+    def look_up(attribute: Attribute) -> Kind | None:
+        if attribute.variable is None and attribute.name in attributes:
+            return attributes[attribute.name]
+        problems.add(
+            f"there is no attribute {attribute.name}",
+            attribute.span,
+            expected=some(attributes) or "no attribute at all",
+            hint=suggestion(attribute.name, attributes) or SPELLING,
+        )
+        return None
+
+    kind = KindChecker(look_up, problems).kind(node)
+    found = problems.in_order()
+    if found:
+        raise found[0]
+    return kind
+
+
+def kind_of_value(value: Value) -> Kind | None:
+    """The kind of a constant; None for NULL."""
+    match value:
+        case bool():
+            return Kind.BOOL
+        case int():
+            return Kind.INT
+        case float():
+            return Kind.FLOAT
+        case str():
+            return Kind.STRING
+        case datetime():
+            return Kind.TIMESTAMP
+        case None:
+            return None
+
+
+class KindChecker:
+    """Finds kinds bottom-up, notes in `problems` what does not fit, and goes on as if it did."""
+
+    def __init__(self, look_up: Lookup, problems: Problems) -> None:
+        self._look_up = look_up
+        self._problems = problems
+
+    def kind(self, node: Node) -> Kind | None:
+        """The kind of an expression; None where it is of every kind or not known."""
+        match node:
+            case Literal(value):
+                self._check_literal(node)
+                return kind_of_value(value)
+            case Attribute():
+                kind = self._look_up(node)
+                return None if kind is Kind.NULL else kind
+            case Negative(operand):
+                return self._number(operand, "-")
+            case Arithmetic(operator, left, right):
+                return self._arithmetic(operator, left, right)
+            case Call(name, arguments):
+                return self._call(node, name, arguments)
+            case EventFilter() | Aggregate() | SetPredicate():
+                self._refuse_filter(node)
+                return None
+            case _:
+                self._test(node)
+                return Kind.BOOL
+
+    def truth(self, node: Node) -> None:
+        """Note it where `node` is not a condition."""
+        kind = self.kind(node)
+        if kind not in (Kind.BOOL, None):
+            self._problems.add(
+                f"a condition is true or false, and this is {kind.value}",
+                node.span,
+                expected="a comparison",
+                hint="compare it with something, for example with = or <",
+            )
+
+    def comparable(self, left: Node, right: Node, place: Node) -> None:
+        """Note it where two expressions cannot be compared."""
+        self._compare(left, self.kind(left), right, self.kind(right), place)
+
+    def _compare(self, left: Node, first: Kind | None, right: Node, second: Kind | None, place: Node) -> None:
+        if first is None or second is None:
+            self._not_opaque(left, first)
+            self._not_opaque(right, second)
+            return
+        if Kind.OPAQUE in (first, second):
+            self._not_opaque(left, first)
+            self._not_opaque(right, second)
+        elif first is not second and not {first, second} <= NUMBERS:
+            self._problems.add(
+                f"{first.value} cannot be compared with {second.value}",
+                place.span,
+                expected=f"two values of one kind, or numbers; {_what(left)} is {first.value}",
+                hint=_conversion(left, first, right, second),
+            )
+
+    def _not_opaque(self, node: Node, kind: Kind | None) -> None:
+        if kind is Kind.OPAQUE:
+            self._problems.add(
+                f"{_what(node)} cannot be compared",
+                node.span,
+                expected="an attribute that holds truth values, numbers, strings or timestamps",
+                hint="lists, bytes and structures can only be shown, or tested with IS NULL",
+            )
+
+    def _test(self, node: Node) -> None:
+        match node:
+            case Comparison(operator, left, right):
+                self._not_with_null(operator, left, right, node)
+                self.comparable(left, right, node)
+            case In(operand, members):
+                self._in(operand, members)
+            case Between(operand, low, high):
+                self._not_with_null("=", operand, low if low == Literal(None) else high, node)
+                self.comparable(operand, low, node)
+                self.comparable(operand, high, node)
+            case Like(operand, pattern):
+                self._string(operand, "LIKE")
+                self._like_pattern(node, pattern)
+            case Matches(operand, regex):
+                self._string(operand, "~")
+                self._regex(node, regex)
+            case IsNull(operand):
+                self.kind(operand)
+            case And(parts) | Or(parts):
+                for part in parts:
+                    self.truth(part)
+            case Not(part):
+                self.truth(part)
+            case _:
+                raise TypeError(f"{type(node).__name__} has no kind")
+
+    def _not_with_null(self, operator: str, left: Node, right: Node, place: Node) -> None:
+        """Note it where one side of a comparison is NULL, so that it is never true."""
+        if Literal(None) not in (left, right):
+            return
+        other = right if left == Literal(None) else left
+        name = _what(other) if isinstance(other, Attribute) else "x"
+        test = "IS NOT NULL" if operator == "!=" else "IS NULL"
+        self._problems.add(
+            "a comparison with NULL is never true",
+            place.span,
+            expected="IS NULL or IS NOT NULL",
+            hint=f"write {name} {test}",
+        )
+
+    def _in(self, operand: Node, members: tuple[Literal | Range, ...]) -> None:
+        kind = self.kind(operand)
+        for member in members:
+            if member == Literal(None):
+                self._problems.add(
+                    "NULL equals nothing, so it is no member of a set",
+                    member.span,
+                    expected="constants other than NULL",
+                    hint=f"write {_what(operand)} IS NULL, joined to the rest by OR",
+                )
+                continue
+            if isinstance(member, Literal):
+                self._compare(operand, kind, member, self.kind(member), member)
+                continue
+            self._compare(operand, kind, member.low, self.kind(member.low), member.low)
+            self.comparable(member.low, member.high, member)
+            low, high = member.low.value, member.high.value
+            numbers = isinstance(low, int | float) and isinstance(high, int | float) and low > high
+            if numbers or (isinstance(low, str) and isinstance(high, str) and low > high):
+                self._problems.add(
+                    "this range is empty",
+                    member.span,
+                    expected="the smaller end first",
+                    hint="swap the two ends",
+                )
+
+    def _string(self, operand: Node, operator: str) -> None:
+        kind = self.kind(operand)
+        if kind not in (Kind.STRING, None):
+            self._problems.add(
+                f"{operator} takes a string, and {_what(operand)} is {kind.value}",
+                operand.span,
+                expected="a string",
+                hint=_USES[kind],
+            )
+
+    def _like_pattern(self, node: Like, pattern: str) -> None:
+        if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
+            self._problems.add(
+                "the pattern of LIKE ends in its escape character",
+                node.span,
+                expected="a character after the last \\",
+                hint="a backslash itself is written \\\\",
+            )
+
+    def _regex(self, node: Matches, regex: str) -> None:
+        try:
+            check_regex(regex)
+        except QueryError as error:
+            first, last = (regex[:edge].replace("'", "''") for edge in (error.span.start, error.span.end))
+            literal = node.span.end - len(literal_text(regex)) + 1
+            place = Span(literal + len(first), literal + len(last)) if node.span.end else node.span
+            self._problems.add(
+                error.message, place, found=error.found, expected=error.expected, hint=error.hint
+            )
+
+    def _number(self, operand: Node, operator: str) -> Kind | None:
+        kind = self.kind(operand)
+        if kind is None or kind in NUMBERS:
+            return kind
+        self._problems.add(
+            f"{operator} takes numbers, and {_what(operand)} is {kind.value}",
+            operand.span,
+            expected="an integer or a float",
+            hint=_USES[kind],
+        )
+        return None
+
+    def _arithmetic(self, operator: str, left: Node, right: Node) -> Kind | None:
+        kinds = {self._number(left, operator), self._number(right, operator)}
+        if operator == "/" or Kind.FLOAT in kinds:
+            return Kind.FLOAT
+        return None if None in kinds else Kind.INT
+
+    def _check_literal(self, literal: Literal) -> None:
+        value = literal.value
+        if isinstance(value, int) and not INT_MIN <= value <= INT_MAX:
+            self._problems.add(
+                "this integer does not fit in 64 bits",
+                literal.span,
+                expected=f"an integer from {INT_MIN} to {INT_MAX}",
+                hint=f"as a float it is {float(value)!r}" if abs(value) < 10**300 else "",
+            )
+        elif isinstance(value, float) and not math.isfinite(value):
+            self._problems.add(
+                "this number is too large for a float",
+                literal.span,
+                expected="a number up to 1.79e308",
+                hint="infinity has no literal; it alone is larger than 1.79e308",
+            )
+
+    def _refuse_filter(self, node: Node) -> None:
+        if isinstance(node, SetPredicate):
+            self._unknown_function(node, node.name)
+            return
+        what = "X[…]" if isinstance(node, EventFilter) else "a function of a set of events"
+        self._problems.add(
+            f"{what} belongs into a filter, and this is a condition on one event",
+            node.span,
+            expected="attributes of the event, constants and operators",
+            hint="join filters outside the brackets: X[…] AND Y[…]",
+        )
+
+    def _unknown_function(self, node: Node, name: str) -> None:
+        self._problems.add(
+            f"there is no function {name} of one event",
+            node.span,
+            expected=listed(SCALAR_FUNCTIONS),
+            hint=suggestion(name, SCALAR_FUNCTIONS)
+            or "functions and predicates of sets of events stand outside the brackets",
+        )
+
+    def _call(self, node: Node, name: str, arguments: tuple[Node, ...]) -> Kind | None:
+        if name == "coalesce":
+            return self._coalesce(node, arguments)
+        if name not in SCALAR_FUNCTIONS:
+            self._unknown_function(node, name)
+            return None
+        if len(arguments) != 1:
+            self._problems.add(
+                f"{name} takes one argument, not {len(arguments)}",
+                node.span,
+                expected=f"{name}(…)",
+                hint="several values take several calls"
+                if arguments
+                else "name the attribute in parentheses",
+            )
+            return None if name in ("abs", "floor", "ceil") else Kind.INT
+        (argument,) = arguments
+        if name in ("abs", "floor", "ceil"):
+            return self._number(argument, name)
+        wanted = Kind.STRING if name == "length" else Kind.TIMESTAMP
+        kind = self.kind(argument)
+        if kind not in (wanted, None):
+            self._problems.add(
+                f"{name} takes {wanted.value}, and {_what(argument)} is {kind.value}",
+                argument.span,
+                expected=wanted.value,
+                hint=_USES[kind],
+            )
+        return Kind.INT
+
+    def _coalesce(self, node: Node, arguments: tuple[Node, ...]) -> Kind | None:
+        if not arguments:
+            self._problems.add(
+                "coalesce takes at least one argument",
+                node.span,
+                expected="coalesce(a, b)",
+                hint="coalesce(a, 0) is a, and 0 where a is NULL",
+            )
+            return None
+        kinds = {self.kind(argument) for argument in arguments} - {None}
+        if kinds == set(NUMBERS):
+            return Kind.FLOAT
+        if len(kinds) > 1:
+            self._problems.add(
+                f"coalesce mixes {listed(sorted(kind.value for kind in kinds if kind), 'and')}",
+                node.span,
+                expected="arguments of one kind, or numbers",
+                hint="compare each by itself, and join the comparisons with OR",
+            )
+            return None
+        return kinds.pop() if kinds else None
+
+
+def _what(node: Node) -> str:
+    match node:
+        case Attribute(name, None):
+            return name
+        case Attribute(name, variable):
+            return f"{variable}.{name}"
+        case Literal():
+            return "this constant"
+        case _:
+            return "this"
+
+
+def _conversion(left: Node, first: Kind, right: Node, second: Kind) -> str:
+    """How to write the constant so that the two compare, where one is a constant of the wrong kind."""
+    for node, own, other in ((right, second, first), (left, first, second)):
+        if not isinstance(node, Literal):
+            continue
+        if own is Kind.STRING and other is Kind.TIMESTAMP:
+            return f"write the instant as TIMESTAMP '{node.value}'"
+        if own is Kind.STRING and other in NUMBERS:
+            return "numbers stand without quotes"
+        if own in NUMBERS and other is Kind.STRING:
+            return f"strings stand in single quotes: '{node.value}'"
+        if own in NUMBERS and other is Kind.TIMESTAMP:
+            return "an instant is written TIMESTAMP '2024-01-31 12:00:00'"
+    if Kind.BOOL in (first, second):
+        return "a truth value is a condition by itself: X[ok], X[NOT ok]"
+    return "compare it with a value of its own kind"
+
+
+_USES: Final = {
+    Kind.BOOL: "a truth value is a condition by itself: X[ok], X[NOT ok]",
+    Kind.INT: "numbers are compared, by = < BETWEEN IN, and computed with",
+    Kind.FLOAT: "numbers are compared, by = < BETWEEN IN, and computed with",
+    Kind.STRING: "strings are compared, by = < IN LIKE ~, and have a length(…)",
+    Kind.TIMESTAMP: "timestamps are compared, and have a year(…), month(…), day(…), hour(…) and so on",
+    Kind.OPAQUE: "lists, bytes and structures can only be shown, or tested with IS NULL",
+    Kind.NULL: "all its values are NULL",
+}
+"""What can be done with values of a kind."""

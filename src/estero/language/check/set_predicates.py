@@ -1,0 +1,132 @@
+"""Predicates over sets of events: the built-in ones, and those that users register.
+
+A registered predicate is data here: its name, how many arguments it takes, and the function. Who evaluates
+queries looks functions up when a query runs, so a predicate that is defined anew is the new one from then on.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from estero.language.tree.words import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES, is_keyword
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredPredicate:
+    """A predicate by name; it takes at least `least` and at most `most` arguments (None: any number)."""
+
+    name: str
+    function: Function
+    least: int
+    most: int | None
+
+    @property
+    def arguments(self) -> str:
+        """How many arguments it takes, as a phrase.
+
+        >>> RegisteredPredicate("near", print, 2, 2).arguments
+        '2 arguments'
+        >>> RegisteredPredicate("any", print, 1, None).arguments
+        'at least 1 argument'
+        """
+        if self.most is None:
+            return f"at least {_counted(self.least)}"
+        if self.least == self.most:
+            return _counted(self.least)
+        return f"{self.least} to {_counted(self.most)}"
+
+    @property
+    def signature(self) -> str:
+        """The names of its arguments, as in ``(values, by)``; ``(…)`` where they are not known."""
+        try:
+            parameters = inspect.signature(self.function).parameters
+        except ValueError:
+            return "(…)"
+        names = [
+            f"*{name}" if each.kind is each.VAR_POSITIONAL else name
+            for name, each in parameters.items()
+            if each.kind not in (each.KEYWORD_ONLY, each.VAR_KEYWORD)
+        ]
+        return f"({', '.join(names)})"
+
+    def takes(self, count: int) -> bool:
+        """Whether it can be called with so many arguments."""
+        return self.least <= count and (self.most is None or count <= self.most)
+
+
+_REGISTERED: Final[dict[str, RegisteredPredicate]] = {}
+
+
+def register(function: Function, name: str | None = None) -> RegisteredPredicate:
+    """Registers `function` under `name`, or its own; one of that name that was there before is replaced.
+
+    Raises ValueError for a name that a query cannot say or that is built in, and TypeError for what cannot be
+    called with positional arguments alone.
+    """
+    called = name if name is not None else getattr(function, "__name__", "")
+    if not callable(function):
+        raise TypeError(f"a predicate is a function, and {function!r} is none")
+    _check_name(called)
+    least, most = _positional(function, called)
+    found = RegisteredPredicate(called, function, least, most)
+    _REGISTERED[called] = found
+    return found
+
+
+def registered(name: str) -> RegisteredPredicate | None:
+    """The predicate of that name that was registered last, or None."""
+    return _REGISTERED.get(name)
+
+
+def registered_among(names: Iterable[str]) -> dict[str, RegisteredPredicate]:
+    """Those of `names` that are registered, by name."""
+    return {name: _REGISTERED[name] for name in names if name in _REGISTERED}
+
+
+def known_predicates() -> tuple[str, ...]:
+    """The names of all predicates over sets of events: built in, then registered ones by alphabet."""
+    return (*SET_PREDICATES, *sorted(_REGISTERED))
+
+
+def _check_name(name: str) -> None:
+    if not name.isidentifier() or is_keyword(name):
+        raise ValueError(
+            f"{name!r} cannot be the name of a predicate in a query: "
+            "name it with @estero.predicate(name='…'), in letters, digits and _ and not as a keyword"
+        )
+    if name.lower() in (*AGGREGATES, *SET_PREDICATES, *SCALAR_FUNCTIONS):
+        raise ValueError(
+            f"{name} is built in: give the predicate another name, "
+            f"as in @estero.predicate(name='my_{name.lower()}')"
+        )
+
+
+def _positional(function: Function, name: str) -> tuple[int, int | None]:
+    """How many positional arguments a function takes, at least and at most."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # some functions written in C do not tell
+        return 0, None
+    least, most = 0, 0
+    unbounded = False
+    for each in parameters:
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD):
+            least += each.default is each.empty
+            most += 1
+        elif each.kind is each.VAR_POSITIONAL:
+            unbounded = True
+        elif each.kind is each.KEYWORD_ONLY and each.default is each.empty:
+            raise TypeError(
+                f"the predicate {name} needs {each.name} by keyword, and queries give arguments by place: "
+                f"take {each.name} out from behind *, or give it a default"
+            )
+    return least, None if unbounded else most
+
+
+def _counted(number: int) -> str:
+    return f"{number} argument{'' if number == 1 else 's'}"

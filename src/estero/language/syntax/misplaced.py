@@ -1,0 +1,68 @@
+"""What stands where the grammar has no place for it, and what can be said of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from estero.language.tree.words import is_keyword
+
+if TYPE_CHECKING:
+    from lark import Token
+
+COMPARISONS: Final = frozenset(
+    {"EQUAL", "UNEQUAL", "LESS", "AT_MOST", "GREATER", "AT_LEAST", "TILDE", "IN", "BETWEEN", "LIKE", "IS"}
+)
+"""The terminals of comparisons and of tests of one value."""
+
+
+class Mistake(NamedTuple):
+    """What is wrong, how to mend it, and what could stand there if the grammar's own list says too much."""
+
+    message: str
+    hint: str
+    expected: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """What stands where the grammar has no place for it.
+
+    `accepted` are the terminals that have one; `before` is the text up to there, without spaces at its end,
+    and `after` what begins there. `clause` is the first word of the clause that this is in.
+    """
+
+    token: Token
+    accepted: frozenset[str]
+    before: str
+    after: str
+    clause: str
+
+    @property
+    def word(self) -> str:
+        """What stands there, in capitals where it is a word."""
+        return self.token.upper() if self.token.type != "$END" else ""
+
+    @property
+    def last(self) -> str:
+        """The last word or sign before it, in capitals."""
+        found = re.search(r"(\w+|\S)$", self.before)
+        return found[1].upper() if found else ""
+
+    @property
+    def name_before(self) -> str:
+        """The name that stands right before it, or ``a``."""
+        found = re.search(r"[^\W\d]\w*$", self.before)
+        return found[0] if found and not is_keyword(found[0]) else "a"
+
+    @property
+    def next_word(self) -> str:
+        """The word behind it, or ``x``."""
+        words = re.findall(r"\w+", self.after)
+        return words[1] if len(words) > 1 else "x"
+
+
+Finder: TypeAlias = Callable[[Misplaced], Mistake | None]
+"""Says what the mistake is, or None where it does not know it."""

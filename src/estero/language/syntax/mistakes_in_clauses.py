@@ -1,0 +1,258 @@
+"""Clauses that are out of order, twice, or written as in other languages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from estero.language.syntax.clauses import clauses_of, is_used_as_name, unclosed
+from estero.language.syntax.misplaced import Finder, Misplaced, Mistake
+from estero.language.tree.words import UNITS
+
+ORDER: Final = ("SELECT", "FROM", "WHERE", "FILTER", "KEEP", "PARTITION", "WITHIN", "CONSUME", "LIMIT")
+"""The first words of the clauses, in the order in which they stand."""
+_IN_ORDER: Final = "SELECT, FROM, WHERE, FILTER, KEEP, PARTITION BY, WITHIN, CONSUME BY, LIMIT"
+
+
+def _clause(found: Misplaced) -> Mistake | None:
+    """A clause in the wrong place."""
+    word = found.word
+    if word not in ORDER or found.token.type in ("NAME", "QUOTED", "STRING"):
+        return None
+    if is_used_as_name(
+        found.before + " " + found.after, len(found.before) + 1, len(found.before) + 1 + len(word)
+    ):
+        return Mistake(
+            f"{found.token} is a keyword",
+            f'as a name it is written "{found.token}"',
+            "a name, a constant or an operator",
+        )
+    name = _named(word)
+    if found.last in ("AND", "OR"):
+        again = (
+            "join the conditions behind one FILTER"
+            if word == "FILTER"
+            else "clauses need no AND between them"
+        )
+        return Mistake(f"{found.last} is followed by {name}", again)
+    if found.last == "BY" or found.last in ORDER:
+        follows = _AFTER.get(found.last) or _AFTER[f"{found.clause} BY"]
+        return Mistake(f"nothing stands between {found.last} and {name}", follows)
+    if found.last == ",":
+        return Mistake(f"a comma is followed by {name}", "leave the comma out, or write what it announces")
+    if unclosed(found.before) is not None or ("NAME" in found.accepted and found.clause != "SELECT"):
+        return None
+    return _order(word, name, found)
+
+
+def _order(word: str, name: str, found: Misplaced) -> Mistake | None:
+    earlier = [each for each, _ in clauses_of(found.before)]
+    if not earlier:
+        return Mistake(
+            "a query begins with SELECT", f"the clauses stand in this order: {_IN_ORDER}", "SELECT"
+        )
+    if word == "WHERE" and word in earlier:
+        return Mistake(
+            "this is a second WHERE", "conditions stand in FILTER: FILTER a[price > 5] AND a.k = b.k"
+        )
+    if word in earlier and word not in ("FILTER", "KEEP", "PARTITION"):
+        return Mistake(f"this is a second {name}", "each clause stands once: leave one of them out")
+    later = [each for each in earlier if ORDER.index(each) > ORDER.index(word)]
+    if later:
+        return Mistake(
+            f"{name} comes too late: it stands before {_named(later[0])}",
+            f"the clauses stand in this order: {_IN_ORDER}",
+        )
+    if "WHERE" not in earlier and word not in ("FROM", "WHERE"):
+        return Mistake(
+            f"{name} comes too early: it stands behind the pattern",
+            f"the clauses stand in this order: {_IN_ORDER}",
+        )
+    return None
+
+
+def _named(word: str) -> str:
+    return f"{word} BY" if word in ("PARTITION", "CONSUME") else word
+
+
+def _beginning(found: Misplaced) -> Mistake | None:
+    if found.accepted == {"SELECT"} and found.before == "" and found.token.type != "$END":
+        return Mistake(
+            "a query begins with SELECT", "in front of a pattern stands SELECT * WHERE: SELECT * WHERE a ; b"
+        )
+    return None
+
+
+def _and_between_clauses(found: Misplaced) -> Mistake | None:
+    if found.word == "AND" and found.clause in ("PARTITION", "WITHIN", "CONSUME", "LIMIT"):
+        return Mistake(
+            "AND stands between conditions and between patterns only", "clauses need no AND between them"
+        )
+    return None
+
+
+def _last_semicolon(found: Misplaced) -> Mistake | None:
+    at_end = found.token.type == "$END" and found.last == ";"
+    if at_end or (found.token.type == "SEMICOLON" and not found.after[1:].strip()):
+        return Mistake(
+            "a query does not end in ;",
+            "leave it out: ; stands between the parts of a sequence",
+            "no ; at the end",
+        )
+    return None
+
+
+def _too_early(found: Misplaced) -> Mistake | None:
+    """Texts that break off behind a word."""
+    if found.token.type != "$END" or unclosed(found.before) is not None:
+        return None
+    last = f"{found.clause} BY" if found.last == "BY" else found.last
+    hint = _AFTER.get(last) or (
+        "WHERE and a pattern follow: WHERE a ; b" if "WHERE" in found.accepted else ""
+    )
+    return Mistake("the text ends too early", hint) if hint else None
+
+
+_AFTER: Final[Mapping[str, str]] = {
+    "SELECT": "labels follow, * for all of them, or NONE: SELECT * WHERE a ; b",
+    "FROM": "the names of streams follow: FROM s",
+    "WHERE": "a pattern follows: WHERE a ; b",
+    "FILTER": "a condition follows: FILTER a[price > 5]",
+    "KEEP": "labels in brackets follow: KEEP [a, b]",
+    "PARTITION": "keys follow: PARTITION BY ip, user",
+    "WITHIN": "a window follows: WITHIN 10 SECONDS, WITHIN 100 EVENTS or WITHIN 5 [time]",
+    "LIMIT": "a whole number follows: LIMIT 5",
+    "CONSUME": "a policy follows: CONSUME BY ANY",
+    "PARTITION BY": "keys follow: PARTITION BY ip, user",
+    "CONSUME BY": "a policy follows: CONSUME BY ANY",
+    "AS": "a name follows: a AS x",
+    "AND": "AND is followed by one more condition or pattern",
+    "OR": "OR is followed by one more condition or pattern",
+    "NOT": "what must not happen follows in parentheses: a ; NOT(b) ; c",
+    "UNLESS": "what must not happen follows: a ; b UNLESS c",
+}
+
+
+def _in_select(found: Misplaced) -> Mistake | None:
+    """What SELECT lists of SQL have."""
+    if found.clause != "SELECT":
+        return None
+    name = found.name_before
+    match found.token.type:
+        case "_LPAR" if found.after.replace(" ", "").startswith("(*)") or name.lower() in (
+            "count",
+            "sum",
+            "avg",
+            "min",
+            "max",
+        ):
+            return Mistake(
+                "SELECT lists labels, and computes nothing",
+                "in FILTER stands FILTER count(a) >= 3; answer.count() and --count count complex events",
+                "labels, with some of their attributes if wanted: a, b[price]",
+            )
+        case "_LPAR" if name != "a" or found.last == "A":
+            return Mistake(
+                "SELECT lists labels, and computes nothing",
+                f"the attributes of a label stand in square brackets: {name}[price, volume]",
+                "labels, with some of their attributes if wanted: a, b[price]",
+            )
+        case "_DOT":
+            attribute = re.match(r"\.\s*(\w+)", found.after)
+            write = f"{name}[{attribute[1]}]" if attribute else f"{name}, which shows all its attributes"
+            return Mistake("an attribute to show stands in square brackets", f"write {write}", "',' or '['")
+        case "AS":
+            return Mistake(
+                "SELECT gives no names", f"labels get theirs in the pattern: WHERE a AS {found.next_word}"
+            )
+        case "INT":
+            return Mistake(
+                "SELECT takes no number",
+                "the first five of all are answer.limit(5), or --limit 5",
+            )
+        case "_COMMA" if found.last == "*":
+            return Mistake("* is all labels already", "write SELECT *, or list the labels")
+        case "STAR" | "_RSQUARE" if found.last == "[":
+            return Mistake(
+                "the brackets hold attributes", "without brackets a label shows all its attributes"
+            )
+        case _:
+            return None
+
+
+def _in_clause(found: Misplaced) -> Mistake | None:
+    """What stands behind PARTITION BY, WITHIN, CONSUME BY and LIMIT."""
+    if found.accepted == {"BY"}:
+        return Mistake(f"{found.last} is followed by BY", f"write {found.last} BY {found.token}")
+    match found.clause:
+        case "PARTITION" if found.token.type == "_LPAR":
+            return Mistake("keys need no parentheses", "write PARTITION BY ip, user", "a name or '['")
+        case "PARTITION" if found.token.type in ("NAME", "QUOTED", "_LSQUARE"):
+            return Mistake("a comma is missing between two keys", "write PARTITION BY ip, user")
+        case "CONSUME" if found.word == "ALL":
+            return Mistake(
+                "ALL is not a consumption policy", "ANY forgets all that was read", "ANY, PARTITION or NONE"
+            )
+        case "KEEP" if found.accepted == {"_LSQUARE"}:
+            return Mistake("labels to keep stand in brackets", f"write KEEP [{found.token}]")
+        case "LIMIT" if found.token.type == "_COMMA":
+            return Mistake(
+                "LIMIT takes one number", "it is for each end; answer[100] is the one at that place of all"
+            )
+        case "WITHIN":
+            return _window(found)
+        case _:
+            return None
+
+
+def _window(found: Misplaced) -> Mistake | None:
+    if found.last != "WITHIN":
+        return None
+    quoted_window = re.match(r"'\s*(\d+)\s*(\w+)\s*'", found.after)
+    if quoted_window:
+        unit = unit_of(quoted_window[2]) or quoted_window[2].upper()
+        return Mistake("a window has no quotes", f"write WITHIN {quoted_window[1]} {unit}")
+    if found.word == "INTERVAL":
+        return Mistake("a window needs no INTERVAL", "write WITHIN 5 MINUTES")
+    if found.token.type in ("NAME", "STRING"):
+        return Mistake(
+            "a window begins with a whole number",
+            "write WITHIN 10 SECONDS, WITHIN 100 EVENTS or WITHIN 5 [time]",
+        )
+    return None
+
+
+def unit_of(word: str) -> str:
+    """The unit that a short or other name is for, as it is written, or the empty string.
+
+    >>> unit_of("min"), unit_of("rows"), unit_of("fortnights")
+    ('MINUTES', 'EVENTS', '')
+    """
+    folded = word.lower()
+    unit = UNITS.get(word.upper())
+    return unit.name if unit else _UNITS.get(folded) or _UNITS.get(folded.removesuffix("s"), "")
+
+
+_UNITS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("s", "sec"), "SECONDS"),
+    **dict.fromkeys(("m", "min"), "MINUTES"),
+    **dict.fromkeys(("h", "hr"), "HOURS"),
+    "d": "DAYS",
+    **dict.fromkeys(("w", "wk"), "WEEKS"),
+    **dict.fromkeys(("ms", "milli", "msec"), "MILLISECONDS"),
+    **dict.fromkeys(("us", "µs", "micro", "usec"), "MICROSECONDS"),
+    **dict.fromkeys(("ns", "nano", "nsec"), "NANOSECONDS"),
+    **dict.fromkeys(("row", "tuple", "position"), "EVENTS"),
+}
+"""How units are called elsewhere."""
+
+FINDERS: Final[tuple[Finder, ...]] = (
+    _last_semicolon,
+    _clause,
+    _beginning,
+    _and_between_clauses,
+    _too_early,
+    _in_select,
+    _in_clause,
+)

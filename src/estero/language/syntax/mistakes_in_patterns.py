@@ -1,0 +1,282 @@
+"""Patterns and conditions that are written as in other languages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from estero.language.syntax.clauses import unclosed
+from estero.language.syntax.misplaced import COMPARISONS, Finder, Misplaced, Mistake
+from estero.language.syntax.mistakes_in_clauses import unit_of
+from estero.language.tree.names import suggestion
+from estero.language.tree.words import KEYWORDS, is_keyword, quoted
+
+
+def _foreign_word(found: Misplaced) -> Mistake | None:
+    """Words that other languages have, and this one has not."""
+    word = found.word
+    if found.token.type != "NAME" or word not in _FOREIGN or "NAME" in found.accepted:
+        return None
+    if word in _IN_CONDITIONS and found.clause != "FILTER":
+        return None
+    name, hint = _FOREIGN[word]
+    return Mistake(f"there is no {name} here", hint)
+
+
+_SEQUENCE: Final = "a sequence is written a ; b (b later), or a : b (b at the very next event)"
+_IN_CONDITIONS: Final = frozenset(
+    {"REGEXP", "RLIKE", "MATCHES", "GLOB", "ILIKE", "SIMILAR", "EXISTS", "CONTAINS"}
+)
+_FOREIGN: Final[Mapping[str, tuple[str, str]]] = {
+    "GROUP": ("GROUP BY", "PARTITION BY k looks at the events of each k by themselves"),
+    "ORDER": (
+        "ORDER BY",
+        'events are put in order where they are given: time="…" and order=[…], --time and --order',
+    ),
+    "HAVING": ("HAVING", "all conditions stand in FILTER: FILTER count(b) >= 3"),
+    "WHEN": ("WHEN", "conditions stand in FILTER: FILTER a[price > 5]"),
+    "IF": ("IF", "conditions stand in FILTER: FILTER a[price > 5]"),
+    "ON": ("ON", "conditions stand in FILTER: FILTER a.k = b.k"),
+    "JOIN": (
+        "JOIN",
+        "streams are separated by commas, and FILTER relates events: FROM s, t WHERE a ; b FILTER a.k = b.k",
+    ),
+    "UNION": ("UNION", "OR joins two patterns: WHERE a OR b"),
+    "OFFSET": ("OFFSET", "leave it out: LIMIT is for each end; answer[100] is the one at that place of all"),
+    "FOLLOWED": ("FOLLOWED BY", _SEQUENCE),
+    "THEN": ("THEN", _SEQUENCE),
+    "BEFORE": ("BEFORE", _SEQUENCE),
+    "NEXT": ("NEXT", _SEQUENCE),
+    "WITHOUT": (
+        "WITHOUT",
+        "what must not happen between two parts: a ; NOT(b) ; c; inside all of a pattern: a ; c UNLESS b",
+    ),
+    "DURING": ("DURING", "how long it may take stands last: WITHIN 10 MINUTES"),
+    "DEFINE": ("DEFINE", "conditions stand in FILTER: FILTER a[price > 5]"),
+    "REGEXP": ("REGEXP", "~ searches for a regular expression: x ~ 'a.b'"),
+    "RLIKE": ("RLIKE", "~ searches for a regular expression: x ~ 'a.b'"),
+    "MATCHES": ("MATCHES", "~ searches for a regular expression: x ~ 'a.b'"),
+    "SIMILAR": ("SIMILAR TO", "~ searches for a regular expression: x ~ 'a.b'"),
+    "GLOB": ("GLOB", "LIKE has % for any characters and _ for one: x LIKE 'a%'"),
+    "CONTAINS": ("CONTAINS", "LIKE finds a part of a string: x LIKE '%part%'"),
+    "ILIKE": ("ILIKE", "LIKE minds capitals; ~ does not behind (?i): x ~ '(?i)a.b'"),
+    "EXISTS": ("EXISTS", "write x IS NOT NULL"),
+}
+"""A word → what it belongs to there, and what is written here."""
+
+
+def _not_without_parentheses(found: Misplaced) -> Mistake | None:
+    if found.accepted == {"_LPAR"} and found.last == "NOT":
+        return Mistake(
+            "NOT takes parentheses",
+            f"write NOT({found.token}), between two parts: a ; NOT({found.token}) ; b",
+        )
+    if found.word == "NOT" and found.last == "(" and found.clause == "WHERE":
+        return Mistake(
+            "NOT takes parentheses behind it",
+            f"write NOT({found.next_word}), between two parts of a sequence",
+        )
+    return None
+
+
+def _condition_in_pattern(found: Misplaced) -> Mistake | None:
+    """``WHERE a.x = 1`` and ``a[x > 1]`` in the pattern."""
+    if found.clause != "WHERE":
+        return None
+    kind = found.token.type
+    if found.accepted == {"_ARROW"} or (kind == "INT" and found.last == ">"):
+        inside = re.search(r"([^\W\d]\w*|[\"`][^\"`]+[\"`])\s*\[([^\[\]]*)$", found.before)
+        of = inside[1] if inside else "a"
+        condition = re.match(r"[^\[\]]*", found.after)
+        asked = f"{inside[2]} {condition[0]}".strip() if inside and condition else "x > 5"
+        hint = f"write FILTER {of}[{asked}] behind the pattern"
+        return Mistake("a condition stands in FILTER, behind the pattern", hint, "FILTER")
+    is_arrow = kind == "EQUAL" and found.after.startswith("=>")
+    follows_name = re.search(r"[\w\"`]$", found.before) is not None and not is_keyword(found.last)
+    if (kind == "_DOT" and follows_name) or (kind in COMPARISONS and not is_arrow):
+        return Mistake(
+            "WHERE holds a pattern, and conditions stand behind it in FILTER",
+            "for example WHERE a ; b FILTER a[price > 5] AND a.k = b.k",
+            "a pattern, or FILTER before the condition",
+        )
+    return None
+
+
+def _sequence(found: Misplaced) -> Mistake | None:
+    """Arrows, commas and words in a row, for sequences; doubled separators."""
+    if found.clause != "WHERE":
+        return None
+    kind = found.token.type
+    if kind in ("SEMICOLON", "COLON") and found.last in (";", ":"):
+        return Mistake(
+            f"there is no part between {found.last} and {found.token}", "one of the two is enough: a ; b"
+        )
+    if kind == "_ARROW" or (kind == "EQUAL" and found.after.startswith("=>")):
+        return Mistake(f"{found.after[:2]} does not join patterns", _SEQUENCE)
+    if kind == "_COMMA" and "SEMICOLON" in found.accepted:
+        return Mistake("a comma does not join patterns", f"{_SEQUENCE}; both in any order: a ALL b")
+    if kind in ("NAME", "QUOTED") and {"SEMICOLON", "AS"} <= found.accepted and not _is_misspelt(found):
+        first = found.name_before
+        return Mistake(
+            f"an operator is missing before {found.token}",
+            f"write {first} AS {found.token} for a name, {first} ; {found.token} for an event that follows",
+        )
+    return None
+
+
+def _is_misspelt(found: Misplaced) -> bool:
+    """Whether a name is probably a keyword that could stand there."""
+    possible = [word for word in KEYWORDS if word in found.accepted or f"_{word}" in found.accepted]
+    return len(found.token) > 2 and suggestion(found.word, possible) != ""
+
+
+def _repetition(found: Misplaced) -> Mistake | None:
+    if found.clause != "WHERE":
+        return None
+    kind = found.token.type
+    if kind == "STAR" and "PLUS" in found.accepted:
+        return Mistake(
+            "there is no * behind a pattern",
+            "a+ is one or more; (a+)? is none or more, as a part of a sequence",
+        )
+    if kind in ("STAR", "_DOT", "RANGE") and "INT" not in found.accepted and "_RBRACE" not in found.accepted:
+        return Mistake(
+            f"{found.token} is no event type",
+            "a pattern names the types of its events, joined by OR where they may be of several: (a OR b)",
+        )
+    if kind == "RANGE" or (kind == "FLOAT" and "INT" in found.accepted):
+        return Mistake("a repetition has two numbers with a comma", "write {2,5}")
+    return None
+
+
+def _names(found: Misplaced) -> Mistake | None:
+    """Strings where a name stands."""
+    if (
+        found.token.type != "STRING"
+        or "NAME" not in found.accepted
+        or found.clause == "FILTER"
+        or "STRING" in found.accepted
+    ):
+        return None
+    name = found.token[1:-1]
+    return Mistake("single quotes make a string, and this is a name", f"write {quoted(name)}", "a name")
+
+
+# ---------------------------------------------------------------------------------------- conditions
+
+
+def _in_condition(found: Misplaced) -> Mistake | None:
+    """Operators of other languages, and what is missing between two conditions."""
+    if found.clause != "FILTER":
+        return None
+    kind, after = found.token.type, found.after
+    pair = found.last + str(found.token)
+    if pair in _OPERATORS or after[:2] in _OPERATORS:
+        sign = after[:2] if after[:2] in _OPERATORS else pair
+        return Mistake(f"{sign} is not an operator", _OPERATORS[sign])
+    if found.accepted <= {"NULL", "NOT"}:
+        return Mistake("IS is followed by NULL or NOT NULL", "other values are compared with = or !=")
+    if kind == "_COMMA":
+        return _comma(found)
+    if kind in COMPARISONS and re.search(
+        r"[=<>~]", re.split(r"[\[(]|(?i:\b(?:and|or|filter)\b)", found.before)[-1]
+    ):
+        return Mistake(
+            "a comparison has two sides", "join two comparisons by AND: 1 < x AND x < 5, or x BETWEEN 1 AND 5"
+        )
+    if kind == "_DOT":
+        return _dot(found)
+    if kind == "_ARROW":
+        return Mistake("-> does not lead to an attribute", "an attribute of the events marked a is a.price")
+    if kind == "STAR" and found.last == "(":
+        return Mistake("* is not an argument", "count(a) is the number of events marked a")
+    if (kind == "_RPAR" and found.last == "+") or (kind == "PLUS" and "PLUS" not in found.accepted):
+        return Mistake(
+            "there is no value beside this +",
+            "a variable stands without the + of its pattern, a number without sign",
+        )
+    if kind in ("QUESTION", "COLON") and "STRING" in found.accepted:
+        return Mistake(
+            "a value is missing here", "write the value itself: a number, or a string in single quotes"
+        )
+    if kind in ("_RPAR", "_RSQUARE", "_RBRACE"):
+        return _other_bracket(found) or _nothing_inside(found)
+    return _two_in_a_row(found)
+
+
+_OPERATORS: Final[Mapping[str, str]] = {
+    "==": "equality is written with one =",
+    "=~": "~ searches for a regular expression: x ~ 'a.b'",
+    "~=": "~ searches for a regular expression: x ~ 'a.b'",
+    "=<": "at most is written <=",
+    "=>": "at least is written >=",
+    "**": "there are no powers: write x * x",
+    "//": "/ divides, floor(x / 2) rounds down; a comment begins with --",
+}
+
+
+def _comma(found: Misplaced) -> Mistake | None:
+    if re.search(r"\bBETWEEN\b[^\[\](){}]*$", found.before, re.IGNORECASE) and "_AND" in found.accepted:
+        return Mistake("BETWEEN has AND between its ends", "write x BETWEEN 1 AND 5")
+    if re.search(r"\d$", found.before) and re.match(r",\d{3}\b", found.after):
+        return Mistake("a number has no commas", "write 1000")
+    return Mistake("a comma does not join conditions", "write AND, or OR")
+
+
+def _dot(found: Misplaced) -> Mistake | None:
+    if re.search(r"\d$", found.before) or re.match(r"\.\d", found.after):
+        return Mistake("a number has digits on both sides of its point", "write 0.5 or 5.0")
+    if found.last == "]":
+        return Mistake(
+            "the events marked with a variable are not numbered",
+            "first(a.price) and last(a.price) are values of one event",
+        )
+    return Mistake(
+        "an attribute has one dot", 'write a.price; a name with dots in it stands in quotes: a."b.c"'
+    )
+
+
+def _other_bracket(found: Misplaced) -> Mistake | None:
+    opened = unclosed(found.before)
+    if opened is None or "([{".index(found.before[opened]) == ")]}".index(str(found.token)):
+        return None
+    closing = ")]}"["([{".index(found.before[opened])]
+    return Mistake(
+        f"{found.before[opened]!r} is not closed by {str(found.token)!r}",
+        f"write {closing} for the {found.before[opened]!r} at character {opened + 1}",
+    )
+
+
+def _nothing_inside(found: Misplaced) -> Mistake | None:
+    if not {"STRING", "INT"} <= found.accepted:
+        return None
+    what = "what is inside" if found.last in ("(", "[", "{") else f"what the {found.last} needs"
+    return Mistake(
+        f"there is no value before this {found.token}",
+        f"write {what}: a number, a string in single quotes, an attribute or a condition",
+    )
+
+
+def _two_in_a_row(found: Misplaced) -> Mistake | None:
+    glued = re.search(r"\d$", found.before) is not None and found.token.type == "NAME"
+    if glued and unit_of(str(found.token)):
+        return Mistake(
+            "a duration stands in WITHIN only", "compare with a number: in the unit of the attribute"
+        )
+    if glued and re.match(r"_\d|[xXbBoO]\w", found.token):
+        return Mistake("a number has digits only", "write 1000, without other signs")
+    if found.token.type in ("NAME", "QUOTED", "STRING", "INT", "FLOAT") and {"_AND", "_OR"} <= found.accepted:
+        return Mistake(f"an operator is missing before {found.token}", "conditions are joined by AND or OR")
+    return None
+
+
+FINDERS: Final[tuple[Finder, ...]] = (
+    _foreign_word,
+    _not_without_parentheses,
+    _condition_in_pattern,
+    _sequence,
+    _repetition,
+    _names,
+    _in_condition,
+)

@@ -1,0 +1,135 @@
+"""Conjunctive queries as trees: ``Q(x, y) <- T(x), S(x, y), R(k: x, l: y) AS r WITHIN 10 EVENTS``.
+
+The third way to say a query, beside the text and the builder of CEQL (semantics.md, "Hierarchical
+conjunctive queries"). An atom's arguments stand for the attributes of its type: by place, in the order of
+the type's table without the columns of type and time, or by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from estero.errors import NOWHERE, Span
+from estero.language.tree.expressions import Literal
+from estero.language.tree.literals import literal_text
+from estero.language.tree.pattern import EventType
+from estero.language.tree.query import Window
+from estero.language.tree.words import quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """``x``: the same value wherever it stands."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+    def __str__(self) -> str:
+        return '"_"' if self.name == "_" else quoted(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """``_``: any value, or none."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+    def __str__(self) -> str:
+        return "_"
+
+
+Term = Variable | Anything | Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What an attribute is: the next one of the type's table, or that called `attribute`."""
+
+    term: Term
+    attribute: str | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+    def __str__(self) -> str:
+        term = literal_text(self.term.value) if isinstance(self.term, Literal) else str(self.term)
+        return term if self.attribute is None else f"{quoted(self.attribute)}: {term}"
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """``S>T(x, k: 5) AS label``: one event of a type."""
+
+    relation: EventType
+    arguments: tuple[Argument, ...]
+    label: str | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+    def __str__(self) -> str:
+        stream = "" if self.relation.stream is None else f"{quoted(self.relation.stream)}>"
+        named = "" if self.label is None else f" AS {quoted(self.label)}"
+        return f"{stream}{quoted(self.relation.name)}({', '.join(map(str, self.arguments))}){named}"
+
+    def variables(self) -> tuple[str, ...]:
+        """The variables of the atom, each once, in order."""
+        terms = (argument.term for argument in self.arguments)
+        return tuple(dict.fromkeys(term.name for term in terms if isinstance(term, Variable)))
+
+
+@dataclass(frozen=True, slots=True)
+class ConjunctiveTree:
+    """The syntax tree of a conjunctive query.
+
+    `text` is what was parsed (empty when built without one); spans are offsets into it. `places` are the
+    spans of the clauses by name (FROM, WITHIN, LIMIT).
+    """
+
+    name: str
+    head: tuple[Variable, ...]
+    atoms: tuple[Atom, ...]
+    streams: tuple[str, ...] = ()
+    window: Window | None = None
+    limit: int | None = None
+    text: str = field(default="", compare=False, repr=False, kw_only=True)
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not self.atoms:
+            raise ValueError("a conjunctive query has at least one atom")
+
+    def __str__(self) -> str:
+        from estero.language.tree.render import render_window
+
+        text = f"{quoted(self.name)}({', '.join(map(str, self.head))}) <- {', '.join(map(str, self.atoms))}"
+        if self.streams:
+            text += f" FROM {', '.join(map(quoted, self.streams))}"
+        if self.window is not None:
+            text += f" WITHIN {render_window(self.window)}"
+        return text if self.limit is None else f"{text} LIMIT {self.limit}"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The label of each atom: its name, else its relation if no other atom has that, else its number.
+
+        >>> from estero.language.syntax.parse_conjunctive import parse_conjunctive
+        >>> parse_conjunctive("Q(x) <- T(x), R(x), T(x), T(x) AS t").labels
+        ('0', 'R', '2', 't')
+        """
+        count = Counter(atom.relation.name for atom in self.atoms)
+        return tuple(
+            atom.label
+            if atom.label is not None
+            else atom.relation.name
+            if count[atom.relation.name] == 1
+            else str(number)
+            for number, atom in enumerate(self.atoms)
+        )
+
+    def variables(self) -> tuple[str, ...]:
+        """The variables of all atoms, each once: those of the head in its order, then the others."""
+        used = dict.fromkeys(self._used())
+        return tuple(dict.fromkeys([*(each.name for each in self.head if each.name in used), *used]))
+
+    def _used(self) -> Iterator[str]:
+        for atom in self.atoms:
+            yield from atom.variables()

@@ -1,0 +1,96 @@
+"""What the SELECT list shows: a checked query and the schema → labels with their attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from estero.language.tree.pattern import As, EventType, Keep, Pattern, Rename, Sequence, Unless
+from estero.language.tree.query import QueryTree
+from estero.language.tree.schema import Schema
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One label of the answer and the attributes that its events show, in the order they show them."""
+
+    label: str
+    attributes: tuple[str, ...]
+
+
+def shown_labels(tree: QueryTree, schema: Schema) -> tuple[Shown, ...]:
+    """The labels that `tree` selects, in order; ``*`` is all labels in order of appearance.
+
+    ``X`` without attributes shows those of every type that X may mark, each once, in the order of the
+    types' tables. A label listed twice is shown once, with the attributes of both. Needs a checked
+    query: a label that the pattern lacks shows no attributes.
+    """
+    types = label_types(tree.pattern)
+    if tree.select is None:
+        return tuple(Shown(label, _attributes(types[label], schema)) for label in types)
+    chosen: dict[str, tuple[str, ...]] = {}
+    for item in tree.select:
+        attributes = item.attributes
+        if attributes is None:
+            attributes = _attributes(types.get(item.label, ()), schema)
+        chosen[item.label] = _once((*chosen.get(item.label, ()), *attributes))
+    return tuple(Shown(label, attributes) for label, attributes in chosen.items())
+
+
+def label_types(pattern: Pattern) -> dict[str, tuple[EventType, ...]]:
+    """The labels that complex events of `pattern` can have, in order of appearance, and the types they mark.
+
+    >>> from estero.language.tree.pattern import As, EventType
+    >>> list(label_types(As(EventType("SELL"), "a")))
+    ['SELL', 'a']
+    """
+    match pattern:
+        case EventType(name=name):
+            return {name: (pattern,)}
+        case As(pattern=inner, variable=variable):
+            types = label_types(inner)
+            marked = _once(each for group in types.values() for each in group)
+            return {**types, variable: _once((*types.get(variable, ()), *marked))}
+        case Rename(pattern=inner, old=old, new=new):
+            types = {}
+            for label, group in label_types(inner).items():
+                name = new if label == old else label
+                types[name] = _once((*types.get(name, ()), *group))
+            return types
+        case Keep(pattern=inner, labels=labels):
+            return {label: group for label, group in label_types(inner).items() if label in labels}
+        case _:
+            types = {}
+            for child in _marking(pattern):
+                for label, group in label_types(child).items():
+                    types[label] = _once((*types.get(label, ()), *group))
+            return types
+
+
+def _marking(pattern: Pattern) -> Iterable[Pattern]:
+    """The parts whose events end up in the complex event: not those that must be absent."""
+    match pattern:
+        case Sequence(parts=parts):
+            return parts
+        case Unless(pattern=inner):
+            return (inner,)
+        case _:
+            return pattern.children()
+
+
+def _attributes(types: Iterable[EventType], schema: Schema) -> tuple[str, ...]:
+    return _once(name for each in types for name in _attributes_of(each, schema))
+
+
+def _attributes_of(each: EventType, schema: Schema) -> Iterable[str]:
+    full_name = f"{each.stream}>{each.name}"
+    if each.stream is not None and full_name in schema.types:
+        return schema.types[full_name]
+    return schema.attributes_of(each.name) or ()
+
+
+def _once(items: Iterable[Item]) -> tuple[Item, ...]:
+    return tuple(dict.fromkeys(items))

@@ -1,6 +1,0 @@
-"""What is checked on enumerated complex events (algorithms.md, "residual filter")."""
-
-from estero.pipeline.sieve.limited import sifted_to_limit
-from estero.pipeline.sieve.sieve import Sieve, Skipping
-
-__all__ = ["Sieve", "Skipping", "sifted_to_limit"]

@@ -1,0 +1,47 @@
+"""Predicates of one's own over sets of events: ``@estero.predicate``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from estero.language.check.set_predicates import register
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@overload
+def predicate(function: Function, /) -> Function: ...
+
+
+@overload
+def predicate(*, name: str | None = None) -> Callable[[Function], Function]: ...
+
+
+def predicate(function: Function | None = None, /, *, name: str | None = None) -> object:
+    """Makes a function a predicate that queries can call: ``FILTER spread(a.price, b.price, 5)``.
+
+    It is called once for each complex event that the rest of the query lets pass, with one argument for each
+    in the query: for ``X`` a ``pyarrow.Table`` of the events marked X with their attributes and ``position``,
+    for ``X.a`` a ``pyarrow.Array`` of their values, both in stream order, and for a constant its value. It
+    says True, False, or None for unknown; a filter keeps what is True. What it raises is the cause of a
+    `DataError` that names the complex event.
+
+    In a query it is called by its own name, or by `name`. Registering a name again replaces the function,
+    also for queries that were made before. On Spark the function is sent to the workers with the plan.
+
+    Raises ValueError for a name that a query cannot say or that is built in, and TypeError for a function
+    that cannot be called with positional arguments alone.
+
+    ::
+
+        @estero.predicate
+        def widening(values, by):
+            return values[-1].as_py() - values[0].as_py() >= by
+    """
+
+    def as_predicate(function: Function) -> Function:
+        register(function, name)
+        return function
+
+    return as_predicate if function is None else as_predicate(function)

@@ -1,0 +1,248 @@
+"""Compact sets of complex events → tables, counts and picks: what every recognition does with what it finds.
+
+Where filters are left that are checked of whole complex events, all of it goes through the sieve.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.answers.report import EventStore, Reporter
+from estero.answers.sieve import Sieve, sifted_to_limit
+from estero.answers.sieve.batches import chosen, joined
+from estero.automata.cea import LabelSet
+from estero.automata.residual import HiddenSet
+from estero.classify.classify import POSITION
+from estero.engine.chain_recognizer import ChainRecognizer
+from estero.engine.pcea_recognizer import PceaRecognizer
+from estero.engine.recognizer import Recognizer
+from estero.engine.walk.enumerate import Matches
+from estero.engine.walk.roots import Roots, by_end
+from estero.engine.walk.share import Dealer, Part, Share, whole
+from estero.language.tree.query import Consume
+from estero.plan.plan import Plan
+from estero.plan.plan_joins import AnyPlan, KeyedPlan
+from estero.recognize.state import Holding, States
+
+Planned = TypeVar("Planned", bound=Plan | KeyedPlan)
+Engine = TypeVar("Engine", bound=Recognizer | PceaRecognizer | ChainRecognizer)
+
+_FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Compact sets of complex events that end in one batch; `position` is the stream position of each end."""
+
+    roots: Roots
+    position: NDArray[np.int64]
+    sifted: list[Matches] | None = None
+    """The answers among them, where they had to be known before going on (CONSUME BY)."""
+    part: Part | None = None
+    """Which of the complex events are asked for, where that is a share of them."""
+
+
+class Answering(ABC, Generic[Planned, Engine]):
+    """One pass over a stream of classified batches; `events` is their schema.
+
+    `push` yields the public table; `recognize` yields compact sets instead, for counting and picking.
+    Each must be read to its end before the next batch. With `state`, from `snapshot`, it goes on from there;
+    raises `DataError` where that is of another query, plan or version.
+    """
+
+    def __init__(
+        self,
+        plan: Planned,
+        events: pa.Schema,
+        recognizer: Engine,
+        reporter: Reporter,
+        *,
+        sieve: Sieve | None,
+        automaton: States | None = None,
+        state: bytes | None = None,
+    ) -> None:
+        self.plan = plan
+        self.recognizer = recognizer
+        self.store = EventStore(events)
+        self.reporter = reporter
+        self._events = events
+        self._sieve = sieve
+        self._dealer: Dealer | None = None
+        self._room = _FIRST_ROOM
+        self._holding = Holding(recognizer, self.store, automaton, reporter.marks)
+        if state is not None:
+            self._holding.resume(state, plan, events)
+
+    @abstractmethod
+    def _roots(self, classified: pa.RecordBatch) -> Iterator[Roots]:
+        """Pushes a batch, which is not empty, into the recognizer."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the public table."""
+        return self.reporter.schema
+
+    def push(self, classified: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The complex events that end in this batch, as tables in order of their end."""
+        for ended in self.recognize(classified):
+            yield from self.tables(ended)
+
+    def recognize(self, classified: pa.RecordBatch) -> Iterator[Ended]:
+        """The compact sets that end in this batch."""
+        if classified.num_rows == 0:
+            return
+        self.store.append(classified)
+        first = self.recognizer.seen
+        positions = numbers_of(classified, POSITION)
+        for roots in self._roots(classified):
+            ended = Ended(roots, positions[roots.event - first])
+            if self._sieve is not None and self.plan.consume is not Consume.NONE:
+                ended = replace(ended, sifted=list(self._matches(ended)))
+            yield ended if self._dealer is None else self.share_of(ended, self._dealer)
+            if ended.sifted:
+                self.recognizer.consume()
+        if not self.recognizer.holding:
+            self._trim()
+
+    def _trim(self) -> None:
+        if self.plan.window is not None:
+            self.store.trim(self.recognizer.oldest)
+
+    def give_only(self, share: Share) -> None:
+        """From now on only a share is given: all shares of a stream together are its answers, each once.
+
+        Sizes differ by one complex event at most. Where filters are left, that is so of what they are asked
+        about; where these, or LIMIT behind them, compare the complex events of an end, whole ends are dealt.
+        """
+        self._dealer = Dealer(share)
+
+    def share_of(self, ended: Ended, dealer: Dealer) -> Ended:
+        """The share of what has ended that a dealer deals; they are dealt in order of their ends."""
+        roots, limit = ended.roots, self.plan.limit
+        if self._sieve is None or (ended.sifted is None and self._sieve.one_by_one):
+            part = dealer.deal(roots.event, self.recognizer.counts(roots, limit), limit)
+            return replace(ended, part=part)
+        ends, _ = by_end(roots)
+        own = ends[dealer.deal(ends, [1] * ends.size).place]
+        places = np.flatnonzero(np.isin(roots.event, own))
+        sifted = ended.sifted
+        if sifted is not None:
+            sifted = [chosen(each, np.flatnonzero(np.isin(each.end, own))) for each in sifted]
+        return Ended(roots.chosen(places), ended.position[places], sifted)
+
+    # ------------------------------------------------------------------------- reading what was found
+
+    def tables(self, ended: Ended) -> Iterator[pa.RecordBatch]:
+        """The complex events of `ended`, as tables."""
+        for matches in self._matches(ended):
+            yield self.reporter.table(matches, self.store)
+            self._room = min(4 * self._room, _LARGEST_ROOM)
+
+    def _matches(self, ended: Ended) -> Iterator[Matches]:
+        """The complex events of `ended` that are answers."""
+        if ended.sifted is not None:
+            yield from ended.sifted
+        elif self._sieve is None:
+            yield from self.recognizer.matches(ended.roots, self.plan.limit, self._room, ended.part)
+        elif ended.part is None and self._sieve.stops_at is not None:
+            enough = self._sieve.stops_at
+            yield from sifted_to_limit(self._sieve, self.recognizer.matches, ended.roots, enough, self.store)
+        else:
+            found = self.recognizer.matches(ended.roots, None, self._room, ended.part)
+            yield from self._sieve.sift_all(found, self.store)
+
+    def counts(self, ended: Ended) -> list[tuple[int, int]]:
+        """(end position, exact number of complex events), each end once, LIMIT respected."""
+        if self._sieve is not None:
+            return self._counts_of_sifted(ended)
+        if ended.part is not None:
+            found = dict(ended.part.by_end(ended.roots.event))
+            ends, numbers = np.array(list(found), np.int64), list(found.values())
+        else:
+            ends, numbers = self.recognizer.counts_by_end(ended.roots, self.plan.limit)
+        positions = ended.position[np.searchsorted(ended.roots.event, ends)].tolist()
+        return list(zip(positions, numbers, strict=True))
+
+    def _counts_of_sifted(self, ended: Ended) -> list[tuple[int, int]]:
+        """By enumeration: nothing else tells which complex events the sieve leaves."""
+        numbers: Counter[int] = Counter()
+        for matches in self._matches(ended):
+            ends, counts = np.unique(matches.end, return_counts=True)
+            numbers.update(dict(zip(ends.tolist(), counts.tolist(), strict=True)))
+        places = np.searchsorted(ended.roots.event, list(numbers))
+        return list(zip(ended.position[places].tolist(), numbers.values(), strict=True))
+
+    def pick(self, ended: Ended, indexes: list[int]) -> pa.RecordBatch:
+        """The complex events with these ascending indexes in the enumeration of `ended`, LIMIT respected."""
+        if self._sieve is not None:
+            return self._pick_of_sifted(ended, indexes)
+        roots, limit, part = ended.roots, self.plan.limit, ended.part
+        if part is None:
+            part = whole(roots.event, self.recognizer.counts(roots, limit), limit)
+        matches = [self.recognizer.match_at(roots, place, index) for place, index in part.at(indexes)]
+        return self.reporter.table(joined(matches), self.store)
+
+    def _pick_of_sifted(self, ended: Ended, indexes: list[int]) -> pa.RecordBatch:
+        picked = []
+        before = 0
+        wanted = np.array(indexes, np.int64)
+        for table in self.tables(ended):
+            here = wanted[(wanted >= before) & (wanted < before + table.num_rows)] - before
+            picked.append(table.take(pa.array(here)))
+            before += table.num_rows
+            if before > indexes[-1]:
+                break
+        return pa.Table.from_batches(picked, schema=self.schema).combine_chunks().to_batches()[0]
+
+    # ------------------------------------------------------------------------- stopping and going on
+
+    def snapshot(self) -> bytes:
+        """All that is needed to go on; nothing that has left the window is in it."""
+        return self._holding.written(self.plan, self._events)
+
+    def advance(self, time: int) -> None:
+        """No event before `time`, in ticks, comes any more: windows close, and memory is freed.
+
+        What was recognized before must have been read.
+        """
+        if not self.plan.window_in_positions:
+            self.recognizer.expire(time)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Frees what is out of reach, if it is much; what was recognized before must have been read."""
+        self._trim()
+        self._holding.compact()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is open: to begin anew would change no later answer."""
+        return self.recognizer.idle
+
+
+def sieve_of(plan: AnyPlan, label_sets: Sequence[LabelSet], hidden_sets: Sequence[HiddenSet]) -> Sieve | None:
+    """What sifts the complex events of a plan; mark `id` stands for `label_sets[id]`, `hidden_sets[id]`."""
+    if not plan.sieved:
+        return None
+    return Sieve(
+        plan.residuals,
+        label_sets,
+        hidden_sets,
+        classification=plan.classification,
+        strategy=plan.tree.strategy,
+        limit=plan.limit,
+        predicates=plan.predicates,
+    )
+
+
+def numbers_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
+    """A column as an array of its own, because kernels are compiled for writable memory."""
+    return np.array(batch.column(name).to_numpy(zero_copy_only=False))

@@ -1,0 +1,266 @@
+"""A query over a stream without an end, in this process: events are pushed, and answers come back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.answers.answer import Answer
+from estero.classify.classify import POSITION, TIME
+from estero.errors import DataError
+from estero.events.incoming import Classifier, Incoming
+from estero.events.reorder_buffer import HeldBack
+from estero.events.sources import Source
+from estero.events.stream_layout import StreamLayout
+from estero.events.tables.shared_columns import plain_type
+from estero.plan.identity import fingerprint, query_of
+from estero.plan.plan_joins import AnyPlan
+from estero.recognize.in_process import time_type
+from estero.recognize.increment import PushedRun, Turn
+from estero.recognize.joining import Joining, recognition_of
+from estero.recognize.recognition import Recognition
+from estero.recognize.state_bytes import (
+    State,
+    batch_as_array,
+    batch_of_array,
+    check_key,
+    refuse_other,
+    sound_content,
+    written,
+)
+
+KIND = "a recognizer"
+"""What such a state says that it is of."""
+
+LAYOUT = "layout"
+"""The name under which a state says how events are laid out."""
+
+_RELEVANT = "__held_relevant"
+
+_MOST = 1 << 62
+"""More events than any stream has: positions of further ones still fit their type."""
+
+
+class ContinuousRecognizer:
+    """Recognizes a query over events that are pushed batch by batch (`Query.recognizer` makes one).
+
+    Events are numbered over all batches in stream order; late ones have no number. With a lateness, events
+    are held back until the greatest time seen is so much later; without one, a batch is sorted and let go.
+    Without a time column, batches follow one another and nothing is late.
+
+    An answer can be asked any number of questions until the next `push` or `flush`. A batch that is refused
+    changes nothing. If something goes wrong behind that, such as a predicate of the user's that fails, the
+    recognizer says so from then on: go on from the last snapshot.
+    """
+
+    def __init__(
+        self, plan: AnyPlan, layout: StreamLayout, source: Source, *, state: State | None = None
+    ) -> None:
+        self._plan = plan
+        self._layout = layout
+        self._classifier = Classifier(layout, source, plan.classification)
+        self._events = self._classifier.schema
+        order = [plain_type(self._classifier.columns.field(name).type) for name in layout.order]
+        self._held = HeldBack(_held_columns(self._events), order, layout.lateness)
+        self._position = 0
+        self._late = 0
+        self._late_events = self._classifier.columns.empty_table()
+        self._turn = Turn()
+        self._recognition: Recognition | Joining = recognition_of(
+            plan,
+            self._events,
+            time=time_type(source),
+            state=None if state is None else self._taken_up(state),
+        )
+        self._recognition.recognizer.holding = True
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of answers."""
+        return self._recognition.schema
+
+    @property
+    def late(self) -> int:
+        """How many events came too late, of all that were pushed."""
+        return self._late
+
+    @property
+    def held_back(self) -> int:
+        """How many events wait for earlier ones that may still come."""
+        return len(self._held)
+
+    @property
+    def position(self) -> int:
+        """The position that the next event gets."""
+        return self._position
+
+    def late_events(self) -> pa.Table:
+        """The events of the last push that came too late, as they were pushed."""
+        return self._late_events
+
+    def push(self, events: object) -> Answer:
+        """The complex events that end with this batch, or with what was held back until it came.
+
+        `events` is a record batch, a table of pyarrow, pandas or Polars, a list of batches, a dict or a list
+        of dicts (a missing key is NULL); where each type has its own table, a mapping of type name to these.
+        The answer is good until the next push. Raises `DataError` where the batch does not have the columns
+        and types that were declared, or an event has no time; nothing is changed then.
+        """
+        self._turn.check_sound()
+        incoming = self._classifier.classified(events)
+        order = [_one_array(incoming.events.column(name)) for name in self._layout.order]
+        late = self._held.late(incoming.times, order)
+        on_time = np.flatnonzero(~late)
+        self._late += late.size - on_time.size
+        self._late_events = incoming.events.filter(pa.array(late))
+        if on_time.size == late.size and self._held.passes(incoming.times, order):
+            return self._recognized(incoming.classified, incoming.events.num_rows)
+        held = _held(incoming, on_time)
+        self._held.add(held, incoming.times[on_time], [each.take(pa.array(on_time)) for each in order])
+        return self._let_go()
+
+    def flush(self) -> Answer:
+        """Lets all events go that are held back, and gives what ends with them.
+
+        No earlier events are expected any more: those that come are late.
+        """
+        self._turn.check_sound()
+        self._late_events = self._late_events.slice(0, 0)
+        return self._let_go(everything=True)
+
+    def close(self) -> Answer:
+        """As `flush`; nothing can be pushed afterwards."""
+        answer = self.flush()
+        self._classifier.close()
+        self._turn.fail("the recognizer is closed: make a new one, or restore a snapshot of it")
+        return answer
+
+    def snapshot(self, *, key: bytes | None = None) -> bytes:
+        """All that is needed to go on in another process (`estero.restore`), and nothing that is over.
+
+        With a `key`, bytes of which at least 16, only who has it can write such a state or change it, and
+        `restore` asks for it. Raises ValueError for a key that is none.
+        """
+        self._turn.check_sound()
+        check_key(key)
+        arrays: dict[str, NDArray[Any]] = {
+            "recognition": np.frombuffer(self._recognition.snapshot(), np.uint8),
+            "held": batch_as_array(_one_batch(self._held.pending())),
+            "reached": batch_as_array(self._held.reached()),
+            "numbers": np.array([self._position, self._late], np.int64),
+            "hashes": self._classifier.hashes(),
+            **self._layout.as_arrays(),
+        }
+        return written(State({**self._about(), LAYOUT: self._layout.as_text()}, arrays), key)
+
+    def __repr__(self) -> str:
+        return (
+            f"ContinuousRecognizer({self._position:,} events, {len(self._held):,} held back, "
+            f"{self._late:,} late)\n{query_of(self._plan)}"
+        )
+
+    def _about(self) -> dict[str, str]:
+        return {
+            "kind": KIND,
+            "query": query_of(self._plan),
+            "plan": fingerprint(self._plan, self._events),
+        }
+
+    def _taken_up(self, state: State) -> bytes:
+        """Takes up what a state holds; returns the state of the recognition in it."""
+        refuse_other(state.about, self._about())
+        arrays = state.arrays
+        with sound_content():
+            hashes = arrays["hashes"]
+            self._position, self._late = map(_count, arrays["numbers"].tolist())
+            held = pa.Table.from_batches([batch_of_array(arrays["held"])])
+            self._held.restore(held, batch_of_array(arrays["reached"]))
+            recognition = arrays["recognition"].tobytes()
+        if not np.array_equal(hashes, self._classifier.hashes()):
+            raise DataError(
+                "the keys in this state were hashed by another version of DuckDB",
+                hint="go on with that version, or start anew",
+            )
+        return recognition
+
+    def _let_go(self, *, everything: bool = False) -> Answer:
+        """Recognizes what is held back no longer."""
+        ready = self._held.let_go(everything=everything)
+        positions = np.flatnonzero(ready.column(_RELEVANT).to_numpy())
+        chosen = _one_batch(ready.select(self._events.names).take(pa.array(positions)))
+        return self._recognized(_with_column(chosen, POSITION, pa.array(positions)), ready.num_rows)
+
+    def _recognized(self, relevant: pa.RecordBatch, count: int) -> Answer:
+        """The answer to the relevant ones of the next `count` events, which are numbered from 0."""
+        number = self._turn.next()
+        try:
+            self._recognition.let_go()
+            found = list(self._recognition.recognize(self._numbered(relevant)))
+        except BaseException:
+            self._turn.fail(
+                "recognition broke off in an earlier push, so that its state is not to be trusted: "
+                "restore the last snapshot"
+            )
+            raise
+        self._position += count
+        return Answer(PushedRun(self._recognition, found, self._turn, number))
+
+    def _numbered(self, relevant: pa.RecordBatch) -> pa.RecordBatch:
+        """With positions in the whole stream, which are the times where there are none."""
+        positions = pa.array(relevant.column(POSITION).to_numpy() + self._position)
+        for name in (POSITION, TIME) if self._layout.time is None else (POSITION,):
+            relevant = _with_column(relevant, name, positions)
+        return relevant
+
+
+def layout_in(state: State, query: str, *others: str) -> StreamLayout:
+    """How events are laid out in a state.
+
+    Raises `DataError` unless it is of a recognizer of this query, or of one that is written in another way.
+    """
+    about = state.about
+    wanted = about["query"] if about.get("query") in others else query
+    refuse_other(about, {"kind": KIND, "query": wanted, "plan": about.get("plan", "")})
+    with sound_content():
+        return StreamLayout.of_state(about[LAYOUT], state.arrays)
+
+
+def _count(number: int) -> int:
+    if not 0 <= number < _MOST:
+        raise ValueError(f"there are not {number} events")
+    return number
+
+
+def _held_columns(events: pa.Schema) -> pa.Schema:
+    """The columns of events that are held back: irrelevant ones, which only count, have NULLs."""
+    nullable = [field.with_nullable(True) for field in events]
+    return pa.schema([*nullable, pa.field(_RELEVANT, pa.bool_())])
+
+
+def _held(incoming: Incoming, rows: NDArray[np.int64]) -> pa.Table:
+    """Some events of a batch, as they are held back."""
+    places = np.full(incoming.events.num_rows, -1)
+    places[incoming.classified.column(POSITION).to_numpy()] = np.arange(incoming.classified.num_rows)
+    chosen = places[rows]
+    relevant = chosen >= 0
+    taken = incoming.classified.take(pa.array(chosen, mask=~relevant))
+    columns = [*taken.columns, pa.array(relevant)]
+    return pa.Table.from_arrays(columns, names=[*incoming.classified.schema.names, _RELEVANT])
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    """One plain array, which Arrow can sort."""
+    return column.cast(plain_type(column.type)).combine_chunks()
+
+
+def _with_column(batch: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:
+    place = batch.schema.names.index(name)
+    return batch.set_column(place, batch.schema.field(place), column)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    arrays = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)

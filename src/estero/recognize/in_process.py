@@ -1,0 +1,89 @@
+"""DuckDB → recognition → answer, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from estero.engine.walk.share import Share
+from estero.events.sources import Source
+from estero.language.tree.schema import Kind
+from estero.plan.plan_joins import AnyPlan, KeyedPlan
+from estero.recognize.answering import Ended
+from estero.recognize.joining import Joining, recognition_of
+from estero.recognize.reader import counts_of, picked_from, tables_of
+from estero.recognize.recognition import Recognition
+
+
+def time_type(source: Source) -> pa.DataType | None:
+    """The type in which times of a source are shown: timestamps in the zone they came in, or integers."""
+    name = source.schema.time
+    if name is None:
+        return None
+    column = source.column_types[name]
+    return pa.timestamp(column.tick, source.zone) if column.kind is Kind.TIMESTAMP else pa.int64()
+
+
+@dataclass(frozen=True, slots=True)
+class InProcessRun:
+    """One query on one source of events; every question reads the events anew (answer.Run).
+
+    With a `share` all of them are about that share of the complex events.
+    """
+
+    plan: AnyPlan
+    source: Source
+    share: Share | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the public table."""
+        return self._recognition(self.plan).schema
+
+    @property
+    def query(self) -> str:
+        """The canonical text of the query."""
+        return self.plan.text if isinstance(self.plan, KeyedPlan) else str(self.plan.tree)
+
+    @property
+    def counts_quickly(self) -> bool:
+        """Whether `counts` does without enumerating, and the events can be read for it."""
+        return not (self.plan.sieved or self.source.one_shot)
+
+    def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        """All complex events in order of their end, or the first `limit` of them."""
+        return tables_of(self._recognized(self.plan), limit)
+
+    def counts(self) -> Iterator[tuple[int, int]]:
+        """(end position, number of complex events that end there), ascending, without enumerating."""
+        return counts_of(self._recognized(self._without_payload(), counting=True))
+
+    def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        """The complex events with these ascending indexes, without enumerating those between."""
+        return picked_from(self._recognized(self.plan), indexes)
+
+    def shared(self, share: Share) -> InProcessRun:
+        """The run of one share of what this one finds; raises ValueError for a share of a share."""
+        if self.share is not None:
+            raise ValueError("this is a share already: divide the whole answer into more shares")
+        return replace(self, share=share)
+
+    def _recognized(
+        self, plan: AnyPlan, *, counting: bool = False
+    ) -> Iterator[tuple[Recognition | Joining, Ended]]:
+        recognition = self._recognition(plan, counting=counting)
+        if self.share is not None:
+            recognition.give_only(self.share)
+        for batch in self.source.read(plan.classification):
+            for ended in recognition.recognize(batch):
+                yield recognition, ended
+
+    def _recognition(self, plan: AnyPlan, *, counting: bool = False) -> Recognition | Joining:
+        events = self.source.classified_schema(plan.classification)
+        return recognition_of(plan, events, time=time_type(self.source), counting=counting)
+
+    def _without_payload(self) -> AnyPlan:
+        """The plan for counting: no attribute crosses that is only shown."""
+        return self.plan.showing_nothing()

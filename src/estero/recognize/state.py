@@ -1,0 +1,133 @@
+"""Recognition that stops and goes on: what is open and the events it needs, as bytes and back.
+
+The engine says what is open (`engine.snapshot`), the automaton what its states stand for, and the store has
+the events. The deterministic automaton itself is not kept: its states are numbered as they were, and its rows
+are worked out again when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.answers.report import EventStore
+from estero.engine.snapshots.snapshot import Snapshot
+from estero.plan.identity import fingerprint, query_of
+from estero.plan.plan_joins import AnyPlan
+from estero.recognize.state_bytes import (
+    State,
+    batch_as_array,
+    batch_of_array,
+    read,
+    refuse_other,
+    sound_content,
+    written,
+)
+
+KIND = "a recognition"
+"""What such a state says that it is of."""
+
+_FEW = 1 << 13
+
+
+class States(Protocol):
+    """A deterministic automaton that is worked out on demand, as far as its states are concerned."""
+
+    def described(self, state: int) -> tuple[int, ...]:
+        """What `state` stands for, whatever its number."""
+
+    def met(self, description: Sequence[int]) -> int:
+        """The number of the state that is so described."""
+
+
+class Resumable(Protocol):
+    """A recognizer of the engine."""
+
+    @property
+    def size(self) -> int:
+        """How much it holds, in nodes and partitions, of which some may be out of reach."""
+
+    def snapshot(self) -> Snapshot:
+        """What is open."""
+
+    def check(self, snapshot: Snapshot, marks: int) -> None:
+        """Raises ValueError unless a snapshot from elsewhere is one that this recognizer can go on from."""
+
+    def resume(self, snapshot: Snapshot) -> None:
+        """Goes on from there."""
+
+
+class Holding:
+    """What a recognizer and a store hold together, so that both can be made smaller together.
+
+    Events are marked by label sets number 0 … `marks` - 1.
+    """
+
+    def __init__(
+        self, recognizer: Resumable, store: EventStore, automaton: States | None, marks: int
+    ) -> None:
+        self._recognizer = recognizer
+        self._marks = marks
+        self._store = store
+        self._automaton = automaton
+        self._kept = 0
+
+    def compact(self) -> None:
+        """Lets go of what is out of reach, if that can be half of what is held."""
+        if self._size() > 2 * self._kept + _FEW:
+            snapshot = self._recognizer.snapshot()
+            events = self._store.take(snapshot.events)
+            self._recognizer.resume(snapshot)
+            self._store.restart(events)
+            self._kept = self._size()
+
+    def written(self, plan: AnyPlan, events: pa.Schema) -> bytes:
+        """The bytes of what is open; nothing changes by that."""
+        snapshot = self._recognizer.snapshot()
+        stood_for = [self._stands_for(number) for number in snapshot.states.tolist()]
+        arrays = {
+            **snapshot.arrays,
+            "states": np.array([each for numbers in stood_for for each in numbers], np.int64),
+            "states_sizes": np.array([len(numbers) for numbers in stood_for], np.int64),
+            "events": batch_as_array(self._store.take(snapshot.events)),
+        }
+        return written(State(_about(plan, events), arrays))
+
+    def resume(self, state: bytes, plan: AnyPlan, events: pa.Schema) -> None:
+        """Goes on from bytes; raises `DataError` where they are not a state of this plan."""
+        about, arrays = read(state)
+        refuse_other(about, _about(plan, events))
+        with sound_content():
+            kept = batch_of_array(arrays.pop("events"))
+            if not kept.schema.equals(self._store.schema):
+                raise ValueError("other columns of events")
+            states = self._states_of(arrays.pop("states"), arrays.pop("states_sizes"))
+            snapshot = Snapshot(np.arange(kept.num_rows), states, arrays)
+            self._recognizer.check(snapshot, self._marks)
+            self._recognizer.resume(snapshot)
+        self._store.restart(kept)
+        self._kept = self._size()
+
+    def _states_of(self, numbers: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The numbers of the states that stand for these."""
+        if (sizes < 1).any() or int(sizes.sum()) != numbers.size:
+            raise ValueError("states without a beginning or an end")
+        parts = np.split(numbers, np.cumsum(sizes)[:-1]) if sizes.size else []
+        return np.array([self._met(each.tolist()) for each in parts], np.int32)
+
+    def _size(self) -> int:
+        return self._recognizer.size + self._store.next - self._store.first
+
+    def _stands_for(self, state: int) -> tuple[int, ...]:
+        return (state,) if self._automaton is None else self._automaton.described(state)
+
+    def _met(self, description: list[int]) -> int:
+        return description[0] if self._automaton is None else self._automaton.met(description)
+
+
+def _about(plan: AnyPlan, events: pa.Schema) -> dict[str, str]:
+    return {"kind": KIND, "query": query_of(plan), "plan": fingerprint(plan, events)}

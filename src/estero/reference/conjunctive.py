@@ -1,0 +1,107 @@
+"""The reference semantics of conjunctive queries: all valuations, found by trying (semantics.md).
+
+A valuation takes each atom to an event, such that one assignment of values to variables makes every atom
+its event: the tuple-homomorphisms of the paper's section 4. Two atoms may have the same event, and equal
+events at two positions are two events.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from estero.language.check.labels import type_names
+from estero.language.tree.conjunctive import Anything, Argument, Atom, ConjunctiveTree
+from estero.language.tree.expressions import Literal, Value
+from estero.reference.semantics import ComplexEvent, is_within
+from estero.reference.values import Event, compare, in_utc
+
+Assignment = Mapping[str, Value]
+Valuation = tuple[int, ...]
+"""For each atom the position of its event."""
+
+
+def evaluate_conjunctive(
+    tree: ConjunctiveTree, events: Sequence[Event], *, tick: int = 1
+) -> dict[int, set[ComplexEvent]]:
+    """The answers by end position: at i the valuations that use position i and none after it.
+
+    `events` are in stream order, their times in ticks of `tick` nanoseconds. An argument by place is that
+    attribute of the event, in the order of its mapping. A valuation is a complex event from its smallest
+    position to its largest, in which each label marks one event. Under ``LIMIT n`` these are the first n in
+    the order of `str`.
+
+    >>> from estero.language.syntax.parse_conjunctive import parse_conjunctive
+    >>> events = [Event("S", {"a": 2, "b": 1}), Event("T", {"k": 3}), Event("T", {"k": 2})]
+    >>> [str(each) for each in evaluate_conjunctive(parse_conjunctive("Q(x) <- T(x), S(x, _)"), events)[2]]
+    ['[0, 2] {S: [0], T: [2]}']
+    """
+    by_end: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
+    for valuation in valuations(tree, events):
+        labels = frozenset(
+            (label, frozenset((position,))) for label, position in zip(tree.labels, valuation, strict=True)
+        )
+        found = ComplexEvent(min(valuation), max(valuation), labels)
+        if tree.window is None or is_within(tree.window, found, events, tick):
+            by_end[found.end].add(found)
+    if tree.limit is None:
+        return dict(by_end)
+    return {end: set(sorted(found, key=str)[: tree.limit]) for end, found in by_end.items()}
+
+
+def valuations(tree: ConjunctiveTree, events: Sequence[Event]) -> Iterator[Valuation]:
+    """All valuations over a stream, whatever the window."""
+    joined = _joined(tree)
+
+    def choose(chosen: Valuation, assignment: Assignment) -> Iterator[Valuation]:
+        if len(chosen) == len(tree.atoms):
+            yield chosen
+            return
+        atom = tree.atoms[len(chosen)]
+        for position, event in enumerate(events):
+            extended = _assign(atom, event, tree.streams, assignment, joined)
+            if extended is not None:
+                yield from choose((*chosen, position), extended)
+
+    return choose((), {})
+
+
+def _joined(tree: ConjunctiveTree) -> frozenset[str]:
+    """The variables that stand in two places at least; the others ask nothing, not even a value."""
+    seen: set[str] = set()
+    joined: set[str] = set()
+    for atom in tree.atoms:
+        for argument in atom.arguments:
+            if not isinstance(argument.term, Anything | Literal):
+                (joined if argument.term.name in seen else seen).add(argument.term.name)
+    return frozenset(joined)
+
+
+def _assign(
+    atom: Atom, event: Event, streams: tuple[str, ...], assignment: Assignment, joined: frozenset[str]
+) -> Assignment | None:
+    """The assignment with the values of the atom's variables, or None where the event is not of the atom."""
+    if event.type not in type_names(atom.relation, streams) or len(atom.arguments) > len(event.attributes):
+        return None
+    extended = dict(assignment)
+    for place, argument in enumerate(atom.arguments):
+        value = _value(argument, place, event)
+        match argument.term:
+            case Anything():
+                continue
+            case Literal(constant):
+                if compare("=", value, in_utc(constant)) is not True:
+                    return None
+            case variable if variable.name in extended:
+                if compare("=", value, extended[variable.name]) is not True:
+                    return None
+            case variable if value is None and variable.name in joined:
+                return None
+            case variable:
+                extended[variable.name] = value
+    return extended
+
+
+def _value(argument: Argument, place: int, event: Event) -> Value:
+    name = argument.attribute if argument.attribute is not None else list(event.attributes)[place]
+    return in_utc(event.attributes.get(name))

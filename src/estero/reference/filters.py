@@ -1,0 +1,171 @@
+"""The reference meaning of filters over complex events: universal extension, aggregates, set predicates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise, product
+from typing import Literal as OneOf
+
+from estero.errors import QueryError
+from estero.language.tree.expressions import (
+    Aggregate,
+    And,
+    Attribute,
+    EventFilter,
+    Literal,
+    Node,
+    Not,
+    Or,
+    SetPredicate,
+    Value,
+    VariableReference,
+)
+from estero.reference.values import (
+    Event,
+    all_true,
+    any_true,
+    arithmetic,
+    as_truth,
+    compare,
+    evaluate,
+    evaluate_predicate,
+    not_true,
+)
+
+Marked = Mapping[str, tuple[Event, ...]]
+"""The events that each variable marks, in stream order."""
+
+SetPredicates = Mapping[str, Callable[..., bool | None]]
+"""Registered set predicates by name. They receive a tuple of events for ``X``, of values for ``X.a``."""
+
+
+def evaluate_filter(condition: Node, marked: Marked, predicates: SetPredicates) -> bool | None:
+    """Whether a complex event satisfies a filter, by three-valued logic.
+
+    ``X[p]`` is p of every event of X; a comparison is that of all tuples of events of its variables.
+    Both are true if a variable marks nothing.
+    """
+    match condition:
+        case And(parts):
+            return all_true([evaluate_filter(part, marked, predicates) for part in parts])
+        case Or(parts):
+            return any_true([evaluate_filter(part, marked, predicates) for part in parts])
+        case Not(part):
+            return not_true(evaluate_filter(part, marked, predicates))
+        case EventFilter(variable, predicate):
+            return all_true([evaluate_predicate(predicate, event) for event in marked[variable]])
+        case SetPredicate():
+            return _set_predicate(condition, marked, predicates)
+        case _:
+            return _for_all_tuples(condition, marked)
+
+
+def variables_of(condition: Node) -> frozenset[str]:
+    """The variables that a filter speaks of."""
+    speaking = [node for node in condition.walk() if isinstance(node, _SPEAKING)]
+    return frozenset(node.variable for node in speaking if node.variable is not None)
+
+
+_SPEAKING = Attribute | Aggregate | EventFilter | VariableReference
+
+
+def _for_all_tuples(comparison: Node, marked: Marked) -> bool | None:
+    attributes = [node for node in comparison.walk() if isinstance(node, Attribute)]
+    variables = sorted({node.variable for node in attributes if node.variable is not None})
+
+    def holds_for(chosen: Mapping[str, Event]) -> bool | None:
+        def meaning(name: Attribute | Aggregate) -> Value:
+            if isinstance(name, Aggregate):
+                return _aggregate(name, marked[name.variable])
+            if name.variable is None:
+                raise QueryError(f"{name.name} belongs to no variable", span=name.span)
+            return chosen[name.variable].attributes.get(name.name)
+
+        return as_truth(evaluate(comparison, meaning))
+
+    tuples = product(*(marked[variable] for variable in variables))
+    return all_true([holds_for(dict(zip(variables, events, strict=True))) for events in tuples])
+
+
+def _set_predicate(node: SetPredicate, marked: Marked, predicates: SetPredicates) -> bool | None:
+    predicate = predicates.get(node.name) or _BUILT_IN.get(node.name)
+    if predicate is None:
+        raise QueryError(f"there is no set predicate {node.name}", span=node.span)
+    return predicate(*(_argument(argument, marked) for argument in node.arguments))
+
+
+def _argument(argument: Node, marked: Marked) -> object:
+    match argument:
+        case VariableReference(variable):
+            return marked[variable]
+        case Attribute(name, str() as variable):
+            return tuple(event.attributes.get(name) for event in marked[variable])
+        case Literal(value):
+            return value
+        case _:
+            raise QueryError("a set predicate takes X, X.a and constants", span=argument.span)
+
+
+def _increasing(values: tuple[Value, ...]) -> bool | None:
+    return all_true([compare("<", earlier, later) for earlier, later in pairwise(values)])
+
+
+def _decreasing(values: tuple[Value, ...]) -> bool | None:
+    return all_true([compare(">", earlier, later) for earlier, later in pairwise(values)])
+
+
+_BUILT_IN: SetPredicates = {"increasing": _increasing, "decreasing": _decreasing}
+
+
+def _aggregate(node: Aggregate, events: tuple[Event, ...]) -> Value:
+    """An aggregate as in SQL: NULLs do not count; of nothing it is NULL, except count, which is 0.
+
+    `first` and `last` are the values of the first and last event, NULL or not; `stddev` is that of a sample.
+    """
+    if node.attribute is None:
+        return len(events)
+    values = [event.attributes.get(node.attribute) for event in events]
+    known = [value for value in values if value is not None]
+    match node.function:
+        case "count":
+            return len(known)
+        case "first":
+            return values[0] if values else None
+        case "last":
+            return values[-1] if values else None
+        case "min":
+            return _first_in_order(known, "<")
+        case "max":
+            return _first_in_order(known, ">")
+        case "sum":
+            return _sum(known)
+        case "avg":
+            return arithmetic("/", _sum(known), len(known))
+        case "stddev":
+            return _sample_deviation(known)
+
+
+def _first_in_order(values: Sequence[Value], before: OneOf["<", ">"]) -> Value:
+    best: Value = None
+    for value in values:
+        if best is None or compare(before, value, best):
+            best = value
+    return best
+
+
+def _sum(values: Sequence[Value]) -> int | float | None:
+    if not values:
+        return None
+    total: int | float | None = 0
+    for value in values:
+        total = arithmetic("+", total, value)
+    return total
+
+
+def _sample_deviation(values: Sequence[Value]) -> float | None:
+    if len(values) < 2:
+        return None
+    numbers = [float(arithmetic("+", 0.0, value) or 0.0) for value in values]
+    mean = sum(numbers) / len(numbers)
+    return math.sqrt(sum((number - mean) * (number - mean) for number in numbers) / (len(numbers) - 1))

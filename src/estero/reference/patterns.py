@@ -1,0 +1,348 @@
+"""The reference meaning of patterns: all complex events of φ over a finite stream, by structural recursion.
+
+A `Found` is one way to read φ. Filters that speak of variables bound further out (FO-CEL) are carried
+along as debts and settled at the smallest pattern around them that binds those variables.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from estero.errors import QueryError
+from estero.language.tree.expressions import Node as Condition
+from estero.language.tree.expressions import Value
+from estero.language.tree.pattern import (
+    All,
+    As,
+    Conjunction,
+    Disjunction,
+    EventType,
+    Filter,
+    Iteration,
+    Keep,
+    Link,
+    Optional,
+    PartitionBy,
+    PartitionKey,
+    Pattern,
+    Rename,
+    Sequence,
+    Start,
+    Strict,
+    Unless,
+)
+from estero.language.tree.selection import label_types
+from estero.reference.filters import SetPredicates, evaluate_filter, variables_of
+from estero.reference.values import Event, all_true, compare
+
+Positions = frozenset[int]
+Marks = frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A finite stream with what is known around it: the streams of FROM and the registered set predicates."""
+
+    events: tuple[Event, ...]
+    names: tuple[str, ...] = ()
+    predicates: SetPredicates = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFilter:
+    """A filter of which some variables are not bound yet; `bound` are the others."""
+
+    condition: Condition
+    bound: frozenset[tuple[str, Positions]] = frozenset()
+
+    @property
+    def unbound(self) -> frozenset[str]:
+        """The variables that are still to be bound."""
+        return variables_of(self.condition) - {variable for variable, _ in self.bound}
+
+    def bind(self, bindings: Mapping[str, Positions]) -> OpenFilter:
+        """This filter with those of `bindings` that it still needs."""
+        new = {(variable, positions) for variable, positions in bindings.items() if variable in self.unbound}
+        return replace(self, bound=self.bound | new)
+
+
+@dataclass(frozen=True, slots=True)
+class Debt:
+    """Filters that must all be true; or, if `forbidden`, that must not all be true."""
+
+    filters: frozenset[OpenFilter]
+    forbidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The first and the last position read, the (label, position) pairs marked, and the filters owed."""
+
+    start: int
+    end: int
+    marks: Marks
+    debts: frozenset[Debt] = frozenset()
+
+    @property
+    def support(self) -> Positions:
+        """The marked positions."""
+        return frozenset(position for _, position in self.marks)
+
+    def positions(self, label: str) -> Positions:
+        """The positions marked with `label`."""
+        return frozenset(position for name, position in self.marks if name == label)
+
+    def union(self, other: Found) -> Found:
+        """Both together."""
+        return Found(
+            min(self.start, other.start),
+            max(self.end, other.end),
+            self.marks | other.marks,
+            self.debts | other.debts,
+        )
+
+
+def find(pattern: Pattern, stream: Stream) -> frozenset[Found]:
+    """All complex events of `pattern` over `stream`, whatever their start and end."""
+    labels = frozenset(label_types(pattern))
+    return frozenset(
+        settled for found in _find(pattern, stream) for settled in _settle(found, labels, stream)
+    )
+
+
+def _find(pattern: Pattern, stream: Stream) -> Iterable[Found]:  # noqa: C901, PLR0911, PLR0912  (one case per operator)
+    match pattern:
+        case EventType():
+            return _events_of_type(pattern, stream)
+        case As(inner, variable):
+            return {_mark_all(found, variable) for found in find(inner, stream)}
+        case Rename(inner, old, new):
+            return {_relabel(found, {old: new}) for found in find(inner, stream)}
+        case Keep(inner, labels):
+            return {_keep(found, labels) for found in find(inner, stream)}
+        case Filter(inner, condition):
+            return _owing(condition, find(inner, stream))
+        case PartitionBy(inner, keys):
+            return {found for found in find(inner, stream) if _agree(found, keys, stream)}
+        case Start(inner):
+            return {found for found in find(inner, stream) if found.start == 0}
+        case Strict(inner):
+            return {found for found in find(inner, stream) if is_interval(found.support)}
+        case Disjunction(parts):
+            return {found for part in parts for found in find(part, stream)}
+        case Conjunction(parts):
+            return reduce(_in_both, [find(part, stream) for part in parts])
+        case All(parts):
+            return reduce(_unions, [find(part, stream) for part in parts])
+        case Unless(inner, forbidden):
+            return _unless(find(inner, stream), find(forbidden, stream))
+        case Sequence():
+            return _sequence(pattern, stream)
+        case Iteration():
+            return _iterate(pattern, find(pattern.pattern, stream))
+        case Optional():
+            raise QueryError("only a part of a sequence can be optional", span=pattern.span)
+        case _:
+            raise QueryError(f"{type(pattern).__name__} is not a pattern", span=pattern.span)
+
+
+def _events_of_type(pattern: EventType, stream: Stream) -> Iterator[Found]:
+    """Type R of stream S is called ``S>R``, or R alone if S is the only stream; R is that of any stream."""
+    if pattern.stream is None:
+        names = {pattern.name, *(f"{each}>{pattern.name}" for each in stream.names)}
+    else:
+        names = {f"{pattern.stream}>{pattern.name}"}
+        if stream.names == (pattern.stream,):
+            names.add(pattern.name)
+    for position, event in enumerate(stream.events):
+        if event.type in names:
+            yield Found(position, position, frozenset({(pattern.name, position)}))
+
+
+# ------------------------------------------------------------------------------------------- labels
+
+
+def _mark_all(found: Found, variable: str) -> Found:
+    return replace(found, marks=found.marks | {(variable, position) for position in found.support})
+
+
+def _relabel(found: Found, names: Mapping[str, str]) -> Found:
+    marks = frozenset((names.get(label, label), position) for label, position in found.marks)
+    return replace(found, marks=marks)
+
+
+def _keep(found: Found, labels: tuple[str, ...]) -> Found:
+    return replace(found, marks=frozenset(mark for mark in found.marks if mark[0] in labels))
+
+
+def is_interval(positions: AbstractSet[int]) -> bool:
+    """Whether the positions have no gap; none at all have none."""
+    return not positions or max(positions) - min(positions) + 1 == len(positions)
+
+
+# ------------------------------------------------------------------------------------ in succession
+
+
+def _sequence(sequence: Sequence, stream: Stream) -> Iterable[Found]:
+    """From the left: ``a ; b?`` is ``(a ; b) OR a``; with nothing before, ``b? ; c`` is ``(b ; c) OR c``."""
+    so_far: Iterable[Found] = ()
+    may_be_empty = True
+    for part, link in zip(sequence.parts, (Link(), *sequence.links), strict=True):
+        optional = isinstance(part, Optional)
+        new = find(part.pattern if isinstance(part, Optional) else part, stream)
+        joined = set(_join(so_far, link, new, stream))
+        if may_be_empty:
+            joined |= new
+        if optional:
+            joined |= set(so_far)
+        so_far, may_be_empty = joined, may_be_empty and optional
+    if may_be_empty:
+        raise QueryError("a sequence needs a part that is not optional", span=sequence.span)
+    return so_far
+
+
+def _join(before: Iterable[Found], link: Link, after: Iterable[Found], stream: Stream) -> Iterator[Found]:
+    """Every one of `before` followed by every one of `after`, as the link allows."""
+    absent = [_at_positions(find(pattern, stream)) for pattern in link.absent]
+    for first, second in _successions(before, after, len(absent) if link.contiguous else None):
+        gap = range(first.end + 1, second.start)
+        if link.contiguous:
+            unwanted = [found for place, atoms in zip(gap, absent, strict=True) for found in atoms[place]]
+        else:
+            unwanted = [found for place in gap for atoms in absent for found in atoms[place]]
+        yield from _without(first.union(second), unwanted)
+
+
+def _successions(
+    before: Iterable[Found], after: Iterable[Found], between: int | None
+) -> Iterator[tuple[Found, Found]]:
+    """The pairs of which the second comes after the first, with `between` events between them unless None."""
+    starting = _at_positions(after)
+    for first in before:
+        for start, seconds in starting.items():
+            if start > first.end and (between is None or start - first.end - 1 == between):
+                for second in seconds:
+                    yield first, second
+
+
+def _at_positions(found: Iterable[Found]) -> Mapping[int, list[Found]]:
+    by_start: defaultdict[int, list[Found]] = defaultdict(list)
+    for each in found:
+        by_start[each.start].append(each)
+    return by_start
+
+
+def _iterate(iteration: Iteration, once: frozenset[Found]) -> Iterable[Found]:
+    """φ `minimum` times; then φ after each of what there is, up to `maximum` or until nothing new comes."""
+    between = 0 if iteration.contiguous else None
+
+    def one_more(times: Iterable[Found]) -> set[Found]:
+        return {first.union(second) for first, second in _successions(times, once, between)}
+
+    exactly = set(once)
+    for _ in range(iteration.minimum - 1):
+        exactly = one_more(exactly)
+    collected = set(exactly)
+    count = iteration.minimum
+    while exactly and (iteration.maximum is None or count < iteration.maximum):
+        exactly = one_more(exactly)
+        if iteration.maximum is None:
+            exactly -= collected
+        collected |= exactly
+        count += 1
+    return collected
+
+
+# ------------------------------------------------------------------------------------- in one place
+
+
+def _in_both(left: Iterable[Found], right: Iterable[Found]) -> Iterable[Found]:
+    same: defaultdict[tuple[int, int, Marks], list[Found]] = defaultdict(list)
+    for found in right:
+        same[found.start, found.end, found.marks].append(found)
+    return {a.union(b) for a in left for b in same[a.start, a.end, a.marks]}
+
+
+def _unions(left: Iterable[Found], right: Iterable[Found]) -> Iterable[Found]:
+    return {a.union(b) for a in left for b in right}
+
+
+def _unless(wanted: Iterable[Found], forbidden: Iterable[Found]) -> Iterator[Found]:
+    for found in wanted:
+        inside = [bad for bad in forbidden if found.start <= bad.start and bad.end <= found.end]
+        yield from _without(found, inside)
+
+
+def _agree(found: Found, keys: tuple[PartitionKey, ...], stream: Stream) -> bool:
+    """Whether ``X.a`` of all events marked X, for all keys, are one value, which is not NULL.
+
+    Keys without a variable are alternatives: of each marked event, the first that it has.
+    """
+    values = [
+        stream.events[position].attributes.get(key.attribute)
+        for key in keys
+        if key.variable is not None
+        for position in found.positions(key.variable)
+    ]
+    alternatives = [key.attribute for key in keys if key.variable is None]
+    if alternatives:
+        values += [_first_value(stream.events[position], alternatives) for position in found.support]
+    return all_true([compare("=", left, right) for left in values for right in values]) is True
+
+
+def _first_value(event: Event, names: Iterable[str]) -> Value:
+    return next((event.attributes[name] for name in names if name in event.attributes), None)
+
+
+# ------------------------------------------------------------------------------- filters, and debts
+
+
+def _owing(condition: Condition, candidates: Iterable[Found]) -> Iterator[Found]:
+    """Each candidate owes the filter; `find` settles at once what this pattern binds."""
+    debt = Debt(frozenset({OpenFilter(condition)}))
+    for found in candidates:
+        yield replace(found, debts=found.debts | {debt})
+
+
+def _without(found: Found, unwanted: list[Found]) -> Iterator[Found]:
+    """`found`, unless one of `unwanted` is there; where open filters decide that, it owes that they fail."""
+    if all(bad.debts for bad in unwanted):
+        owed = {Debt(_open_filters(bad), forbidden=True) for bad in unwanted}
+        yield replace(found, debts=found.debts | owed)
+
+
+def _open_filters(found: Found) -> frozenset[OpenFilter]:
+    if any(debt.forbidden for debt in found.debts):
+        raise QueryError("what UNLESS forbids cannot itself forbid something of a variable bound outside")
+    return frozenset(each for debt in found.debts for each in debt.filters)
+
+
+def _settle(found: Found, labels: frozenset[str], stream: Stream) -> Iterator[Found]:
+    """`found` with its debts bound to `labels` of this pattern, if those that are then due are paid."""
+    bindings = {label: found.positions(label) for label in labels} if found.debts else {}
+    open_debts: set[Debt] = set()
+    for debt in found.debts:
+        bound = replace(debt, filters=frozenset(each.bind(bindings) for each in debt.filters))
+        if any(each.unbound for each in bound.filters):
+            open_debts.add(bound)
+        elif all(_is_true(each, stream) for each in bound.filters) == debt.forbidden:
+            return
+    yield replace(found, debts=frozenset(open_debts))
+
+
+def _is_true(each: OpenFilter, stream: Stream) -> bool:
+    marked = {
+        variable: tuple(stream.events[position] for position in sorted(positions))
+        for variable, positions in each.bound
+    }
+    return evaluate_filter(each.condition, marked, stream.predicates) is True
+
+
+def unbound_variables(found: Iterable[Found]) -> list[str]:
+    """The variables that filters speak of and nothing binds, in alphabetical order."""
+    debts = {debt for each in found for debt in each.debts}
+    return sorted({name for debt in debts for each in debt.filters for name in each.unbound})

@@ -1,0 +1,234 @@
+"""The reference semantics: what a query means, executable, obviously right and slow (semantics.md).
+
+Everything fast is compared with this. It enumerates all complex events of a finite stream as sets, so
+it is for tens of events. `semantics_values` holds the meaning of expressions, `semantics_filters` of
+filters over complex events, `semantics_patterns` of patterns; here they become answers to queries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from estero.errors import DataError, QueryError
+from estero.language.tree.expressions import Value
+from estero.language.tree.pattern import Pattern
+from estero.language.tree.query import (
+    Consume,
+    DurationWindow,
+    EventWindow,
+    KeyBracket,
+    QueryTree,
+    Strategy,
+    Window,
+)
+from estero.reference.filters import SetPredicates
+from estero.reference.patterns import Found, Stream, find, is_interval, unbound_variables
+from estero.reference.values import Event, evaluate_expression, evaluate_predicate, in_utc
+
+__all__ = [
+    "Answer",
+    "ComplexEvent",
+    "Event",
+    "evaluate_expression",
+    "evaluate_pattern",
+    "evaluate_predicate",
+    "evaluate_query",
+    "is_answer",
+    "is_within",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ComplexEvent:
+    """The first and the last position read, and for each label the positions it marks (never none)."""
+
+    start: int
+    end: int
+    labels: frozenset[tuple[str, frozenset[int]]]
+
+    @property
+    def support(self) -> frozenset[int]:
+        """All marked positions."""
+        return frozenset(position for _, positions in self.labels for position in positions)
+
+    def __str__(self) -> str:
+        by_name = sorted((label, sorted(positions)) for label, positions in self.labels)
+        shown = ", ".join(f"{label}: {positions}" for label, positions in by_name)
+        return f"[{self.start}, {self.end}] {{{shown}}}"
+
+
+Answer = Mapping[int, set[ComplexEvent]]
+"""The complex events by end position, without positions that have none."""
+
+
+def evaluate_pattern(
+    pattern: Pattern,
+    events: Sequence[Event],
+    *,
+    streams: tuple[str, ...] = (),
+    predicates: SetPredicates | None = None,
+) -> set[ComplexEvent]:
+    """All complex events of `pattern` over `events`, which are in stream order; positions are indices.
+
+    `streams` are those of FROM; `predicates` are registered set predicates by name, which get a tuple of
+    events for ``X`` and a tuple of values for ``X.a``, in stream order, and say true, false or None.
+
+    >>> from estero.language.tree.pattern import EventType, Link, Sequence
+    >>> events = [Event("A", {}), Event("B", {}), Event("B", {})]
+    >>> pattern = Sequence((EventType("A"), EventType("B")), (Link(),))
+    >>> sorted(map(str, evaluate_pattern(pattern, events)))
+    ['[0, 1] {A: [0], B: [1]}', '[0, 2] {A: [0], B: [2]}']
+    """
+    found = find(pattern, Stream(tuple(events), streams, predicates or {}))
+    unbound = unbound_variables(found)
+    if unbound:
+        raise QueryError(f"nothing binds the variable {unbound[0]}", span=pattern.span)
+    return {_complex_event(each) for each in found}
+
+
+def evaluate_query(
+    tree: QueryTree,
+    events: Sequence[Event],
+    *,
+    tick: int = 1,
+    predicates: SetPredicates | None = None,
+) -> dict[int, set[ComplexEvent]]:
+    """The answers of a query by end position; positions without answers are not in it.
+
+    `events` are in stream order, their times in ticks of `tick` nanoseconds. All labels are in the
+    answer, whatever SELECT shows. With ``LIMIT n`` these are the first n in the order of `str`; any other n
+    are as right: compare with `is_answer`.
+    """
+    parts = _partitions(tree.partition_by, events)
+    part_of = {position: number for number, part in enumerate(parts) for position in part}
+    rank = {position: place for part in parts for place, position in enumerate(part)}
+    by_end: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
+    for part in parts:
+        substream = [events[position] for position in part]
+        for found in evaluate_pattern(tree.pattern, substream, streams=tree.streams, predicates=predicates):
+            each = _at(found, part)
+            if tree.window is None or is_within(tree.window, each, events, tick):
+                by_end[each.end].add(each)
+
+    answers: dict[int, set[ComplexEvent]] = {}
+    forgotten = [-1] * len(parts)  # of each partition, the last position that is forgotten
+    for end in sorted(by_end):
+        remembered = {each for each in by_end[end] if each.start > forgotten[part_of[end]]}
+        chosen = _limit(_choose(tree.strategy, remembered, rank), tree.limit)
+        if chosen:
+            answers[end] = chosen
+            if tree.consume is Consume.ANY:
+                forgotten = [end] * len(parts)
+            elif tree.consume is Consume.PARTITION:
+                forgotten[part_of[end]] = end
+    return answers
+
+
+def is_answer(tree: QueryTree, events: Sequence[Event], answer: Answer, *, tick: int = 1) -> bool:
+    """Whether `answer` is right: all complex events, or at each end any n of them under ``LIMIT n``."""
+    unlimited = evaluate_query(replace(tree, limit=None), events, tick=tick)
+    if tree.limit is None:
+        return dict(answer) == unlimited
+    return set(answer) == set(unlimited) and all(
+        answer[end] <= all_there and len(answer[end]) == min(tree.limit, len(all_there))
+        for end, all_there in unlimited.items()
+    )
+
+
+# ------------------------------------------------------------------------------ partitions, windows
+
+
+def _partitions(brackets: Sequence[KeyBracket], events: Sequence[Event]) -> list[list[int]]:
+    """The positions of each partition, ascending; an event that lacks a key is in none."""
+    if not brackets:
+        return [list(range(len(events)))]
+    parts: defaultdict[tuple[_Key, ...], list[int]] = defaultdict(list)
+    for position, event in enumerate(events):
+        keys = [_key(bracket, event) for bracket in brackets]
+        present = tuple(key for key in keys if key is not None)
+        if len(present) == len(brackets):
+            parts[present].append(position)
+    return list(parts.values())
+
+
+_Key = tuple[str, Value]
+
+
+def _key(bracket: KeyBracket, event: Event) -> _Key | None:
+    """The first alternative that the event has, such that keys are the same just when ``=`` says so."""
+    value = next((event.attributes[name] for name in bracket.alternatives if name in event.attributes), None)
+    match in_utc(value):
+        case None:
+            return None
+        case bool() as truth:
+            return "truth", truth
+        case float() as number if math.isnan(number):
+            return "number", "NaN"
+        case int() | float() as number:
+            return "number", number
+        case other:
+            return type(other).__name__, other
+
+
+def is_within(window: Window, each: ComplexEvent, events: Sequence[Event], tick: int) -> bool:
+    """Whether a complex event is no longer than `window`; times are in ticks of `tick` nanoseconds."""
+    if isinstance(window, EventWindow):
+        return each.end - each.start <= window.events
+    first, last = events[each.start].time, events[each.end].time
+    if first is None or last is None:
+        row = each.start if first is None else each.end
+        raise DataError("the window needs the time of each event", row=row + 1)
+    if isinstance(window, DurationWindow):
+        return (last - first) * tick <= window.nanoseconds
+    return last - first <= window.ticks
+
+
+# ------------------------------------------------------------------------------- strategies, limits
+
+
+def _choose(strategy: Strategy, candidates: set[ComplexEvent], rank: Mapping[int, int]) -> set[ComplexEvent]:
+    """What is left of complex events with one end in one partition; `rank` are places in the substream."""
+    match strategy:
+        case Strategy.ALL:
+            return candidates
+        case Strategy.STRICT:
+            return {each for each in candidates if is_interval({rank[position] for position in each.support})}
+        case Strategy.MAX:
+            supports = {each.support for each in candidates}
+            return {each for each in candidates if not any(each.support < other for other in supports)}
+        case Strategy.NEXT:
+            best = max((each.support for each in candidates), key=_earliest_difference, default=None)
+        case Strategy.LAST:
+            best = max((each.support for each in candidates), key=_latest_difference, default=None)
+    return {each for each in candidates if each.support == best}
+
+
+def _earliest_difference(support: frozenset[int]) -> tuple[int, ...]:
+    """Orders supports by which of two has the smallest position on which they differ."""
+    return tuple(-position for position in sorted(support))
+
+
+def _latest_difference(support: frozenset[int]) -> tuple[int, ...]:
+    """Orders supports by which of two has the largest position on which they differ."""
+    return tuple(sorted(support, reverse=True))
+
+
+def _limit(candidates: set[ComplexEvent], limit: int | None) -> set[ComplexEvent]:
+    return candidates if limit is None else set(sorted(candidates, key=str)[:limit])
+
+
+# ------------------------------------------------------------------------------------ complex events
+
+
+def _complex_event(found: Found) -> ComplexEvent:
+    labels = frozenset((label, found.positions(label)) for label, _ in found.marks)
+    return ComplexEvent(found.start, found.end, labels)
+
+
+def _at(local: ComplexEvent, positions: Sequence[int]) -> ComplexEvent:
+    """The same complex event of a substream, at the positions of the whole stream."""
+    labels = {(label, frozenset(positions[place] for place in places)) for label, places in local.labels}
+    return ComplexEvent(positions[local.start], positions[local.end], frozenset(labels))

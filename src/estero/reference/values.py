@@ -1,0 +1,293 @@
+"""The reference meaning of expressions: values, three-valued logic, one event at a time.
+
+Slow and plain on purpose: this is what the SQL of every engine is compared with (semantics.md, "Expressions
+mean the same on every engine"). Unknown is None throughout.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from estero.errors import DataError, QueryError
+from estero.language.regex.regex import for_python
+from estero.language.tree.expressions import (
+    Aggregate,
+    And,
+    Arithmetic,
+    ArithmeticOperator,
+    Attribute,
+    Between,
+    Call,
+    Comparison,
+    ComparisonOperator,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Matches,
+    Negative,
+    Node,
+    Not,
+    Or,
+    Range,
+    Value,
+)
+from estero.reference.functions import call_function, fit
+
+Lookup = Callable[[Attribute | Aggregate], Value]
+"""What the names in an expression stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event: its type, its attributes, and its time in ticks where the stream has a time.
+
+    A missing attribute is the same as NULL in expressions; a partition key tells them apart. Timestamps
+    are datetimes; a naive one is in UTC.
+    """
+
+    type: str
+    attributes: Mapping[str, Value]
+    time: int | None = None
+
+
+def evaluate_expression(node: Node, event: Event) -> Value:
+    """The value of an expression, or the truth of a predicate, for one event; None is NULL or unknown.
+
+    Every part is evaluated, so an overflow anywhere is a `DataError` even where the rest decides.
+
+    >>> from estero.language.tree.expressions import Arithmetic, Attribute, Literal
+    >>> evaluate_expression(Arithmetic("%", Attribute("n"), Literal(3)), Event("A", {"n": -7}))
+    -1
+    """
+
+    def attribute_of_event(name: Attribute | Aggregate) -> Value:
+        if isinstance(name, Aggregate) or name.variable is not None:
+            raise QueryError("a predicate over one event cannot speak of variables", span=name.span)
+        return event.attributes.get(name.name)
+
+    return evaluate(node, attribute_of_event)
+
+
+def evaluate_predicate(node: Node, event: Event) -> bool | None:
+    """Whether a predicate is true of one event, by three-valued logic; None is unknown."""
+    return as_truth(evaluate_expression(node, event))
+
+
+def evaluate(node: Node, lookup: Lookup) -> Value:
+    """The value of `node`, where `lookup` says what attributes and aggregates stand for."""
+    match node:
+        case Literal(value):
+            return in_utc(value)
+        case Attribute() | Aggregate():
+            return in_utc(lookup(node))
+        case Negative(operand):
+            return _negative(evaluate(operand, lookup))
+        case Arithmetic(operator, left, right):
+            return arithmetic(operator, evaluate(left, lookup), evaluate(right, lookup))
+        case Call(name, arguments):
+            return call_function(name, [evaluate(argument, lookup) for argument in arguments])
+        case _:
+            return _truth(node, lookup)
+
+
+def _truth(node: Node, lookup: Lookup) -> bool | None:
+    match node:
+        case Comparison(operator, left, right):
+            return compare(operator, evaluate(left, lookup), evaluate(right, lookup))
+        case Between(operand, low, high):
+            value = evaluate(operand, lookup)
+            return _between(value, evaluate(low, lookup), evaluate(high, lookup))
+        case In(operand, members):
+            value = evaluate(operand, lookup)
+            return any_true([_is_member(value, member) for member in members])
+        case Like(operand, pattern):
+            return _text_test(evaluate(operand, lookup), _like_as_regex(node, pattern).fullmatch)
+        case Matches(operand, regex):
+            return _text_test(evaluate(operand, lookup), re.compile(for_python(regex)).search)
+        case IsNull(operand):
+            return evaluate(operand, lookup) is None
+        case And(parts):
+            return all_true([as_truth(evaluate(part, lookup)) for part in parts])
+        case Or(parts):
+            return any_true([as_truth(evaluate(part, lookup)) for part in parts])
+        case Not(part):
+            return not_true(as_truth(evaluate(part, lookup)))
+        case _:
+            raise QueryError(f"{type(node).__name__} has no value", span=node.span)
+
+
+# ------------------------------------------------------------------------------- three-valued logic
+
+
+def all_true(truths: Iterable[bool | None]) -> bool | None:
+    """Kleene's AND: False if any is False, else unknown if any is unknown; True of none."""
+    parts = list(truths)
+    if False in parts:
+        return False
+    return None if None in parts else True
+
+
+def any_true(truths: Iterable[bool | None]) -> bool | None:
+    """Kleene's OR: True if any is True, else unknown if any is unknown; False of none."""
+    return not_true(all_true([not_true(truth) for truth in truths]))
+
+
+def not_true(truth: bool | None) -> bool | None:
+    """Kleene's NOT: unknown stays unknown."""
+    return None if truth is None else not truth
+
+
+def as_truth(value: Value) -> bool | None:
+    """`value` as a truth value; anything but one is an error."""
+    if value is None or isinstance(value, bool):
+        return value
+    raise DataError(f"{value!r} is not a truth value")
+
+
+# ---------------------------------------------------------------------------------------- comparing
+
+
+def compare(operator: ComparisonOperator, left: Value, right: Value) -> bool | None:
+    """Whether ``left operator right``; unknown if either is NULL. NaN equals itself and is the largest."""
+    if left is None or right is None:
+        return None
+    order = _order(left, right)
+    match operator:
+        case "=":
+            return order == 0
+        case "!=":
+            return order != 0
+        case "<":
+            return order < 0
+        case "<=":
+            return order <= 0
+        case ">":
+            return order > 0
+        case ">=":
+            return order >= 0
+
+
+def _order(left: Value, right: Value) -> int:
+    """−1, 0 or 1 as `left` is less than, equal to or greater than `right`; neither is NULL."""
+    match left, right:
+        case bool(), bool():
+            return (left > right) - (left < right)
+        case bool(), _:
+            pass
+        case _, bool():
+            pass
+        case ((int() | float()), (int() | float())):
+            if math.isnan(left) or math.isnan(right):
+                return math.isnan(left) - math.isnan(right)
+            return (left > right) - (left < right)  # exact for an integer beside a float
+        case str(), str():
+            return (left > right) - (left < right)  # by code point
+        case datetime(), datetime():
+            return (left > right) - (left < right)
+    raise DataError(f"cannot compare {left!r} with {right!r}")
+
+
+def _between(value: Value, low: Value, high: Value) -> bool | None:
+    return all_true([compare(">=", value, low), compare("<=", value, high)])
+
+
+def _is_member(value: Value, member: Literal | Range) -> bool | None:
+    if isinstance(member, Range):
+        return _between(value, in_utc(member.low.value), in_utc(member.high.value))
+    return compare("=", value, in_utc(member.value))
+
+
+# --------------------------------------------------------------------------------------- arithmetic
+
+
+def arithmetic(operator: ArithmeticOperator, left: Value, right: Value) -> int | float | None:
+    """``left operator right``: NULL if either is; 64-bit integers; one float makes both floats.
+
+    ``/`` is float division; ``/`` and ``%`` by zero are NULL; ``%`` has the sign of the dividend.
+    """
+    if left is None or right is None:
+        return None
+    a, b = _number(left), _number(right)
+    if operator in {"/", "%"} and b == 0:
+        return None
+    if operator == "/":
+        return float(a) / float(b)
+    if isinstance(a, int) and isinstance(b, int):
+        return fit(_on_integers(operator, a, b))
+    return _on_floats(operator, float(a), float(b))
+
+
+def _on_integers(operator: ArithmeticOperator, a: int, b: int) -> int:
+    match operator:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case _:
+            remainder = abs(a) % abs(b)
+            return -remainder if a < 0 else remainder
+
+
+def _on_floats(operator: ArithmeticOperator, a: float, b: float) -> float:
+    match operator:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case _:
+            return math.nan if math.isinf(a) else math.fmod(a, b)
+
+
+def _negative(value: Value) -> int | float | None:
+    if value is None:
+        return None
+    number = _number(value)
+    return fit(-number) if isinstance(number, int) else -number
+
+
+def _number(value: Value) -> int | float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    raise DataError(f"{value!r} is not a number")
+
+
+# ------------------------------------------------------------------------------- strings, timestamps
+
+
+def _text_test(value: Value, test: Callable[[str], object]) -> bool | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise DataError(f"{value!r} is not a string")
+    return test(value) is not None
+
+
+def _like_as_regex(node: Node, pattern: str) -> re.Pattern[str]:
+    """The pattern of LIKE as a regular expression: ``%`` any text, ``_`` a character, ``\\`` escapes one."""
+    parts: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == "\\":
+            escaped = next(characters, None)
+            if escaped is None:
+                raise QueryError("the pattern of LIKE ends in its escape character", span=node.span)
+            parts.append(re.escape(escaped))
+        else:
+            parts.append({"%": ".*", "_": "."}.get(character, re.escape(character)))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def in_utc(value: Value) -> Value:
+    """Timestamps as instants in UTC; a naive one is in UTC already."""
+    if not isinstance(value, datetime):
+        return value
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

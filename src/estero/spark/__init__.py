@@ -1,0 +1,325 @@
+"""Estero on Spark: a DataFrame of events in, a DataFrame of complex events out.
+
+>>> from estero.spark import recognize
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from estero.spark.connectors.address import sink_address, source_address
+from estero.spark.connectors.trigger import trigger_of
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+    from estero.events.stream_layout import Lateness
+    from estero.language.tree.pattern import Pattern
+    from estero.language.tree.query import QueryTree
+    from estero.queries.query import Query
+    from estero.spark.batch.collected import Collected
+    from estero.spark.connectors.progress import Totals
+
+__all__ = [
+    "collect",
+    "follow",
+    "match_count",
+    "read_events",
+    "read_stream",
+    "recognize",
+    "register",
+    "sink_address",
+    "source_address",
+    "stream_session",
+    "trigger_of",
+    "write_stream",
+]
+
+
+def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say)
+    df: DataFrame,
+    query: Query | QueryTree | Pattern | str,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: str | None = None,
+    positions: bool = False,
+    partitions: int | None = None,
+    split_keys: bool = True,
+    share: int | None = None,
+    lateness: Lateness | None = None,
+    late_events: bool = False,
+) -> DataFrame:
+    """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
+
+    `query` is a query or its text, in CEQL or conjunctive. `type` is the column with the event type (without
+    it there is one type, named after FROM, or ``Event``), `time` the time column, `order` columns that break
+    ties of time, `time_unit` the length of a tick of an integer time column ("ns", "us", "ms", "s", "min",
+    "h", "d").
+
+    The columns: ``start_time`` and ``end_time`` where there is a time, the partition columns, then for
+    each selected label an array of structs of its events' attributes. With ``positions=True`` also
+    ``start`` and ``end``, in front, and in each struct the ``position``: places in the whole stream, for
+    which all events are moved and sorted, so they are left out unless asked for. Rows come in no order.
+
+    A query with PARTITION BY runs in parallel, `partitions` tasks sharing its keys (default: as many as
+    Spark's shuffles have). One with a window and a time, but without keys, is cut into `partitions` ranges
+    of time, each with the window before it, so that every answer is found by the task where it ends (default:
+    as many as run at once, fewer where events are few). Without keys and window, `partitions` tasks recognize
+    all relevant events and share the enumeration, evenly to one complex event (default: one task, or as many
+    as run at once, up to 8, where the numbers of events promise a million complex events, and 50 for each
+    event). Others (with CONSUME BY ANY, or where events are compared with each other without keys and window)
+    run in one task. `share` says how many tasks share the enumeration of any query. Spark itself classifies
+    the events, and relevant ones only reach Python.
+
+    Ranges begin where the footers of Parquet files say, if `df` is a table of such, and then queries with
+    keys and a window in time are cut so as well. Else jobs look at the events, and of the keys those are cut
+    that have more than 1.5 even shares of the events. ``split_keys=False`` leaves all keys whole.
+
+    On a stream, events wait until the watermark has passed them: that of the time column, if it has one, else
+    one that is made `lateness` behind the greatest time ("5 seconds", a timedelta, ticks; none by default).
+    Late events are left out and counted: progress reports have ``late`` in ``observedMetrics["estero"]``.
+    With `late_events` the columns are ``match``, a struct of those above, and ``late``, a struct of those of
+    `df`, one of which is NULL in each row. `partitions` buckets share the keys (default: 16); a checkpoint
+    keeps its number. Positions, and windows of so many events, put all keys into one bucket.
+
+    It is lazy, except that cutting, and looking for what to cut or to share, reads the events once where no
+    footers tell, and for positions their times twice. What has been read, Spark keeps while this DataFrame is
+    held. Errors in single events, such as a relevant event without a time, are raised by whatever reads them
+    first: `recognize`, or an action.
+
+    The stream order is that of `time`, then `order`, then arrival: of the partitions of `df` and of the
+    rows in them. Spark orders the partitions of several files by size, so give `order` where it matters.
+
+    Raises `QueryError` where the query is wrong or does not fit the columns, and `DataError` for a column
+    that is missing or of a wrong kind.
+    """
+    from estero.spark.batch.batch import layout_of_frame, recognize_frame
+    from estero.spark.streams.streaming import recognize_stream
+
+    _check_frame(df)
+    _check_numbers(partitions=partitions, share=share)
+    asked = _query(query)
+    layout = layout_of_frame(
+        df, type=type, time=time, order=order, time_unit=time_unit, only_type=asked.only_type
+    )
+    plan = asked.plan(layout)
+    if df.isStreaming:
+        if share is not None:
+            raise ValueError("share is for batch DataFrames: the state of a stream is in one task")
+        return recognize_stream(
+            df,
+            plan,
+            tick_ns=layout.tick_ns,
+            positions=positions,
+            partitions=partitions,
+            lateness=lateness,
+            late_events=late_events,
+        )
+    if lateness is not None or late_events:
+        raise ValueError("lateness and late_events are for streaming DataFrames: a batch has all events")
+    return recognize_frame(
+        df, plan, positions=positions, partitions=partitions, split_keys=split_keys, share=share
+    )
+
+
+def match_count(
+    df: DataFrame,
+    query: Query | QueryTree | Pattern | str,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: str | None = None,
+    partitions: int | None = None,
+    split_keys: bool = True,
+) -> int:
+    """How many complex events `query` has in the batch DataFrame `df`: exact, of any size.
+
+    The arguments and errors are those of `recognize`, and tasks share the work in the same way. Complex
+    events are counted on the compact set, not enumerated, so 2^1000 of them take no longer than their
+    events; only filters that are checked one complex event at a time (`Query.explain` names them) need
+    each of them. ``recognize(…).count()`` enumerates.
+    """
+    from estero.errors import DataError
+    from estero.spark.batch.batch import layout_of_frame
+    from estero.spark.batch.counting import count_frame
+
+    _check_frame(df)
+    _check_numbers(partitions=partitions)
+    if df.isStreaming:
+        raise DataError(
+            "this is a streaming DataFrame, and only batch DataFrames are counted",
+            hint="recognize it, and count what its sink has got",
+        )
+    asked = _query(query)
+    layout = layout_of_frame(
+        df, type=type, time=time, order=order, time_unit=time_unit, only_type=asked.only_type
+    )
+    return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys)
+
+
+def register(spark: SparkSession, *, name: str = "recognize") -> None:
+    """Gives Spark SQL in this session the table function ``recognize``, or one with another name.
+
+    ``SELECT * FROM recognize(TABLE(trades) PARTITION BY name ORDER BY (ts), 'SELECT … WHERE …')``
+
+    Named arguments after the query say what the keyword arguments of `recognize` say: ``type => 'kind'``,
+    ``time => 'ts'``, ``order => array('id')``, ``time_unit => 'ms'``, ``positions => true``. Without ``time``
+    it is the column of the window, or the only column of timestamps; ``time => ''`` says that there is none.
+    Columns are those of `recognize`, without a key that only SQL partitions by.
+
+    A query that has PARTITION BY itself shares and orders the rows as it needs them: ``TABLE(trades)`` is
+    enough then, and many keys are fast.
+    """
+    from estero.queries.query import Query
+    from estero.spark.sql import register_function
+
+    register_function(spark, name, Query)
+
+
+def read_events(
+    path: str | PathLike[str],
+    *,
+    csv_options: Mapping[str, object] | None = None,
+    master: str = "local[*]",
+) -> DataFrame:
+    """The events in a file, glob or directory (Parquet, CSV, JSON lines, Arrow) as a DataFrame.
+
+    Uses the session that runs, else starts one on `master`. Names and types of columns are those that
+    `Query.run` sees in the same files; `csv_options` mean the same, too. Raises `DataError` where the
+    files cannot be read and `EnvironmentProblem` where Spark cannot start.
+    """
+    from estero.events.inputs import open_input
+    from estero.spark.files import files
+    from estero.spark.sessions.session import local_session
+
+    open_input(path, csv_options)  # says what is wrong before a session is waited for
+    return files.read_events(local_session(master), path, csv_options=csv_options)
+
+
+def stream_session(
+    source: str,
+    sink: str = "console",
+    *,
+    master: str = "local[*]",
+    packages: Iterable[str] = (),
+    jars: Iterable[str] = (),
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The session that runs, else one on `master` that has the connectors of a source and a sink.
+
+    Spark fetches them by their coordinates, unless `packages` (other coordinates) or `jars` (files) say where
+    they come from. `config` adds settings of Spark. Raises `DataError` for an address that is none, and
+    `EnvironmentProblem` where a connector cannot be fetched or Spark does not start.
+    """
+    from estero.spark.connectors import sessions
+
+    addresses = (source_address(source), sink_address(sink))
+    return sessions.stream_session(addresses, master=master, packages=packages, jars=jars, config=config)
+
+
+def read_stream(source: str, *, schema: str | PathLike[str] | StructType | None = None) -> DataFrame:
+    """The events at an address, those that are there and those that will come, as a streaming DataFrame.
+
+    `source` is ``parquet:DIR``, ``json:DIR`` or ``csv:DIR``, a directory or glob where files come to be;
+    ``kafka://HOST:PORT/TOPIC``, messages of JSON; or ``delta:DIR``. What follows a ``?``, such as
+    ``parquet:DIR?maxFilesPerTrigger=10``, are options of Spark's reader. `schema` is that of the events, in
+    Spark's words ("kind STRING, time TIMESTAMP"), a file with that, or a file with events; files that are
+    there already say it themselves. Uses the session that runs, else `stream_session`.
+
+    Raises `DataError` for an address or schema that is none, and `EnvironmentProblem` where a connector is
+    missing. A value that does not fit the schema fails the query that meets it.
+    """
+    from estero.spark.connectors.sources import open_stream
+
+    return open_stream(stream_session(source), source, schema)
+
+
+def write_stream(
+    matches: DataFrame, sink: str, *, checkpoint: str | PathLike[str], trigger: str | None = None
+) -> StreamingQuery:
+    """Starts to write a streaming DataFrame to an address; the query, which runs until it is stopped.
+
+    `sink` is as in `read_stream`, or ``postgresql://USER@HOST:PORT/DATABASE/TABLE``, or ``console``. The
+    directory `checkpoint` keeps what has been read and found: started with the same one, a query goes on
+    where it was. `trigger` is an interval ("10 seconds") or "available-now", which ends when all that is
+    there has been read; without it a batch begins when the last one has ended. Files, Delta and PostgreSQL
+    have each complex event once, whatever breaks in between; Kafka and the console may have those of the last
+    batch twice.
+
+    Raises `DataError` for an address or trigger that is none or a database that does not answer, and
+    `EnvironmentProblem` where a connector is missing.
+    """
+    from estero.spark.connectors.sinks import start_stream
+
+    return start_stream(matches, sink, checkpoint=checkpoint, trigger=trigger)
+
+
+def follow(query: StreamingQuery, *, seconds: int = 1) -> Iterator[Totals]:
+    """What a running query has read and found, every so many seconds, until it ends.
+
+    Each `Totals` has events, answers, late, state (rows in the state store), speed (events per second) and
+    batch, and prints as a line. What makes the query fail is raised as an error of Estero's.
+    """
+    from estero.spark.connectors import progress
+
+    return progress.follow(query, seconds=seconds)
+
+
+def collect(
+    matches: DataFrame,
+    *,
+    events: str | PathLike[str] | None = None,
+    csv_options: Mapping[str, object] | None = None,
+) -> Collected:
+    """What `recognize` found, in this process: counted, limited, written, or read batch by batch.
+
+    With the path that `events` were read from, an error about a malformed row names file and line.
+    """
+    from estero.spark.batch.collected import Collected
+    from estero.spark.files.files import check_rows
+
+    return Collected(matches, recheck=None if events is None else lambda: check_rows(events, csv_options))
+
+
+_MOST_TASKS = 100_000
+"""Spark plans and counts each task on the driver: with more it does not get to the work."""
+
+
+def _check_frame(df: object) -> None:
+    """Raises `DataError` for what is no DataFrame of Spark's."""
+    from estero.errors import DataError
+
+    if not (hasattr(df, "isStreaming") and hasattr(df, "schema")):
+        raise DataError(
+            f"this is no DataFrame of Spark's, but a {type(df).__name__}",
+            hint="make one with spark.createDataFrame, or run the query in this process: query.run(events)",
+        )
+
+
+def _check_numbers(**numbers: object) -> None:
+    """Raises TypeError for what is no number of tasks, ValueError for too many; None is not said."""
+    for name, number in numbers.items():
+        if number is None:
+            continue
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise TypeError(f"{name} is a whole number of tasks, not {number!r}")
+        if number > _MOST_TASKS:
+            raise ValueError(f"{name} is at most {_MOST_TASKS:,} tasks, not {number:,}")
+
+
+def _query(asked: Query | QueryTree | Pattern | str) -> Query:
+    """The query of a text in either language, or of a tree; a query is what it is."""
+    from estero.queries.query import Query
+    from estero.queries.texts import query_of_text
+
+    if isinstance(asked, Query):
+        return asked
+    return query_of_text(asked) if isinstance(asked, str) else Query(asked)

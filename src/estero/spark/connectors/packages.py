@@ -1,0 +1,118 @@
+"""Connectors that Spark does not bring: where they are published, and what is said where one is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from estero.errors import EnvironmentProblem
+from estero.spark.connectors.address import Address
+from estero.spark.failures import jobs
+
+_POSTGRESQL = "org.postgresql:postgresql:42.7.8"
+_DELTA = "4.4.0"
+_NEWEST = (4, 2)
+"""The newest Spark that connectors are published for; the Kafka one of 4.2 was tried with 4.3, and works."""
+
+_NAMES = {"kafka": "Kafka", "delta": "Delta", "postgresql": "PostgreSQL"}
+_CLASSES = {
+    "kafka": "org.apache.spark.sql.kafka010.KafkaSourceProvider",
+    "delta": "io.delta.sql.DeltaSparkSessionExtension",
+    "postgresql": "org.postgresql.Driver",
+}
+_IN_PLANS = {"delta": "Delta", "kafka": "Kafka"}
+"""What a failed query's plan shows of them."""
+_OF_ANOTHER_SPARK = re.compile(
+    r"NoSuchMethodError|NoClassDefFoundError|AbstractMethodError|'[\w.$]+ org\.apache\.spark"
+)
+_MISSING = re.compile("DATA_SOURCE_NOT_FOUND|Failed to find data source|DELTA_CONFIGURE_SPARK_SESSION")
+_DELTA_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+
+
+def coordinates(scheme: str, spark: str) -> str | None:
+    """What `spark.jars.packages` takes for a scheme and a version of Spark; None where nothing is needed.
+
+    >>> coordinates("kafka", "4.1.2")
+    'org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.2'
+    >>> coordinates("delta", "4.2.0")
+    'io.delta:delta-spark_4.2_2.13:4.4.0'
+    >>> coordinates("parquet", "4.2.0") is None
+    True
+    """
+    numbers = re.match(r"(\d+)\.(\d+)", spark)
+    stated = (int(numbers[1]), int(numbers[2])) if numbers else _NEWEST
+    line = "{}.{}".format(*min(stated, _NEWEST))
+    if scheme == "kafka":
+        version = spark if stated <= _NEWEST else f"{line}.0"
+        return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
+    if scheme == "delta":
+        return f"io.delta:delta-spark_{line}_2.13:{_DELTA}"
+    return _POSTGRESQL if scheme == "postgresql" else None
+
+
+def session_settings(
+    addresses: Iterable[Address], spark: str, *, packages: Iterable[str] = (), jars: Iterable[str] = ()
+) -> dict[str, str]:
+    """Settings of a session that reads and writes at `addresses`, with Spark of version `spark`.
+
+    Connectors are fetched by their coordinates, unless `packages` or `jars` say where they come from.
+    """
+    schemes = sorted({each.scheme for each in addresses})
+    named, files = list(packages), list(jars)
+    if not named and not files:
+        found = (coordinates(scheme, spark) for scheme in schemes)
+        named = [each for each in found if each is not None]
+    settings = dict(_DELTA_SETTINGS) if "delta" in schemes else {}
+    if named:
+        settings["spark.jars.packages"] = ",".join(named)
+    if files:
+        settings["spark.jars"] = ",".join(files)
+    return settings
+
+
+@contextmanager
+def connecting(address: Address) -> Iterator[None]:
+    """What Spark raises in the block, as an error of Estero's: a connector is missing, or what is wrong."""
+    from py4j.protocol import Py4JError
+    from pyspark import __version__
+    from pyspark.errors import PySparkException
+
+    with jobs():
+        try:
+            yield
+        except (PySparkException, Py4JError) as error:
+            said = connector_problem(address, str(error), __version__)
+            if said is None:
+                raise
+            raise said from error
+
+
+def connector_problem(address: Address, text: str, spark: str) -> EnvironmentProblem | None:
+    """What an error's text says of the connector that an address needs, if it is about that."""
+    wanted = coordinates(address.scheme, spark)
+    if wanted is None:
+        return None
+    name = _NAMES[address.scheme]
+    if _CLASSES[address.scheme] in text or _MISSING.search(text):
+        return EnvironmentProblem(
+            f"This Spark session has no connector for {name}: start it with {wanted} (on the command line "
+            f"--packages {wanted}, in Python the setting spark.jars.packages), or name its files with --jars."
+        )
+    if _OF_ANOTHER_SPARK.search(text):
+        return EnvironmentProblem(
+            f"The connector for {name} is made for another version of Spark than {spark}, which runs here: "
+            f"take one made for it, or Spark {_NEWEST[0]}.{_NEWEST[1]} and {wanted}."
+        )
+    return None
+
+
+def problem_of_stream(text: str, spark: str) -> EnvironmentProblem | None:
+    """What a failed query's text says of a connector that is made for another Spark, if it is about that."""
+    for scheme, sign in _IN_PLANS.items():
+        if sign in text and _OF_ANOTHER_SPARK.search(text):
+            return connector_problem(Address(scheme), text, spark)
+    return None

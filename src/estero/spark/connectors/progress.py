@@ -1,0 +1,95 @@
+"""What a running query says of itself → a line that a person reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from estero.spark.connectors.packages import problem_of_stream
+from estero.spark.connectors.sinks import ANSWERS
+from estero.spark.failures import jobs
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What was read and found since the query was started, and how it goes now.
+
+    `speed` is in events per second; `state` are the rows that the state store holds, one for each bucket of
+    partitions; `batch` is the number of the last batch.
+    """
+
+    events: int = 0
+    answers: int = 0
+    late: int = 0
+    state: int = 0
+    speed: float = 0.0
+    batch: int = -1
+
+    def with_batches(self, progresses: Iterable[Mapping[str, Any]]) -> Totals:
+        """The totals after more batches; one that is counted already does not count again."""
+        totals = self
+        for each in progresses:
+            totals = totals._with(each)
+        return totals
+
+    def _with(self, progress: Mapping[str, Any]) -> Totals:
+        batch = int(progress["batchId"])
+        if batch <= self.batch:
+            return self
+        seen = progress.get("observedMetrics") or {}
+        return Totals(
+            events=self.events + int(progress["numInputRows"]),
+            answers=self.answers + _number(seen, ANSWERS, "answers"),
+            late=self.late + _number(seen, "estero", "late"),
+            state=sum(int(each["numRowsTotal"]) for each in progress.get("stateOperators") or ()),
+            speed=float(progress.get("processedRowsPerSecond") or 0.0),
+            batch=batch,
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.speed:,.0f} events/s · {self.events:,} events · {self.answers:,} complex events · "
+            f"{self.late:,} late · {self.state:,} state rows"
+        )
+
+
+def _number(seen: Mapping[str, Any], metric: str, name: str) -> int:
+    row = seen.get(metric) or {}
+    return int(row.get(name) or 0)
+
+
+def follow(query: StreamingQuery, *, seconds: int = 1) -> Iterator[Totals]:
+    """The totals of a running query every so many seconds, the last ones when it has ended.
+
+    While it waits for events, its speed is 0. What made the query fail is raised as an error of Estero's.
+    """
+    totals = Totals()
+    ended = False
+    while not ended:
+        with jobs(), _connectors():
+            ended = bool(query.awaitTermination(seconds))
+        totals = totals.with_batches(json.loads(each.json) for each in query.recentProgress)
+        state = query.status
+        idle = not (state["isTriggerActive"] or state["isDataAvailable"])
+        yield replace(totals, speed=0.0) if idle else totals
+
+
+@contextmanager
+def _connectors() -> Iterator[None]:
+    """Says what a failure of the block means where a connector is the reason."""
+    from pyspark import __version__
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        said = problem_of_stream(str(error), __version__)
+        if said is None:
+            raise
+        raise said from error

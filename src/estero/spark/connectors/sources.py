@@ -1,0 +1,182 @@
+"""An address → a streaming DataFrame of events."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from estero.errors import DataError
+from estero.events.inputs import open_input
+from estero.events.paths import files_of
+from estero.spark.connectors.address import Address, source_address
+from estero.spark.connectors.packages import connecting
+from estero.spark.failures import first_sentence, jobs
+from estero.spark.files import files
+from estero.spark.files.files import located
+from estero.spark.files.text_files import TextReading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+    from pyspark.sql.types import StructType
+
+_SCHEMA_HINT = "a schema is written as column TYPE, …: kind STRING, time TIMESTAMP, price DOUBLE"
+_EVENTS = (".parquet", ".csv", ".jsonl", ".ndjson", ".arrow", ".feather")
+_OF_JSON = {
+    "mode",
+    "timestampFormat",
+    "timestampNTZFormat",
+    "dateFormat",
+    "primitivesAsString",
+    "allowNumericLeadingZeros",
+    "allowNonNumericNumbers",
+    "allowSingleQuotes",
+}
+"""Options that are for reading a message, and not for Kafka's reader."""
+
+
+def open_stream(
+    spark: SparkSession, address: str | Address, schema: str | PathLike[str] | StructType | None = None
+) -> DataFrame:
+    """The events at `address` as a streaming DataFrame: those that are there, then those that come.
+
+    `schema` is that of the events; files that are there already say it themselves, and so does a Delta
+    table. A value that does not fit it ends the stream; with the option ``mode=PERMISSIVE`` it is NULL.
+    Raises `DataError` where the address or schema is none or nothing says the schema, and
+    `EnvironmentProblem` where the connector is missing.
+    """
+    place = source_address(address) if isinstance(address, str) else address
+    stated = None if schema is None else schema_of(spark, schema)
+    with connecting(place):
+        if place.scheme == "kafka":
+            return _kafka(spark, place, stated)
+        if place.scheme == "delta":
+            return _reader(spark, "delta", place.options).load(located(place.place))
+        return _files(spark, place, stated)
+
+
+def schema_of(spark: SparkSession, schema: str | PathLike[str] | StructType) -> StructType:
+    """A schema from its DDL, from a file with that or with Spark's JSON, or from a file of events.
+
+    Raises `DataError` where it cannot be read.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    if isinstance(schema, StructType):
+        return schema
+    text = fspath(schema).strip()
+    if _is_file(text):
+        if Path(text).suffix.lower() in _EVENTS:
+            return files.read_events(spark, text).schema
+        text = Path(text).read_text(encoding="utf-8").strip()
+    try:
+        found = StructType.fromJson(json.loads(text)) if text.startswith("{") else StructType.fromDDL(text)
+    except (PySparkException, ValueError, KeyError, TypeError) as error:
+        reason = first_sentence(str(error))
+        raise DataError(f"the schema cannot be read: {reason}", hint=_SCHEMA_HINT) from error
+    if not isinstance(found, StructType):
+        raise DataError(f"the schema is one type without columns: {text}", hint=_SCHEMA_HINT)
+    return found
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name
+        return False
+
+
+def _kafka(spark: SparkSession, address: Address, schema: StructType | None) -> DataFrame:
+    """The JSON in the values of a topic's messages; a message without a value is none."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if schema is None:
+        raise DataError(f"{address}: messages do not say what is in them: name a schema", hint=_SCHEMA_HINT)
+    told = {name: value for name, value in address.options.items() if name not in _OF_JSON}
+    reading = {"mode": "FAILFAST"} | {
+        name: value for name, value in address.options.items() if name in _OF_JSON
+    }
+    asked = {"startingOffsets": "earliest"} | told
+    servers = {"kafka.bootstrap.servers": address.place, "subscribe": address.name}
+    messages = _reader(spark, "kafka", asked | servers).load()
+    value = F.from_json(F.col("value").cast("string"), schema, reading)
+    return messages.where("value IS NOT NULL").select(value.alias("event")).select("event.*")
+
+
+def _files(spark: SparkSession, address: Address, schema: StructType | None) -> DataFrame:
+    options: dict[str, Any] = {} if address.scheme == "parquet" else {"mode": "FAILFAST"}
+    if address.scheme == "csv" and schema is not None:
+        options["header"] = True
+    if schema is None:
+        found = _found(spark, address)
+        if isinstance(found, TextReading):
+            return found.follow(spark.readStream, _watched(address.place), address.options)
+        schema = found
+    reader = _reader(spark, address.scheme, options | address.options)
+    return reader.schema(schema).load(_watched(address.place))
+
+
+def _found(spark: SparkSession, address: Address) -> StructType | TextReading:
+    """What the files that are there say of their columns: the schema, and for text how it is read."""
+    if "://" in address.place:
+        reader = spark.read.format(address.scheme).options(**address.options)
+        return reader.load(address.place).schema
+    try:
+        present = files_of(address.place)
+    except DataError as error:
+        raise DataError(
+            error.message,
+            file=address.place,
+            hint=f"name a schema, with which files can come later; {_SCHEMA_HINT}",
+        ) from error
+    if len(present) > 1:
+        for each in present:
+            _check_letters(each)
+    if address.scheme == "parquet":
+        with jobs():
+            return spark.read.parquet(*map(files.as_named, present)).schema
+    layout = open_input(address.place).layout
+    if layout is None or layout.form != address.scheme:
+        raise DataError(f"these are no files of {address.scheme.upper()}", file=address.place)
+    readings = TextReading.of(layout, {})
+    if len(readings) > 1:
+        raise DataError(
+            "the columns stand in another order than in the first file, and Spark goes by their places",
+            file=readings[1].files[0],
+        )
+    return readings[0]
+
+
+def _watched(path: str) -> str:
+    """The path of a directory or glob; of a file, a glob for it alone, since Spark watches no file.
+
+    Raises `DataError` for a directory that Spark cannot follow.
+    """
+    place = Path(path)
+    if "://" in path or not place.exists():
+        return located(path)
+    if place.is_dir():
+        _check_letters(path)
+        return located(path)
+    if files.OF_GLOBS.search(str(place.absolute())):
+        return files.as_named(path)
+    return located(str(place.with_name(f"[{place.name[0]}]{place.name[1:]}")))
+
+
+def _check_letters(path: str) -> None:
+    """Raises `DataError` for a path with letters of globs.
+
+    Where one file of a micro-batch has them, Spark takes all files for what it stands for, and reads them
+    again.
+    """
+    if odd := files.OF_GLOBS.search(str(Path(path).absolute())):
+        raise DataError(
+            f"Spark does not follow files with {odd[0]} in their names", file=path, hint="rename it"
+        )
+
+
+def _reader(spark: SparkSession, form: str, options: dict[str, Any]) -> DataStreamReader:
+    return spark.readStream.format(form).options(**options)

@@ -1,0 +1,129 @@
+"""What Spark says when a job fails → one error of Estero's that a user can act on."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from estero import errors
+from estero.errors import DataError, EnvironmentProblem, EsteroError
+from estero.spark.frames import NULL_TIME
+
+_IN_WORKER = re.compile(
+    r"^estero\.errors\.(\w+): (.*?)(?:\s*SQLSTATE: \w+|^\s+at |\Z)", re.MULTILINE | re.DOTALL
+)
+_IN_JVM = re.compile(r"\[USER_RAISED_EXCEPTION\] (estero: [^\n]+?)(?= SQLSTATE|$)", re.MULTILINE)
+"""Plans, which Spark's texts quote, have these messages as well, but not the word in front."""
+_PYTHON = "An exception was thrown from the Python worker"
+_CONDITION = re.compile(r"^\[[\w.]+\] ")
+_PLAN_OF_STREAM = "=== Streaming Query ==="
+"""Behind this stands the whole query, which quotes the messages that it might have raised."""
+_UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.NO_HINT\] [^\n]*? file (file:.+?|\S+?)\. ?(?=Could|\s)")
+_NO_PARQUET = re.compile(r"\[FAILED_READ_FILE\.\w+\] [^\n]*? file (file:.+?|\S+?)\. ?(?=Could|\s)")
+_OTHER_TYPE = re.compile(
+    r"\[FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH\] .* file (.+?)\. Data type mismatches when "
+    r"reading Parquet column \[(.+?)\]\. Expected Spark type (.+?), actual Parquet type (\w+)"
+)
+ILLEGAL_NANOSECONDS = "Illegal Parquet type: INT64 (TIMESTAMP(NANOS"
+"""How Spark says that a file has timestamps in nanoseconds."""
+_TWICE = "[DUPLICATED_METRICS_NAME] The metric name is not unique: estero"
+_LOST_STATE = re.compile(r"\[CANNOT_LOAD_STATE_STORE\.\w+\]")
+_OF_STREAM = re.compile(r"(?s).*?\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
+_SQL_STATE = re.compile(r" SQLSTATE: \w+.*", re.DOTALL)
+_MESSAGES = {
+    NULL_TIME: "the time of an event is NULL",
+    "estero: 64-bit overflow": "a number does not fit into 64 bits",
+}
+
+ended_by_interrupt = threading.Event()
+"""Set by Ctrl-C where it has ended jobs that a call waits for, and raised nothing itself (session.py)."""
+
+
+@contextmanager
+def jobs() -> Iterator[None]:
+    """Turns what Spark raises in the block into Estero's errors (`readable`), and Ctrl-C into its own."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    ended_by_interrupt.clear()
+    try:
+        yield
+        if ended_by_interrupt.is_set():  # the jobs had ended by themselves
+            raise KeyboardInterrupt
+    except (PySparkException, Py4JJavaError) as error:
+        if ended_by_interrupt.is_set():
+            raise KeyboardInterrupt from error
+        said = readable(error)
+        if said is None:
+            raise
+        raise said from error
+
+
+def readable(error: BaseException) -> EsteroError | None:
+    """The error that says in one paragraph what a failure of Spark means; None where it is a bug.
+
+    What Estero raised in a worker comes out as it was raised there; what classification raises in the JVM
+    is a `DataError`, and so is everything else that Spark says, in Spark's own first sentence.
+    """
+    text = str(error).partition(_PLAN_OF_STREAM)[0]
+    if found := _IN_WORKER.search(text):
+        kind = getattr(errors, found[1], DataError)
+        return kind(found[2].strip()) if issubclass(kind, EsteroError) else DataError(found[2].strip())
+    if _TWICE in text:
+        return DataError(
+            "one streaming query has one recognize", hint="start a query for each, with its own checkpoint"
+        )
+    if said := _about_files(text):
+        return said
+    if found := _UNREADABLE.search(text):
+        if found[1].endswith(".parquet"):
+            return DataError("this is no Parquet file, or it is damaged", file=found[1])
+        hint = "the option mode=PERMISSIVE of Spark's reader makes it NULL"
+        return DataError("a row does not fit the columns", file=found[1], hint=hint)
+    if found := _IN_JVM.search(text):
+        return DataError(_MESSAGES.get(found[1], found[1].removeprefix("estero: ")))
+    if "No module named 'estero'" in text:
+        return EnvironmentProblem(
+            "The Python workers of this Spark session do not have Estero: install it on every node, or "
+            "start the session with estero.spark.sessions.session.local_session()."
+        )
+    return None if _PYTHON in text else DataError(f"Spark: {first_sentence(text)}")
+
+
+def _about_files(text: str) -> DataError | None:
+    """What is wrong with a file of Parquet, or with the state in a checkpoint."""
+    if found := _OTHER_TYPE.search(text):
+        return DataError(
+            f"holds {found[4]} here, and {found[3]} is expected",
+            file=found[1],
+            column=found[2],
+            hint="all files need the columns of the first ones, or of the schema that is named",
+        )
+    if ILLEGAL_NANOSECONDS in text:
+        return DataError(
+            "the files hold timestamps in nanoseconds, which Spark reads as integers only",
+            hint="spark.conf.set('spark.sql.legacy.parquet.nanosAsLong', 'true') makes it do so; their "
+            "time_unit is 'ns'",
+        )
+    unreadable = _NO_PARQUET.search(text)
+    if unreadable and re.search("is not a Parquet file|CANNOT_READ_FILE_FOOTER", text):
+        return DataError("this is no Parquet file, or it is damaged", file=unreadable[1])
+    if _LOST_STATE.search(text):
+        return DataError(
+            "the state in the checkpoint cannot be read: it is damaged, or of another kind of state store",
+            hint="go on with the state store that it was written with, or start with a new checkpoint",
+        )
+    return None
+
+
+def first_sentence(text: str) -> str:
+    """What Java says in the text of an error, without names of classes and calls."""
+    text = _OF_STREAM.sub("", text, count=1)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # What py4j says first is only which call failed; the second line is Java's.
+    chosen = (
+        lines[1] if len(lines) > 1 and lines[0].startswith("An error occurred while calling") else lines[0]
+    )
+    return _SQL_STATE.sub("", _CONDITION.sub("", re.sub(r"^: [\w.$]+: ", "", chosen)))

@@ -1,0 +1,76 @@
+"""Parquet files as a DataFrame, also with timestamps in nanoseconds, which Spark's own reader refuses.
+
+pandas and Arrow write such files. Spark's timestamps are in microseconds, so a time that is finer is an error
+where it is needed, and no time is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from estero.errors import DataError
+from estero.spark.failures import ILLEGAL_NANOSECONDS
+from estero.spark.frames import COLUMN, in_room
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_AS_INTEGERS = "spark.sql.legacy.parquet.nanosAsLong"
+_FINER = "estero: a time has nanoseconds, and those of Spark end at microseconds: round it first"
+_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+
+
+def parquet_frame(spark: SparkSession, files: Sequence[str], places: Sequence[str]) -> DataFrame:
+    """The rows of Parquet files at `places`, which are the `files` as Spark is told of them.
+
+    Raises `DataError` for nanoseconds inside of other values.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        return spark.read.parquet(*places)
+    except AnalysisException as error:
+        if ILLEGAL_NANOSECONDS not in str(error):
+            raise
+    return _with_nanoseconds(spark, files[0], places)
+
+
+def _with_nanoseconds(spark: SparkSession, file: str, places: Sequence[str]) -> DataFrame:
+    """The same of files with nanoseconds; a session beside the user's tells what else they hold."""
+    from pyspark.sql.types import LongType
+
+    beside = spark.newSession()
+    beside.conf.set(_AS_INTEGERS, "true")
+    schema = beside.read.parquet(*places).schema
+    kinds = {field.name: field.type for field in pq.read_schema(file)}
+    texts = []
+    for place, field in enumerate(schema.fields):
+        kind = kinds.get(field.name)
+        if isinstance(field.dataType, LongType) and kind is not None and pa.types.is_timestamp(kind):
+            texts.append(_instant(f"{COLUMN}{place}", zoned=kind.tz is not None))
+        else:
+            _check_inside(kind, field.name, file)
+            texts.append(f"{COLUMN}{place}")
+    read = spark.read.schema(schema).parquet(*places)
+    return in_room(read).selectExpr(*texts).toDF(*schema.names)
+
+
+def _instant(nanoseconds: str, *, zoned: bool) -> str:
+    """SQL of Spark's timestamp for nanoseconds since 1970."""
+    finer = f"CAST(raise_error('{_FINER}') AS BIGINT)"
+    micros = f"IF(pmod({nanoseconds}, 1000L) = 0L, {nanoseconds} div 1000L, {finer})"
+    return f"timestamp_micros({micros})" if zoned else f"timestampadd(MICROSECOND, {micros}, {_EPOCH})"
+
+
+def _check_inside(kind: pa.DataType | None, column: str, file: str) -> None:
+    if kind is not None and pa.types.is_nested(kind) and "timestamp[ns" in str(kind):
+        raise DataError(
+            "holds timestamps in nanoseconds inside of other values, which Spark does not read",
+            file=file,
+            column=column,
+            hint="write the file with coerce_timestamps='us', an option of pandas and pyarrow",
+        )

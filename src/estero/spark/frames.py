@@ -1,0 +1,343 @@
+"""A DataFrame of events → the classified DataFrame, computed by Spark's own JVM.
+
+Everything here is Spark SQL over the columns of the DataFrame (classify.py writes it), so that the
+relevance condition reaches the scan and irrelevant events never reach Python. Nothing runs a job.
+
+Spark reads SQL with templates and settings of its own (sql_text.py). So no name of a user is ever in it:
+columns are renamed first, by calls that parse nothing, and then have the names of a `room`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from estero.classify.bits import bits_name, words_of
+from estero.classify.classify import (
+    KEYS,
+    POSITION,
+    TIME,
+    key_columns,
+    predicate_columns,
+    relevance,
+    stream_order,
+    time_column,
+    value_columns,
+)
+from estero.classify.columns import ColumnType, column_type, in_utc, reference
+from estero.classify.sql_text import text_of
+from estero.classify.values import ValueWriter
+from estero.classify.working_names import check_names
+from estero.errors import DataError
+from estero.plan.plan import Classification
+from estero.spark.matching import give_matcher_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+ARRIVAL = "__arrival"
+ORDINAL = "__ordinal"
+"""As `recognition.ORDINAL`, which is not imported because Numba would come with it."""
+NULL_TIME = "estero: the time is NULL"
+ORDER = "__order"
+"""How the columns begin that the stream is sorted by."""
+RELEVANT = "__relevant"
+"""Where irrelevant events are there too: whether an event is relevant."""
+KEYED = "__keyed"
+"""The same for whether it has a partition key."""
+CLOCK = "__clock"
+"""The column of times that Spark follows as the watermark, where Estero makes it; it is in the room, too."""
+EVENT = "__event"
+"""How the columns of whole events begin."""
+COLUMN = "__column"
+"""How the columns of events are called while Spark computes."""
+_UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """How the classified events lie in tasks, and what is computed of their places in the stream.
+
+    `by_key`: all events of a partition key are in one task, else one task has all events. `count` is how
+    many tasks share the keys (None: as Spark is set, and as its adaptive execution sees fit).
+    `positions`: the global ``__position``, for which one task sorts *all* events; without it whoever
+    reads the rows numbers them. `ordinals`: ``__ordinal``, each event's place in its partition's stream,
+    for which all events of a partition meet. Neither lets an irrelevant event reach Python.
+    """
+
+    by_key: bool
+    count: int | None = None
+    positions: bool = False
+    ordinals: bool = False
+
+    @property
+    def counted(self) -> bool:
+        """Whether irrelevant events are counted, too."""
+        return self.positions or self.ordinals
+
+
+def columns_of_frame(schema: StructType) -> dict[str, ColumnType]:
+    """How expressions read each column of a DataFrame with this schema, under its own name.
+
+    Raises `DataError` as `check_names` does.
+    """
+    check_names(schema.names, None)
+    return {field.name: column_type(field.dataType.simpleString(), "spark") for field in schema.fields}
+
+
+def columns_in_room(schema: StructType) -> dict[str, ColumnType]:
+    """How expressions read each column of a DataFrame with this schema once it is `in_room`."""
+    return {
+        name: replace(column, stands=exp.column(f"{COLUMN}{place}"))
+        for place, (name, column) in enumerate(columns_of_frame(schema).items())
+    }
+
+
+def in_room(df: DataFrame) -> DataFrame:
+    """The same rows, the columns called by their places: SQL over them has no name of a user."""
+    return df.toDF(*(f"{COLUMN}{place}" for place in range(len(df.columns))))
+
+
+def classified_frame(df: DataFrame, classification: Classification, tasks: Tasks) -> DataFrame:
+    """The classified rows of `df`, in stream order within each task.
+
+    Columns: ``__position`` and ``__ordinal`` where `tasks` says so, ``__time`` if there is a time, the
+    key halves, the words of bits, the values, the payload (`payload_name`). Events with the same time and
+    `order` keep their order of arrival: that of the partitions of `df`, and within a partition that of its
+    rows.
+    Partitions of one file follow the file; for several files Spark itself chooses an order, by size. An
+    event without a time is an error of the job when it is relevant; an irrelevant one is only looked at
+    for its place.
+    """
+    return moved(laid_out(df, classification, every=tasks.counted), tasks)
+
+
+def moved(laid: Laid, tasks: Tasks) -> DataFrame:
+    """Classified rows in their tasks, as `classified_frame` says."""
+    if tasks.counted:
+        return _placed(laid.rows, tasks, laid.sort_keys, laid.computed)
+    return _in_tasks(laid.rows, tasks).sortWithinPartitions(*laid.sort_keys).select(*laid.computed)
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """Classified rows before they are moved: what is `computed` of each, and the stream order.
+
+    Where irrelevant events are there too, ``__relevant`` tells (`relevant_only`).
+    """
+
+    rows: DataFrame
+    computed: tuple[str, ...]
+    sort_keys: tuple[Column | str, ...]
+
+
+def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> Laid:
+    """The classified rows of `df` where they are: relevant ones, or with `every` all of them.
+
+    Irrelevant events are there to be counted: but for times and keys, what they hold is not computed.
+    """
+    columns = columns_in_room(df.schema)
+    if _is_in_utc(df):
+        columns = {name: in_utc(column) for name, column in columns.items()}
+    relevant = relevance(classification, "spark", columns=columns)
+    computed = computed_texts(classification, columns) | payload_texts(classification, columns)
+    ordering = _ordering(classification, columns)
+    give_matcher_for(df.sparkSession, (relevant, *computed.values()))
+    arrival = f"monotonically_increasing_id() AS {ARRIVAL}"
+    if not every:
+        first = [TIME] if TIME in computed else []
+        if first:
+            del ordering[f"{ORDER}0"]  # the time itself
+        rows = in_room(df).where(relevant).selectExpr(*_named(computed | ordering), arrival)
+        return Laid(rows, tuple(computed), (*first, *_sort_keys(ordering)))
+    flags = {
+        RELEVANT: f"coalesce({relevant}, false)",
+        KEYED: _key_is_known(classification, columns),
+    }
+    flagged = in_room(df).selectExpr("*", *_named(flags), arrival)
+    spared = {
+        name: value if name in (TIME, *KEYS) else f"CASE WHEN {RELEVANT} THEN {value} END"
+        for name, value in computed.items()
+    }
+    rows = flagged.selectExpr(*_named(spared | ordering), *flags, ARRIVAL)
+    return Laid(rows, tuple(computed), _sort_keys(ordering))
+
+
+def streamed(
+    df: DataFrame,
+    events: StructType,
+    classification: Classification,
+    *,
+    clock: str,
+    every: bool,
+    whole: Sequence[str] = (),
+) -> DataFrame:
+    """The classified rows of a streaming DataFrame: relevant ones, or with `every` all of them, flagged.
+
+    `df` has the columns of `events` in the room, and may have more. What comes of it: ``__time``, the key
+    halves, the words of bits, the values, the payload, then ``__order1``, … where ties are broken,
+    ``__event0``, … for the columns `whole`, and with `every` ``__relevant``. `clock` is the column that has a
+    watermark: *all* events move it, so Spark must not filter before it looks at the times.
+    """
+    columns = columns_in_room(events)
+    relevant = f"coalesce({relevance(classification, 'spark', columns=columns)}, false)"
+    computed = computed_texts(classification, columns) | payload_texts(classification, columns)
+    ordering = _ordering(classification, columns)
+    give_matcher_for(df.sparkSession, (relevant, *computed.values()))
+    del ordering[f"{ORDER}0"]  # the time itself
+    computed |= {f"{EVENT}{place}": _as_it_is(name, columns) for place, name in enumerate(whole)}
+    if every:
+        times = {TIME: computed.pop(TIME)}
+        spared = {name: f"CASE WHEN {relevant} THEN {value} END" for name, value in computed.items()}
+        return df.selectExpr(*_named(times | spared | ordering), f"{relevant} AS {RELEVANT}")
+    # Spark filters before it follows the watermark, unless the condition asks for the very time.
+    no_time = f"CAST(raise_error('{NULL_TIME}') AS BOOLEAN)"
+    asked = f"CASE WHEN {clock} IS NULL THEN {relevant} AND {no_time} ELSE {relevant} END"
+    return df.where(asked).selectExpr(*_named(computed | ordering))
+
+
+def _is_in_utc(df: DataFrame) -> bool:
+    """Whether what is made of `df` next is in UTC for good; Spark Connect asks for the zone later."""
+    if not hasattr(df, "_jdf"):
+        return False
+    return df.sparkSession.conf.get("spark.sql.session.timeZone") in _UTC
+
+
+def relevant_only(rows: DataFrame) -> DataFrame:
+    """What recognition has to see of rows that were laid out with `every`."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return rows.where(F.col(RELEVANT))
+
+
+def classified_schema(events: StructType, classification: Classification, *, ordinals: bool) -> pa.Schema:
+    """The Arrow schema of what recognition receives: the columns of the classified table, in its order."""
+    fields = [pa.field(POSITION, pa.int64()), pa.field(TIME, pa.int64())]
+    if ordinals:
+        fields.append(pa.field(ORDINAL, pa.int64()))
+    if classification.keys:
+        fields += [pa.field(name, pa.uint64()) for name in KEYS]
+    columns = columns_of_frame(events)
+    fields += [pa.field(bits_name(word), pa.int64()) for word in words_of(classification)]
+    values = ValueWriter(classification, "spark", columns).columns()
+    fields += [pa.field(name, value.arrow_type) for name, value in values.items()]
+    fields += [pa.field(name, arrow_type(name, events)) for name in classification.payload]
+    return pa.schema(fields)
+
+
+def arrow_type(name: str, events: StructType) -> pa.DataType:
+    """The Arrow type in which a column crosses to Python; instants are in UTC.
+
+    Raises `DataError` for a type that cannot cross.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    spark_type = events[name].dataType
+    try:
+        return to_arrow_type(spark_type, timezone="UTC")
+    except PySparkException as error:
+        raise DataError(
+            f"values of type {spark_type.simpleString()} cannot be shown",
+            column=name,
+            hint="leave the column out of the SELECT list, or cast it to another type",
+        ) from error
+
+
+def payload_name(place: int) -> str:
+    """The name under which an attribute of the payload crosses; PySpark stumbles over names with dots."""
+    return f"__payload{place}"
+
+
+def payload_texts(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
+    """The payload as it crosses: name → Spark SQL."""
+    return {
+        payload_name(place): _as_it_is(name, columns) for place, name in enumerate(classification.payload)
+    }
+
+
+def quoted(name: str) -> str:
+    """A column's name as functions of PySpark take it. It is not for SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _as_it_is(name: str, columns: Mapping[str, ColumnType]) -> str:
+    return text_of(reference(name, columns[name]), "spark")
+
+
+def _placed(
+    rows: DataFrame, tasks: Tasks, sort_keys: Sequence[Column | str], kept: Sequence[str]
+) -> DataFrame:
+    """Gives all events their places, then drops the irrelevant ones."""
+    if tasks.positions:
+        kept = (POSITION, *kept)
+        rows = _positioned(rows, sort_keys)
+        sort_keys = [POSITION]
+    if tasks.ordinals:
+        kept = (*kept, ORDINAL)
+        rows = _with_ordinals(rows, tasks, sort_keys)
+    rows = relevant_only(rows)
+    in_place = tasks.ordinals if tasks.by_key else tasks.positions and not tasks.ordinals
+    rows = rows if in_place else _in_tasks(rows, tasks)
+    return rows.sortWithinPartitions(*sort_keys).select(*kept)
+
+
+def _positioned(rows: DataFrame, sort_keys: Sequence[Column | str]) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    # In a single partition this function counts 0, 1, 2, … in 64 bits; row_number() has 32.
+    position = F.monotonically_increasing_id()
+    return rows.repartition(1).sortWithinPartitions(*sort_keys).withColumn(POSITION, position)
+
+
+def _with_ordinals(rows: DataFrame, tasks: Tasks, sort_keys: Sequence[Column | str]) -> DataFrame:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    so_far = Window.partitionBy(*KEYS).orderBy(*sort_keys)
+    so_far = so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    rows = _in_tasks(rows.where(F.col(KEYED)), replace(tasks, by_key=True))
+    return rows.withColumn(ORDINAL, F.count(F.lit(1)).over(so_far) - 1)
+
+
+def _key_is_known(classification: Classification, columns: Mapping[str, ColumnType]) -> str:
+    return relevance(replace(classification, keep_all=True), "spark", columns=columns)
+
+
+def computed_texts(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
+    """What is computed of each event but its payload: name → Spark SQL."""
+    texts: dict[str, str] = {}
+    time, ticks = classification.schema.time, time_column(classification, "spark", columns=columns)
+    if time is not None and ticks is not None:
+        texts[TIME] = (
+            f"IF({_as_it_is(time, columns)} IS NULL, CAST(raise_error('{NULL_TIME}') AS BIGINT), {ticks})"
+        )
+    texts |= key_columns(classification, "spark", columns=columns)
+    texts |= predicate_columns(classification, "spark", columns=columns)
+    return texts | value_columns(classification, "spark", columns=columns)
+
+
+def _ordering(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
+    values = stream_order(classification, columns)
+    return {f"{ORDER}{place}": text_of(each, "spark") for place, each in enumerate(values)}
+
+
+def _sort_keys(names: Iterable[str]) -> tuple[Column | str, ...]:
+    from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
+
+    return (*(F.col(name).asc_nulls_last() for name in names), ARRIVAL)
+
+
+def _named(texts: Mapping[str, str]) -> list[str]:
+    return [f"{text} AS {name}" for name, text in texts.items()]
+
+
+def _in_tasks(rows: DataFrame, tasks: Tasks) -> DataFrame:
+    if not tasks.by_key:
+        return rows.repartition(1)
+    return rows.repartition(*KEYS) if tasks.count is None else rows.repartition(tasks.count, *KEYS)

@@ -1,0 +1,311 @@
+"""Recognition as a table function of Spark SQL: ``SELECT * FROM recognize(TABLE(trades) …, '…CEQL…')``.
+
+Spark asks `analyze` once, with the schema of the table and the constant arguments: it checks and plans the
+query, and answers with the columns of the result and with what is to cross of the table, as SQL that the JVM
+computes. So classification costs what it costs `recognize_frame`; but a table function sees all rows, and
+drops irrelevant ones here. Where the query has PARTITION BY, `analyze` also says how to share the rows: by
+buckets of keys, because Spark makes one instance of the function for each value that it partitions by.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
+from pyspark.sql.udtf import AnalyzeResult, OrderingColumn, PartitioningColumn, SelectedColumn
+
+from estero.classify.classify import KEYS, POSITION, TIME, relevance, stream_order
+from estero.classify.sql_text import text_of
+from estero.engine.int64 import fall
+from estero.errors import DataError, EsteroError
+from estero.language.tree.query import AttributeWindow, QueryTree
+from estero.plan.plan import Classification, Layout
+from estero.plan.plan_joins import AnyPlan
+from estero.spark.batch.batch import Work, classified_batch, layout_of_schema, spark_schema
+from estero.spark.frames import (
+    RELEVANT,
+    columns_of_frame,
+    computed_texts,
+    payload_texts,
+    quoted,
+)
+from estero.spark.matching import give_matcher
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.udtf import AnalyzeArgument
+
+    from estero.recognize.joining import Joining
+    from estero.recognize.recognition import Recognition
+
+BUCKETS = 256
+"""How many groups the keys of a query are in: each is an instance of the function, in one task."""
+
+_TEMPLATE = "${"
+
+_OPTIONS = ("events", "query", "type", "time", "order", "time_unit", "positions")
+
+
+class Asked(Protocol):
+    """What is asked of a query here; `queries.Query` has it."""
+
+    @property
+    def tree(self) -> QueryTree:
+        """The query as it is written."""
+
+    @property
+    def only_type(self) -> str:
+        """The type of all events where no column says it."""
+
+    def plan(self, layout: Layout) -> AnyPlan:
+        """The plan for events that are laid out so."""
+
+
+def register_function(spark: SparkSession, name: str, query_of: Callable[[str], Asked]) -> None:
+    """Gives a session the table function; `query_of` makes a query of its text, in a process of Spark's."""
+    from pyspark.util import PythonEvalType
+
+    class Registered(Recognize):
+        @staticmethod
+        def analyze(*arguments: AnalyzeArgument, **options: AnalyzeArgument) -> Analyzed:
+            try:
+                schema, text, said = _named(arguments, options)
+                return analyze(schema, query_of(text), said)
+            except EsteroError as error:  # Spark shows the way that it came: as short a one as can be
+                raise error.with_traceback(None) from None
+
+    # `arrow_udtf` refuses functions with an `analyze` of their own (SPARK-53286 is to change that). The JVM
+    # has both parts, and takes a function that is made directly.
+    function = _class_of_functions(spark)(
+        Registered, None, name=name, evalType=PythonEvalType.SQL_ARROW_UDTF, deterministic=True
+    )
+    spark.udtf.register(name, function)
+    give_matcher(spark)
+
+
+def _class_of_functions(spark: SparkSession) -> Any:
+    """What a table function is for this session: Spark Connect has a class of its own."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        from pyspark.sql.connect.udtf import UserDefinedTableFunction as OfConnect
+
+        return OfConnect
+    from pyspark.sql.udtf import UserDefinedTableFunction
+
+    return UserDefinedTableFunction
+
+
+@dataclass
+class Analyzed(AnalyzeResult):
+    """What `analyze` found, as each instance of the function receives it."""
+
+    work: Work | None = None
+    time: str | None = None
+    by_query: bool = False
+    """Whether the query says how the rows are shared among tasks, and not the statement."""
+    partitionBy: list[PartitioningColumn] = field(default_factory=list)  # noqa: N815 (Spark's name)
+    orderBy: list[OrderingColumn] = field(default_factory=list)  # noqa: N815
+    select: list[SelectedColumn] = field(default_factory=list)
+
+
+class Recognize:
+    """The table function: an instance for each value that rows are partitioned by, `eval` for each batch.
+
+    What is registered adds `analyze`, which Spark asks first.
+    """
+
+    def __init__(self, analyzed: Analyzed) -> None:
+        if analyzed.work is None:
+            raise TypeError("an instance of the function needs what `analyze` has found")
+        self._analyzed = analyzed
+        self._work = analyzed.work
+        self._recognition: Recognition | Joining | None = None
+        self._seen = 0
+        self._last: int | None = None
+
+    def eval(self, *arguments: object, **options: object) -> Iterator[pa.RecordBatch]:
+        """The complex events that end in a batch of rows."""
+        (batch,) = (each for each in (*arguments, *options.values()) if isinstance(each, pa.RecordBatch))
+        recognition = self._recognition or self._begun()
+        self._check_order(batch)
+        numbered = batch.append_column(POSITION, pa.array(np.arange(self._seen, self._seen + batch.num_rows)))
+        self._seen += batch.num_rows
+        relevant = numbered.filter(batch.column(RELEVANT))
+        for table in recognition.push(classified_batch(relevant, self._work.events, 0)):
+            yield self._work.shown(table)
+
+    def _begun(self) -> Recognition | Joining:
+        from estero.recognize.joining import recognition_of  # Numba is for workers only
+        from estero.spark.warming import warm_up
+
+        work = self._work
+        if not self._analyzed.by_query:
+            _check_shared()
+        warm_up(work.plan, work.events, work.time)
+        self._recognition = recognition_of(work.plan, work.events, time=work.time)
+        return self._recognition
+
+    def _check_order(self, batch: pa.RecordBatch) -> None:
+        if self._analyzed.time is None or batch.num_rows == 0:
+            return
+        times = batch.column(TIME).to_numpy()
+        if (self._last is not None and times[0] < self._last) or fall(times):
+            raise DataError(
+                f"the rows are not in order of {self._analyzed.time!r}, the time column",
+                hint=f"write ORDER BY ({self._analyzed.time}) after TABLE(…) PARTITION BY …, "
+                "or name another column: time => '…'",
+            )
+        self._last = int(times[-1])
+
+
+def analyze(schema: StructType, query: Asked, options: Mapping[str, Any]) -> Analyzed:
+    """What Spark has to know of a call on a table with this schema: columns, what crosses, in which order.
+
+    Raises `QueryError` where the query does not fit the table, and `DataError` for a column that is missing
+    or of a wrong kind: Spark shows their texts.
+    """
+    time = _time(schema, query.tree, options.get("time"))
+    order = options.get("order") or ()
+    layout = layout_of_schema(
+        schema,
+        type=options.get("type"),
+        time=time,
+        order=(order,) if isinstance(order, str) else tuple(order),
+        time_unit=options.get("time_unit"),
+        only_type=query.only_type,
+    )
+    plan = query.plan(layout)
+    _check_templates(schema, plan.classification)
+    work = Work.of(schema, plan, positions=bool(options.get("positions")), every=True)
+    work.check_shown()
+    by_query = bool(query.tree.partition_by)
+    analyzed = Analyzed(
+        spark_schema(work.answer),
+        work=work,
+        time=time,
+        by_query=by_query,
+        select=[
+            SelectedColumn(text, alias=name) for name, text in _crossing(schema, plan.classification).items()
+        ],
+    )
+    if by_query:
+        columns = columns_of_frame(schema)
+        keys = computed_texts(plan.classification, columns)
+        bucket = f"pmod(hash({keys[KEYS[0]]}, {keys[KEYS[1]]}), {BUCKETS})"
+        one_order = work.tasks.positions or not work.tasks.by_key
+        analyzed.withSinglePartition = one_order
+        analyzed.partitionBy = [] if one_order else [PartitioningColumn(bucket)]
+        analyzed.orderBy = [
+            OrderingColumn(text, overrideNullsFirst=False)
+            for text in _order_texts(schema, plan.classification)
+        ]
+    return analyzed
+
+
+def _crossing(schema: StructType, classification: Classification) -> dict[str, str]:
+    """What crosses of each row: name → Spark SQL. Of irrelevant rows only what tells their place."""
+    columns = columns_of_frame(schema)
+    relevant = f"coalesce({relevance(classification, 'spark', columns=columns)}, false)"
+    crossing = {RELEVANT: relevant}
+    for name, value in computed_texts(classification, columns).items():
+        crossing[name] = value if name == TIME else f"CASE WHEN {relevant} THEN {value} END"
+    for name, value in payload_texts(classification, columns).items():
+        crossing[name] = f"CASE WHEN {relevant} THEN {value} END"
+    return crossing
+
+
+def _order_texts(schema: StructType, classification: Classification) -> list[str]:
+    """What the rows are sorted by, as Spark SQL."""
+    return [text_of(each, "spark") for each in stream_order(classification, columns_of_frame(schema))]
+
+
+def _check_templates(schema: StructType, classification: Classification) -> None:
+    """Raises `DataError` for a column that is asked for and whose name Spark would replace.
+
+    A table function can only name columns in SQL, and Spark puts values in place of ``${…}`` there.
+    """
+    crossing = "".join((*_crossing(schema, classification).values(), *_order_texts(schema, classification)))
+    odd = [name for name in schema.names if _TEMPLATE in name and quoted(name) in crossing]
+    if odd:
+        raise DataError(
+            f"Spark's SQL takes {_TEMPLATE}…}} for a variable, also in the name of a column",
+            column=odd[0],
+            hint="rename it before the view is made: df.withColumnRenamed(…), "
+            "or use estero.spark.recognize(df, …)",
+        )
+
+
+def _time(schema: StructType, tree: QueryTree, named: str | None) -> str | None:
+    """The time column: the one that is named, else that of the window, else the only one of timestamps."""
+    if named is not None:
+        return named or None
+    if isinstance(tree.window, AttributeWindow):
+        return tree.window.attribute
+    instants = [
+        each.name for each in schema.fields if isinstance(each.dataType, (TimestampType, TimestampNTZType))
+    ]
+    return instants[0] if len(instants) == 1 else None
+
+
+def _named(
+    arguments: tuple[AnalyzeArgument, ...], options: Mapping[str, AnalyzeArgument]
+) -> tuple[StructType, str, dict[str, Any]]:
+    """The schema of the table, the text of the query, and the options, of a call in whatever order."""
+    options = {name.lower(): each for name, each in options.items()}  # as names are in SQL
+    unknown = [name for name in options if name not in _OPTIONS]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], _OPTIONS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"the options are {', '.join(_OPTIONS[2:])}"
+        raise DataError(f"recognize has no option {unknown[0]!r}", hint=hint)
+    tables = [each for each in (*arguments, *options.values()) if each.isTable]
+    queries = [each for each in arguments if not each.isTable]
+    queries += [options["query"]] if "query" in options else []
+    if len(tables) != 1 or len(queries) != 1:
+        raise DataError(
+            "recognize takes a table and the text of a query",
+            hint="SELECT * FROM recognize(TABLE(events) PARTITION BY key ORDER BY (time), 'SELECT …')",
+        )
+    if not isinstance(queries[0].value, str):
+        raise DataError("the query has to be a constant string: Spark plans by it before any row is read")
+    said = {name: each.value for name, each in options.items() if name not in ("events", "query")}
+    for name, value in said.items():
+        _check_option(name, value)
+    if not isinstance(tables[0].dataType, StructType):
+        raise TypeError(f"a table has columns, and this one is a {tables[0].dataType}")
+    return tables[0].dataType, queries[0].value, said
+
+
+def _check_option(name: str, value: object) -> None:
+    """Raises `DataError` for an option with a value of another kind."""
+    several = value if isinstance(value, list | tuple) and name == "order" else [value]
+    kind, word = (bool, "true or false") if name == "positions" else (str, "a string")
+    if value is not None and not all(isinstance(each, kind) for each in several):
+        also = ", or an array of strings" if name == "order" else ""
+        raise DataError(f"{name} => … is {word}{also}, not {value!r}")
+
+
+def _check_shared() -> None:
+    """Raises `DataError` in a second task that has rows without a key: there are several orders then.
+
+    Spark's own loop over partitions is what calls where there are keys; it tells nobody else of them.
+    """
+    from pyspark import TaskContext
+
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001 (see above)
+    keyed = False
+    while frame is not None and not keyed:
+        keyed = type(frame.f_locals.get("self")).__name__ == "ArrowUDTFWithPartition"
+        frame = frame.f_back
+    task = TaskContext.get()
+    if not keyed and task is not None and task.partitionId() > 0:
+        raise DataError(
+            "the rows of the table are in several tasks, and each would see a part of the stream only",
+            hint="write TABLE(…) PARTITION BY key ORDER BY (time), or TABLE(…) WITH SINGLE PARTITION "
+            "ORDER BY (time), or PARTITION BY [key] in the query",
+        )

@@ -1,0 +1,260 @@
+"""One bucket of keys on a stream: what it holds between micro-batches, and what a micro-batch does to it.
+
+Spark keeps one row of state for each bucket: a snapshot of recognition, and the events that wait until the
+watermark has passed them. A turn takes the events that have come and the watermark, puts what the watermark
+has passed in stream order, recognizes it, and says what is to be kept and when to look again.
+
+Events before the watermark are not waited for. An event is late if its time is before the watermark, or if
+its place is before one that was recognized already; it is counted and left out. Spark's watermark is in
+whole milliseconds and that of the micro-batches before. Where Estero has made it, the next one is known to
+be at least the greatest time seen here less the lateness, to the tick, so that events up to there need not
+wait. The user's own has passed all of its millisecond, or the last events of a stream would wait for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.classify.classify import POSITION, TIME
+from estero.engine.int64 import GREATEST, LEAST, are_before, count_before, fall, saturated
+from estero.spark.batch.batch import Work, classified_batch
+from estero.spark.frames import RELEVANT
+from estero.spark.streams.headers import refuse_other
+from estero.spark.streams.packing import batch_of, blob_of, joined
+from estero.spark.streams.ticks import Ticks
+
+if TYPE_CHECKING:
+    from estero.recognize.joining import Joining
+    from estero.recognize.recognition import Recognition
+
+NEVER = -1
+"""Spark's word for no timer."""
+
+HELD = (
+    "header STRING, seen BIGINT, closed BIGINT, look_again BIGINT, "
+    "last BINARY, waiting BINARY, recognition BINARY"
+)
+"""The state of a bucket as Spark has it."""
+
+_NOTHING = LEAST - 1
+"""What the watermark has passed at first: no time at all."""
+_LAST_MS = GREATEST // 1000
+"""No timestamp of Spark is in a later millisecond."""
+_AT_ONCE = 1 << 15
+"""Events that are recognized at once: after each lot, what has left the window is forgotten."""
+
+
+class Held(NamedTuple):
+    """The state of a bucket.
+
+    `header` says what it is of. `seen` events have their numbers, those before time `closed` are late, and
+    when the watermark has passed the millisecond `look_again`, something here is over (else `NEVER`). `last`
+    was recognized last; it and those `waiting` are blobs (packing.py). `recognition` is a snapshot, None
+    before the first event.
+    """
+
+    header: str
+    seen: int = 0
+    closed: int = LEAST
+    look_again: int = NEVER
+    last: bytes | None = None
+    waiting: bytes | None = None
+    recognition: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """How many bytes it is."""
+        return sum(map(len, filter(None, (self.last, self.waiting, self.recognition))))
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """What is the same for all buckets of a stream. It travels to workers by pickle.
+
+    `packed` is the schema of blobs, of which `order` are the columns that events are sorted by. The keys are
+    in `buckets`. `lateness` is in ticks, None where the watermark is the user's. `counted` says that all
+    events are there and get their positions in the stream.
+    """
+
+    work: Work
+    header: str
+    packed: pa.Schema
+    order: tuple[str, ...]
+    buckets: int
+    ticks: Ticks
+    lateness: int | None
+    counted: bool
+
+
+class Turn:
+    """One micro-batch of a bucket, or a moment that it had asked for: `run` it to its end, then `close` it.
+
+    `watermark` is Spark's, in milliseconds, None where there is none yet. `newest` is the greatest time of
+    all buckets in this micro-batch. Raises `DataError` where `held` is the state of something else.
+    """
+
+    def __init__(self, duty: Duty, held: Held | None, watermark: int | None, newest: int | None) -> None:
+        if held is not None:
+            refuse_other(held.header, duty.header)
+        self._duty = duty
+        self._held = held or Held(duty.header)
+        self._spark, self._until = LEAST, _NOTHING
+        if watermark is not None:
+            self._spark = saturated(duty.ticks.from_ms(watermark))
+            self._until = duty.ticks.through_ms(watermark)
+        self._passed = watermark is not None and NEVER < self._held.look_again < watermark
+        self._open_from = self._closed = max(self._held.closed, self._spark)
+        if duty.lateness is not None:
+            self._until = _NOTHING if watermark is None else self._spark
+            if newest is not None:
+                behind = newest - duty.lateness
+                self._closed = max(self._closed, saturated(behind))
+                self._until = max(self._until, behind, self._closed if self._closed > LEAST else _NOTHING)
+        self._seen = self._held.seen
+        self._last = self._rows_of(self._held.last)
+        self._waiting = self._rows_of(self._held.waiting)
+        self._recognition: Recognition | Joining | None = None
+        self.late: list[pa.RecordBatch] = []
+        self.recognized = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many events wait."""
+        return int(self._waiting.num_rows)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the watermark has passed what the bucket had asked to be looked at for."""
+        waited = self.waiting > 0 and _first_time(self._waiting) <= self._until
+        return self._passed or waited
+
+    def run(self, blobs: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
+        """The answers that end in what the watermark has passed; `blobs` have come, in order of arrival."""
+        come = joined([self._rows_of(blob) for blob in blobs], self._duty.packed)
+        come = self._in_time(come)
+        if come.num_rows:
+            self._waiting = self._sorted(joined([self._waiting, come], self._duty.packed))
+        passed = count_before(_times(self._waiting), self._until + 1)
+        if passed:
+            ready = self._waiting.slice(0, passed)
+            self._last = self._waiting.slice(passed - 1, 1)
+            self._waiting = self._waiting.slice(passed)
+            self.recognized = passed
+            yield from self._answers(ready)
+
+    def close(self) -> Held | None:
+        """What is to be kept; None where nothing that is held can matter to what comes."""
+        snapshot, idle = self._held.recognition, True
+        if self._recognition is not None or (snapshot is not None and self._spark > self._held.closed):
+            recognition = self._recognizing()
+            recognition.advance(self._closed)
+            snapshot, idle = recognition.snapshot(), recognition.idle
+        elif snapshot is not None:
+            idle = False
+        gone = self._last.num_rows == 0 or _first_time(self._last) < self._spark
+        if idle and gone and not self.waiting and not self._duty.counted:
+            return None
+        return Held(
+            self._duty.header,
+            self._seen,
+            self._closed,
+            self._look_again(idle=idle),
+            blob_of(self._last) if self._last.num_rows else None,
+            blob_of(self._waiting) if self.waiting else None,
+            snapshot,
+        )
+
+    def _look_again(self, *, idle: bool) -> int:
+        """The millisecond with which something here is over: a wait, or the windows of all that is open."""
+        ticks, plan = self._duty.ticks, self._duty.work.plan
+        if self.waiting:
+            return max(0, ticks.ms_of(_first_time(self._waiting)) - 1)
+        if self._duty.counted:
+            return NEVER
+        last = _first_time(self._last)
+        if idle:
+            return max(0, ticks.ms_of(last))
+        over = None if plan.window is None else ticks.ms_of(last + plan.window)
+        return NEVER if over is None or over > _LAST_MS else max(0, over)
+
+    def _recognizing(self) -> Recognition | Joining:
+        from estero.recognize.joining import recognition_of  # Numba is for workers only
+        from estero.spark.warming import warm_up
+
+        if self._recognition is None:
+            work = self._duty.work
+            warm_up(work.plan, work.events, work.time, snapshots=True)
+            state = self._held.recognition
+            self._recognition = recognition_of(work.plan, work.events, time=work.time, state=state)
+        return self._recognition
+
+    def _answers(self, ready: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        work, recognition = self._duty.work, self._recognizing()
+        if self._duty.counted:
+            places = pa.array(np.arange(self._seen, self._seen + ready.num_rows))
+            relevant = ready.column(RELEVANT)
+            self._seen += ready.num_rows
+            ready = ready.append_column(POSITION, places).filter(relevant)
+        for first in range(0, ready.num_rows, _AT_ONCE):
+            classified = classified_batch(ready.slice(first, _AT_ONCE), work.events, self._seen)
+            if not self._duty.counted:
+                self._seen += classified.num_rows
+            yield from map(work.shown, recognition.push(classified))
+
+    def _in_time(self, come: pa.RecordBatch) -> pa.RecordBatch:
+        """The events that are not late; the others are put into `late`."""
+        times = _times(come)
+        late = are_before(times, self._open_from)
+        if self._last.num_rows:
+            late |= self._before_last(come, times)
+        if late.any():
+            self.late.append(come.filter(pa.array(late)))
+            come = come.filter(pa.array(~late))
+        return come
+
+    def _before_last(self, come: pa.RecordBatch, times: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which events would have to stand before the one that was recognized last."""
+        last = _first_time(self._last)
+        before = times < last
+        ties = np.flatnonzero(times == last)
+        if ties.size and len(self._duty.order) > 1:
+            both = joined([self._last, come.take(pa.array(ties))], self._duty.packed)
+            places = self._places(both)
+            before[ties[places[: int(np.flatnonzero(places == 0)[0])] - 1]] = True
+        return before
+
+    def _sorted(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """The events in stream order: by time, then `order`, then as they are."""
+        times = _times(events)
+        if len(self._duty.order) == 1:
+            if not fall(times):
+                return events
+            return events.take(pa.array(np.argsort(times, kind="stable")))
+        return events.take(pa.array(self._places(events)))
+
+    def _places(self, events: pa.RecordBatch) -> NDArray[np.int64]:
+        """The numbers of the events in stream order."""
+        keys = [(name, "ascending") for name in self._duty.order]
+        table = pa.Table.from_batches([events])
+        indices = pc.sort_indices(table, sort_keys=keys)
+        return np.array(indices.to_numpy(), np.int64)
+
+    def _rows_of(self, blob: bytes | None) -> pa.RecordBatch:
+        schema = self._duty.packed
+        return joined([], schema) if blob is None else batch_of(blob, schema)
+
+
+def _times(events: pa.RecordBatch) -> NDArray[np.int64]:
+    times: NDArray[np.int64] = events.column(TIME).to_numpy()
+    return times
+
+
+def _first_time(events: pa.RecordBatch) -> int:
+    return int(events.column(TIME)[0].as_py())

@@ -1,0 +1,170 @@
+"""Rows of a task → a few blobs of Arrow data for each bucket of keys, and back.
+
+Spark moves and groups rows one by one; a blob is one row that holds thousands of events. All events of a key
+are in one bucket, and a bucket has one row of state, however many keys there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count, pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.classify.classify import KEYS, TIME
+
+GUARD = -1
+"""The group that holds nothing but what the state is of: it is never forgotten."""
+
+NO_TIME = -(2**63)
+
+_ROWS, _BYTES = 1 << 17, 1 << 24
+"""A task packs what it has when it has so many events, or so many bytes of them."""
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+PACKED = pa.schema(
+    [
+        ("clock", pa.timestamp("us", "UTC")),
+        ("bucket", pa.int32()),
+        ("task", pa.int32()),
+        ("number", pa.int32()),
+        ("newest", pa.int64()),
+        ("events", pa.binary()),
+    ]
+)
+"""Packed rows. ``clock`` is NULL: Spark only looks whether it has a watermark."""
+
+
+class Packed(NamedTuple):
+    """One packed row: the blob `number` that `task` has for a bucket.
+
+    `newest` is the greatest time among all events of the task where this is its last row for the bucket,
+    else `NO_TIME`: pandas makes floats of integers that may be NULL.
+    """
+
+    bucket: int
+    task: int
+    number: int
+    newest: int
+    events: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How events are packed: into how many `buckets`, by the keys among the columns of `schema` if any."""
+
+    buckets: int
+    schema: pa.Schema
+
+    def packed(self, batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
+        """The events of a task as packed rows; each bucket, and the guard, gets one at least."""
+        groups = group_numbers(self.buckets)
+        newest = NO_TIME
+        number = 0
+        for batch in _gathered(batches, self.schema):
+            newest = max(newest, _greatest(batch))
+            for bucket, blob in self._divided(batch):
+                yield _rows([Packed(groups[bucket], task, number, NO_TIME, blob)])
+            number += 1
+        yield _rows([Packed(group, task, number, newest, None) for group in (*groups, GUARD)])
+
+    def _divided(self, batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
+        """The blob of each bucket that has events in the batch, events in their order."""
+        if self.buckets == 1:
+            yield 0, blob_of(batch)
+            return
+        places = buckets_of([batch.column(name).to_numpy() for name in KEYS], self.buckets)
+        order = np.argsort(places, kind="stable")
+        batch = batch.take(pa.array(order))
+        cuts = np.searchsorted(places[order], np.arange(self.buckets + 1))
+        for bucket, (first, last) in enumerate(pairwise(cuts.tolist())):
+            if first < last:
+                yield bucket, blob_of(batch.slice(first, last - first))
+
+
+def buckets_of(keys: list[NDArray[np.int64]], buckets: int) -> NDArray[np.uint16]:
+    """The bucket of each key, of which `keys` are the two halves: the same on every machine."""
+    mixed = (keys[0].view(np.uint64) * _ODD + keys[1].view(np.uint64)) * _ODD
+    return ((mixed >> np.uint64(32)) % np.uint64(buckets)).astype(np.uint16)
+
+
+def group_numbers(buckets: int) -> list[int]:
+    """The number under which Spark groups each bucket.
+
+    Spark takes the remainder of a hash to find the task of a group. These numbers have all remainders by
+    `buckets`, so as many tasks, or half of them, or a quarter, … have equally many buckets each.
+    """
+    found: dict[int, int] = {}
+    for number in count():
+        found.setdefault(_murmur3(number) % buckets, number)
+        if len(found) == buckets:
+            return [found[remainder] for remainder in range(buckets)]
+    raise AssertionError  # the loop has no end
+
+
+def blob_of(batch: pa.RecordBatch) -> bytes:
+    """A batch as bytes, without its schema."""
+    return bytes(batch.serialize())
+
+
+def batch_of(blob: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch of `blob_of`."""
+    return pa.ipc.read_record_batch(pa.py_buffer(blob), schema)
+
+
+def joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """All rows in one batch."""
+    if len(batches) == 1:
+        return batches[0]
+    arrays = [
+        pa.concat_arrays([batch.column(place) for batch in batches]) if batches else pa.array([], field.type)
+        for place, field in enumerate(schema)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of a good size."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+            rows += batch.num_rows
+            size += batch.nbytes
+        if rows >= _ROWS or size >= _BYTES:
+            yield joined(waiting, schema)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield joined(waiting, schema)
+
+
+def _greatest(batch: pa.RecordBatch) -> int:
+    return int(batch.column(TIME).to_numpy().max())
+
+
+def _rows(rows: list[Packed]) -> pa.RecordBatch:
+    columns = [[None] * len(rows), *zip(*rows, strict=True)]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, PACKED, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=PACKED)
+
+
+def _murmur3(number: int) -> int:
+    """Spark's hash of an integer of 32 bits (Murmur3 with seed 42), read as unsigned.
+
+    The remainder that Spark takes of the signed hash is this one's where the divisor is a power of two.
+    """
+    mask = 0xFFFFFFFF
+
+    def turned(word: int, bits: int) -> int:
+        return (word << bits | word >> 32 - bits) & mask
+
+    mixed = turned(number * 0xCC9E2D51 & mask, 15) * 0x1B873593 & mask
+    hashed = (turned(42 ^ mixed, 13) * 5 + 0xE6546B64 & mask) ^ 4
+    hashed = (hashed ^ hashed >> 16) * 0x85EBCA6B & mask
+    hashed = (hashed ^ hashed >> 13) * 0xC2B2AE35 & mask
+    return hashed ^ hashed >> 16

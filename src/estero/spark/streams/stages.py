@@ -1,0 +1,192 @@
+"""What Python workers do on a stream: pack events, take turns at the state of buckets, unpack answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from estero.spark.batch.batch import Batches
+from estero.spark.frames import EVENT
+from estero.spark.streams.bucket import NEVER, Duty, Held, Turn
+from estero.spark.streams.headers import refuse_other
+from estero.spark.streams.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, joined
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql.streaming.state import GroupState
+
+    Frames = Iterator[pd.DataFrame]
+
+FOUND = (
+    "late BIGINT, waiting BIGINT, recognized BIGINT, state_bytes BIGINT, answers BINARY, late_events BINARY"
+)
+"""What a turn gives: counts, in its last row, and blobs."""
+COUNTS = ("late", "waiting", "recognized", "state_bytes")
+_COLUMNS = (*COUNTS, "answers", "late_events")
+
+MATCH, LATE = "match", "late"
+"""The columns of a stream that has late events, too."""
+
+_ROWS, _BYTES = 1 << 16, 1 << 22
+"""A blob of answers has about so many rows, or bytes, at most."""
+_HELD_BACK = 1 << 25
+"""PySpark holds back what a worker gives until it has enough rows; this many bytes are enough, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The functions that workers run. PySpark sends what it has when there are more than `flush` rows."""
+
+    duty: Duty
+    flush: int
+
+    def pack(self) -> Callable[[Batches], Batches]:
+        """The function for ``mapInArrow`` over classified rows."""
+        packing = Packing(self.duty.buckets, self.duty.packed)
+
+        def pack(batches: Batches) -> Batches:
+            from pyspark import TaskContext
+
+            context = TaskContext.get()
+            return packing.packed(batches, 0 if context is None else context.partitionId())
+
+        return pack
+
+    def turn(self) -> Callable[[tuple[int], Iterable[pd.DataFrame], GroupState], Frames]:
+        """The function for ``applyInPandasWithState``, grouped by buckets."""
+
+        def turn(key: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState) -> Frames:
+            held = Held(*state.get) if state.exists else None
+            return self._guard(held, state) if key[0] == GUARD else self._turn(held, frames, state)
+
+        return turn
+
+    def unpack(self) -> Callable[[Batches], Batches]:
+        """The function for ``mapInArrow`` over what turns found: the answers."""
+
+        def unpack(batches: Batches) -> Batches:
+            for blob, _ in _blobs_of(batches):
+                if blob is not None:
+                    yield batch_of(blob, self.duty.work.answer)
+
+        return unpack
+
+    def unpack_both(self, names: Sequence[str]) -> Callable[[Batches], Batches]:
+        """The same, for answers and late events, whose columns have these names."""
+        answer, packed = self.duty.work.answer, self._late_schema()
+        late = pa.schema([field.with_name(name) for field, name in zip(packed, names, strict=True)])
+        kinds = pa.struct([field.with_nullable(True) for field in answer]), pa.struct(list(late))
+
+        def unpack(batches: Batches) -> Batches:
+            for answers, events in _blobs_of(batches):
+                if answers is not None:
+                    yield _one_of(batch_of(answers, answer), 0, kinds)
+                if events is not None:
+                    yield _one_of(batch_of(events, late), 1, kinds)
+
+        return unpack
+
+    def _guard(self, held: Held | None, state: GroupState) -> Frames:
+        """Keeps what the state is of, also while nothing else is kept."""
+        if held is None:
+            state.update(Held(self.duty.header))
+        else:
+            refuse_other(held.header, self.duty.header)
+        return iter(())
+
+    def _turn(self, held: Held | None, frames: Iterable[pd.DataFrame], state: GroupState) -> Frames:
+        blobs, newest = ([], None) if state.hasTimedOut else _arrived(frames)
+        watermark = state.getCurrentWatermarkMs()
+        turn = Turn(self.duty, held, watermark if watermark > 0 else None, newest)
+        if blobs or turn.is_due:
+            yield from self._found(turn.run(blobs))
+            held = turn.close()
+            if held is not None:
+                state.update(held)
+            elif state.exists:
+                state.remove()
+        if held is not None and held.look_again != NEVER:
+            state.setTimeoutTimestamp(max(held.look_again, watermark, 1))
+        if held is not None or turn.late or turn.recognized:
+            late = sum(each.num_rows for each in turn.late)
+            counts = (late, turn.waiting, turn.recognized, 0 if held is None else held.size)
+            yield _row(counts=counts, late_events=self._late_blob(turn))
+
+    def _found(self, answers: Iterator[pa.RecordBatch]) -> Frames:
+        """The answers as blobs, and rows of nothing where PySpark is to send what it has."""
+        held_back = 0
+        for blob in self._blobs(answers):
+            yield _row(answers=blob)
+            held_back += len(blob)
+            if held_back >= _HELD_BACK:
+                yield _row(times=self.flush + 1)
+                held_back = 0
+
+    def _blobs(self, answers: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+        """The answers in blobs of a good size."""
+        schema = self.duty.work.answer
+        waiting: list[pa.RecordBatch] = []
+        rows = size = 0
+        for answer in answers:
+            waiting.append(answer)
+            rows, size = rows + answer.num_rows, size + answer.nbytes
+            if rows >= _ROWS or size >= _BYTES:
+                yield blob_of(joined(waiting, schema))
+                waiting, rows, size = [], 0, 0
+        if waiting:
+            yield blob_of(joined(waiting, schema))
+
+    def _late_schema(self) -> pa.Schema:
+        return pa.schema([field for field in self.duty.packed if field.name.startswith(EVENT)])
+
+    def _late_blob(self, turn: Turn) -> bytes | None:
+        schema = self._late_schema()
+        if not (turn.late and schema.names):
+            return None
+        return blob_of(joined([each.select(schema.names) for each in turn.late], schema))
+
+
+def _arrived(frames: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None]:
+    """The blobs of packed rows in order of arrival, and the greatest time of all tasks."""
+    found: list[tuple[int, int, bytes]] = []
+    newest: list[int] = []
+    for frame in frames:
+        for task, number, time, blob in zip(
+            frame["task"], frame["number"], frame["newest"], frame["events"], strict=True
+        ):
+            if blob is not None:
+                found.append((task, number, blob))
+            elif time != NO_TIME:
+                newest.append(int(time))
+    return [blob for _, _, blob in sorted(found, key=itemgetter(0, 1))], max(newest, default=None)
+
+
+def _one_of(rows: pa.RecordBatch, place: int, kinds: Sequence[pa.StructType]) -> pa.RecordBatch:
+    """Rows of the kind at `place` as a column of structs, the columns of other kinds NULL."""
+    columns: list[pa.Array] = [pa.nulls(rows.num_rows, kind) for kind in kinds]
+    columns[place] = pa.StructArray.from_arrays(rows.columns, fields=list(kinds[place]))
+    return pa.RecordBatch.from_arrays(columns, names=[MATCH, LATE])
+
+
+def _row(
+    *,
+    counts: tuple[int, ...] | None = None,
+    answers: bytes | None = None,
+    late_events: bytes | None = None,
+    times: int = 1,
+) -> pd.DataFrame:
+    """A row of what a turn gives, so many times."""
+    import pandas as pd
+
+    values = [*(counts or [None] * len(COUNTS)), answers, late_events]
+    return pd.DataFrame({name: [value] * times for name, value in zip(_COLUMNS, values, strict=True)})
+
+
+def _blobs_of(batches: Batches) -> Iterator[tuple[bytes | None, bytes | None]]:
+    for batch in batches:
+        for place in range(batch.num_rows):
+            yield batch.column("answers")[place].as_py(), batch.column("late_events")[place].as_py()

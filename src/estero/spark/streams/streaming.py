@@ -1,0 +1,159 @@
+"""A plan and a streaming DataFrame of events → a streaming DataFrame of complex events.
+
+The JVM classifies, as it does for batches, and follows the watermark. A stage in Python packs what is
+relevant into few blobs (packing.py), Spark brings them to the state of their bucket, where recognition goes
+on (bucket.py), and a last stage unpacks its answers.
+
+The state is kept by ``applyInPandasWithState``. The newer ``transformWithState`` was slower with few groups,
+asks for RocksDB and for a package that Estero does without (protobuf), and could do nothing here that this
+cannot: one value for each bucket, and a timer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from estero.answers.report import answer_schema
+from estero.classify.classify import TIME
+from estero.events.stream_layout import Lateness
+from estero.language.tree.query import Consume
+from estero.plan.plan_joins import AnyPlan, KeyedPlan
+from estero.spark.batch.batch import Work, shown_time, spark_schema, told_apart, without_positions
+from estero.spark.batch.spreading import spread
+from estero.spark.failures import jobs
+from estero.spark.frames import (
+    ORDER,
+    Tasks,
+    arrow_type,
+    classified_schema,
+    streamed,
+)
+from estero.spark.streams.bucket import HELD, Duty
+from estero.spark.streams.headers import header_of
+from estero.spark.streams.stages import COUNTS, FOUND, LATE, MATCH, Stages
+from estero.spark.streams.watermark import DELAY, Clock, clock_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+BUCKETS = 16
+"""How many buckets share the keys where nobody says it: a power of two, so that tasks get equally many."""
+
+MOST_BUCKETS = 4096
+"""No more: each has a row in each micro-batch and, where it holds something, one of state."""
+
+METRICS = "estero"
+"""The name under which a progress report has the counts of a micro-batch."""
+
+
+def recognize_stream(
+    df: DataFrame,
+    plan: AnyPlan,
+    *,
+    tick_ns: int | None,
+    positions: bool = False,
+    partitions: int | None = None,
+    lateness: Lateness | None = None,
+    late_events: bool = False,
+) -> DataFrame:
+    """The complex events of `plan` in the streaming DataFrame `df`, one row each, in output mode append.
+
+    `tick_ns` is the length of a tick of the time column, None for an integer without a unit. `partitions` is
+    how many buckets share the partition keys; it stays what it was for the life of a checkpoint. `lateness`
+    makes a watermark, unless the time column of `df` has one. With `late_events` there are two columns, of
+    which one is NULL in each row: ``match``, a complex event, and ``late``, an event that came late.
+
+    Raises `DataError` without a time column, and for a watermark of another column or a second one, and
+    ValueError for less than one bucket and for a lateness that is no duration.
+    """
+    if partitions is not None and partitions < 1:
+        raise ValueError(f"at least 1 bucket shares the partition keys, not {partitions}")
+    if partitions is not None and partitions > MOST_BUCKETS:
+        raise ValueError(f"at most {MOST_BUCKETS} buckets share the partition keys, not {partitions}")
+    events = df.schema if late_events else None
+    if isinstance(plan, KeyedPlan):
+        df, plan = spread(df, plan)
+    work = _work_of(df.schema, plan, positions=positions)
+    clock = clock_of(df, plan.classification, tick_ns, lateness)
+    counted = work.tasks.positions
+    with jobs():
+        rows = streamed(
+            clock.df,
+            df.schema,
+            plan.classification,
+            clock=clock.column,
+            every=counted,
+            whole=events.names if events is not None else (),
+        )
+        duty = _duty_of(work, rows.schema, clock, BUCKETS if partitions is None else partitions)
+        flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
+        return _connected(rows, Stages(duty, flush), events)
+
+
+def _connected(rows: DataFrame, stages: Stages, events: StructType | None) -> DataFrame:
+    """The stages one after the other; `events` are the columns of late events where they are shown."""
+    from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
+
+    packed = rows.mapInArrow(stages.pack(), _packed_schema())
+    found = packed.groupBy("bucket").applyInPandasWithState(
+        stages.turn(), FOUND, HELD, "append", "EventTimeTimeout"
+    )
+    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in COUNTS]
+    found = found.observe(METRICS, *sums)
+    shown = spark_schema(stages.duty.work.answer)
+    if events is None:
+        return found.mapInArrow(stages.unpack(), shown)
+    return found.mapInArrow(stages.unpack_both(events.names), _both(shown, events))
+
+
+def _work_of(events: StructType, plan: AnyPlan, *, positions: bool) -> Work:
+    """What recognition does. It sees all events of a key in one order, so contiguity needs no ordinals."""
+    classified = classified_schema(events, plan.classification, ordinals=False)
+    time = shown_time(events, plan)
+    public = answer_schema(plan.shown, classified, keys=plan.shown_keys, time=time)
+    counted = positions or plan.needs_positions
+    # Positions, and what CONSUME BY ANY forgets, go across keys: all is seen in one order.
+    by_key = plan.keyed and plan.consume is not Consume.ANY and not counted
+    answer = told_apart(public if positions else without_positions(public))
+    return Work(plan, Tasks(by_key=by_key, positions=counted), classified, time, answer)
+
+
+def _duty_of(work: Work, rows: StructType, clock: Clock, buckets: int) -> Duty:
+    packed = pa.schema([(field.name, arrow_type(field.name, rows)) for field in rows.fields])
+    order = (TIME, *(name for name in packed.names if name.startswith(ORDER)))
+    buckets = buckets if work.tasks.by_key else 1
+    header = header_of(work.plan, packed, buckets)
+    counted = work.tasks.positions
+    return Duty(work, header, packed, order, buckets, clock.ticks, clock.lateness, counted)
+
+
+def _packed_schema() -> StructType:
+    """The columns of packed rows. Spark looks at the first to know that there is a watermark."""
+    from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
+
+    return StructType(
+        [
+            StructField("clock", TimestampType(), nullable=True, metadata={DELAY: 0}),
+            StructField("bucket", IntegerType(), nullable=False),
+            StructField("task", IntegerType(), nullable=False),
+            StructField("number", IntegerType(), nullable=False),
+            StructField("newest", LongType(), nullable=False),
+            StructField("events", BinaryType()),
+        ]
+    )
+
+
+def _both(answer: StructType, events: StructType) -> StructType:
+    """A complex event, or an event that was late."""
+    from pyspark.sql.types import StructField, StructType
+
+    def nullable(fields: StructType) -> StructType:
+        return StructType(
+            [StructField(each.name, each.dataType, metadata=each.metadata) for each in fields.fields]
+        )
+
+    late = StructType([StructField(each.name, each.dataType) for each in events.fields])
+    return StructType([StructField(MATCH, nullable(answer)), StructField(LATE, late)])

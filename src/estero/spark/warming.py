@@ -1,0 +1,127 @@
+"""Kernels of a worker, ready before its first event: compiled by one process of a machine, read by the rest.
+
+An executor starts a Python worker for each of its cores, all at once. On a machine whose kernel cache is
+empty each of them would compile the same kernels for seconds. Here one compiles, and the others wait for it
+and read the cache. What is left in the temporary directory says that this has happened.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import os
+import tempfile
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from estero.engine.walk.enumerate import Matches
+from estero.engine.walk.roots import Roots
+from estero.plan.plan import Plan
+from estero.plan.plan_joins import AnyPlan
+from estero.recognize.joining import recognition_of
+
+_NO_ROOTS = Roots(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
+_NO_MATCHES = Matches(
+    *(np.empty(0, np.int64), np.empty(0, np.int64), np.zeros(1, np.int64)),
+    *(np.empty(0, np.int64), np.empty(0, np.int32)),
+)
+_WARM: set[str] = set()
+"""The families of kernels that this process has."""
+
+
+def warm_up(plan: AnyPlan, events: pa.Schema, time: pa.DataType | None, *, snapshots: bool = False) -> None:
+    """Has the kernels for `plan` compiled, once on this machine whichever process is first.
+
+    `events` and `time` are as `recognition_of` takes them; `snapshots` asks for what writes state down, too.
+    One event is recognized that no predicate wants. Kernels that only count are not among these.
+    """
+    family = _family(plan) + "-state" * snapshots
+    if family in _WARM:
+        return
+    with _alone(family):
+        recognition = recognition_of(plan, events, time=time)
+        deque(recognition.recognize(_nothing_special(events)), maxlen=0)
+        deque(recognition.recognizer.matches(_NO_ROOTS), maxlen=0)
+        recognition.reporter.table(_NO_MATCHES, recognition.store)
+        if snapshots:
+            recognition_of(plan, events, time=time, state=recognition.snapshot()).advance(0)
+    _WARM.add(family)
+
+
+def _family(plan: AnyPlan) -> str:
+    """Plans with one name run the same kernels."""
+    name = type(plan).__name__
+    split = isinstance(plan, Plan) and (plan.registers is not None or plan.ordered)
+    return f"{name}-split" if split else name
+
+
+def _nothing_special(events: pa.Schema) -> pa.RecordBatch:
+    """One event: zero where there are numbers, else NULL."""
+    columns = [
+        pa.array([0 if pa.types.is_integer(field.type) else None], field.type)
+        if field.name.startswith("__")
+        else pa.nulls(1, field.type)
+        for field in events
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=events)
+
+
+def _notes() -> Path:
+    """A directory of this user and this version of the kernels, which Numba tells apart by their files."""
+    import estero.engine
+
+    sources = sorted(Path(estero.engine.__path__[0]).glob("*.py"))
+    state = "\n".join(f"{each} {each.stat().st_mtime_ns}" for each in sources)
+    where = f"{version('numba')} {os.environ.get('NUMBA_CACHE_DIR', '')} {state}"
+    digest = hashlib.sha256(where.encode()).hexdigest()[:12]
+    notes = Path(tempfile.gettempdir()) / f"estero-{_user()}" / digest
+    notes.mkdir(parents=True, exist_ok=True)
+    return notes
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # in a container there may be no name for the number
+        return str(os.getuid())
+
+
+@contextmanager
+def _alone(family: str) -> Iterator[None]:
+    """Alone on this machine until the block has ended without an error once; together from then on.
+
+    Where nothing can be noted in the temporary directory, nobody waits.
+    """
+    try:
+        note = _notes() / family
+        done = note.with_suffix(".compiled")
+        file = None if done.exists() else note.open("w")
+    except OSError:
+        file = None
+    if file is None:
+        yield
+        return
+    with file, _locked(file.fileno()):
+        yield
+        with suppress(OSError):
+            done.touch()
+
+
+@contextmanager
+def _locked(file: int) -> Iterator[None]:
+    try:
+        import fcntl
+    except ImportError:  # Windows: each process compiles for itself
+        yield
+        return
+    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,0 +1,54 @@
+"""NULL keys match nothing in this process, by whichever plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import estero
+from classify.null_keys import EVENTS, QUERIES, keys_of, pairs_of
+from estero.answers.answer import Answer
+from estero.events.sources import open_source
+from estero.plan.plan import Layout
+from estero.plan.planner import PLANS, NotServedError, plan_of
+from estero.queries.conjunctive_query import ConjunctiveQuery
+from estero.recognize.in_process import InProcessRun
+from estero.reference.conjunctive import evaluate_conjunctive
+from estero.reference.semantics import Event, evaluate_query
+
+STREAM = [Event(row.pop("type"), row, at) for at, row in enumerate(EVENTS.to_pylist())]
+
+
+def expected_of(query: estero.Query) -> list[tuple[int, ...]]:
+    """The marked positions of each complex event, by the reference."""
+    if isinstance(query, ConjunctiveQuery):
+        found = evaluate_conjunctive(query.conjunctive, STREAM)
+    else:
+        found = evaluate_query(query.tree, STREAM)
+    return sorted(tuple(sorted(each.support)) for at_end in found.values() for each in at_end)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_null_keys_match_nothing_by_any_plan(name: str) -> None:
+    text, attribute, _ = QUERIES[name]
+    query = estero.query_of_text(text)
+    expected = expected_of(query)
+    assert expected
+    answers = [query.run(EVENTS, type="type", time="at")]
+    if not isinstance(query, ConjunctiveQuery):
+        source = open_source(EVENTS, type="type", time="at", only_type="T")
+        layout = Layout(
+            source.schema, source.type_column, source.only_type, source.order, source.time_tick_ns
+        )
+        for only in PLANS:
+            try:
+                plan = plan_of(replace(query.tree, select=None), layout, only=only)
+            except NotServedError:
+                continue
+            answers.append(Answer(InProcessRun(plan, source)))
+    for answer in answers:
+        rows = answer.to_arrow().to_pylist()
+        assert sorted(pairs_of(rows)) == expected
+        assert all(None not in keys_of(row, attribute) for row in rows)
+        assert answer.count() == len(expected)

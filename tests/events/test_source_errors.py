@@ -1,0 +1,208 @@
+"""What is no stream of events has a clear answer why not: the file, the row, the column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from estero.automata.cea import EventPredicate
+from estero.errors import DataError
+from estero.events.sources import open_source
+from estero.language.tree.expressions import Arithmetic, Attribute, Comparison, Literal
+from estero.plan.plan import Classification
+from events.reading import TRADES, rows, write_csv
+from unprivileged import no_longer_root
+
+
+def test_what_is_no_stream_of_events_is_refused() -> None:
+    with pytest.raises(DataError, match="events of type int cannot be read\n  hint: pass a path or glob"):
+        open_source(3)
+    with pytest.raises(DataError, match="the iterator yields dict, not record batches"):
+        open_source(iter([{"a": 1}]))
+    with pytest.raises(DataError, match="a list of dict is not a stream of events"):
+        open_source([{"a": 1}])
+    with pytest.raises(DataError, match="the iterator of record batches is empty"):
+        open_source(iter([]))
+    with pytest.raises(DataError, match="the mapping of types to their events is empty"):
+        open_source({})
+    with pytest.raises(DataError, match=r"a lazy frame is not read here\n  hint: call .collect\(\) first"):
+        open_source(pl.LazyFrame({"a": [1]}))
+    with pytest.raises(DataError, match="a mapping gives each type its own table"):
+        open_source({"A": TRADES}, type="kind")
+    with pytest.raises(DataError, match="csv_options are for CSV files, and these events are no file"):
+        open_source(TRADES, csv_options={"delim": ","})
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere.csv: there is no such file"):
+        open_source(str(tmp_path / "nowhere.csv"))
+    with pytest.raises(DataError, match=r"\*.parquet: no file matches this pattern"):
+        open_source(str(tmp_path / "*.parquet"))
+    with pytest.raises(DataError, match="the directory holds no files"):
+        open_source(tmp_path)
+
+
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "broken.parquet"
+    path.write_text("this is no Parquet file at all", encoding="utf-8")
+    with pytest.raises(DataError, match=r"broken.parquet: cannot read the events: .*[Pp]arquet"):
+        open_source(path)
+    unknown = tmp_path / "events.dat"
+    unknown.write_text("?", encoding="utf-8")
+    with pytest.raises(DataError, match=r"events.dat: the name does not say what this file is"):
+        open_source(unknown)
+
+
+@pytest.fixture
+def forbidden() -> Iterator[Path]:
+    """A directory with a file that this process may not read; as root it is nobody for so long."""
+    with TemporaryDirectory() as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        path = directory / "secret.csv"
+        path.write_text("a\n1\n", encoding="utf-8")
+        path.chmod(0)
+        with no_longer_root():
+            yield directory
+
+
+@pytest.mark.parametrize("events", ["secret.csv", "", "*.csv"])
+def test_a_forbidden_file_is_named(forbidden: Path, events: str) -> None:
+    with pytest.raises(DataError, match=r"secret\.csv: the file cannot be read: permission denied"):
+        open_source(forbidden / events)
+
+
+def test_a_file_without_even_a_header_is_refused(tmp_path: Path) -> None:
+    for name in ("empty.csv", "empty.jsonl", "empty.parquet", "blank.csv"):
+        (tmp_path / name).write_text("\n\n" if name == "blank.csv" else "", encoding="utf-8")
+        with pytest.raises(DataError, match=f"{name}: the file is empty: it has not even a header"):
+            open_source(tmp_path / name)
+
+
+def test_a_missing_column_is_answered_with_the_nearest() -> None:
+    with pytest.raises(DataError, match=r"there is no time column 'att'\n  hint: did you mean at\?"):
+        open_source(TRADES, time="att")
+    with pytest.raises(DataError, match=r"there is no type column 'KIND'\n  hint: did you mean kind\?"):
+        open_source(TRADES, type="KIND")
+    with pytest.raises(DataError, match="no order column 'q'\n  hint: the columns are kind, name, volume"):
+        open_source(TRADES, order=["q"])
+
+
+def test_time_and_type_have_their_kinds() -> None:
+    with pytest.raises(DataError, match="column 'price': the time column holds a float; it must hold"):
+        open_source(TRADES, time="price")
+    with pytest.raises(DataError, match="column 'volume': the type column holds an integer, not strings"):
+        open_source(TRADES, type="volume")
+    with pytest.raises(DataError, match="'fortnight' is not a unit of time\n  hint: it is one of ns, us"):
+        open_source(TRADES, time="at", time_unit="fortnight")
+    with pytest.raises(DataError, match="time_unit is for integer time columns"):
+        open_source(pa.table({"t": [datetime(2020, 1, 1, tzinfo=UTC)]}), time="t", time_unit="s")
+
+
+@pytest.mark.parametrize("form", ["table", "parquet", "iterator"])
+def test_an_event_without_a_time_is_named_by_its_row(form: str, tmp_path: Path) -> None:
+    table = pa.table({"t": [1, 2, None, 3]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    events = {
+        "table": table,
+        "parquet": tmp_path / "t.parquet",
+        "iterator": iter(table.to_batches(max_chunksize=2)),
+    }
+    source = open_source(events[form], time="t")
+    with pytest.raises(DataError, match=r"row 3, column 't': the time is NULL"):
+        rows(source)
+
+
+def test_a_malformed_row_of_csv_is_named_by_file_place_and_column(tmp_path: Path) -> None:
+    good = [f"{n},{n}.5,x" for n in range(30_000)]
+    path = write_csv(tmp_path / "bad.csv", "a,b,c", *good, "oops,1,x")
+    with pytest.raises(DataError) as error:
+        open_source(path, csv_options={"types": {"a": "BIGINT"}})
+    assert (error.value.file, error.value.row, error.value.column) == (path, 30_001, "a")
+    assert str(error.value).startswith(f"{path}, row 30001, column 'a': 'oops' is no BIGINT")
+    path = write_csv(tmp_path / "wide.csv", "a,b,c", *good, "1,2,y,z")
+    with pytest.raises(DataError, match=r"wide.csv, line 30002: the row has 4 columns, not 3"):
+        rows(open_source(path))
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["a,b", "1,2", "3", "4,5"], "line 3: the row has 1 columns, not 2"),
+        (["a;b;c", "1;2;3", "1;2;3;4"], "line 3: the row has 4 columns, not 3"),
+        (["a,b", '"x,2', "3,4"], "line 2: a value begins with a quote and does not end with one"),
+    ],
+)
+def test_a_malformed_row_among_the_first_is_no_other_dialect(
+    lines: list[str], message: str, tmp_path: Path
+) -> None:
+    path = write_csv(tmp_path / "bad.csv", *lines)
+    with pytest.raises(DataError, match=f"bad.csv, {message}"):
+        open_source(path)
+
+
+def test_the_first_string_that_is_no_time_is_named(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "bad.csv", "t,x", "2020-01-01 00:00:00,1", "noon,2")
+    with pytest.raises(DataError, match=r"bad.csv, row 2, column 't': 'noon' is not a timestamp") as error:
+        open_source(path, time="t")
+    assert "csv_options={'timestampformat': …} (--timestamp-format) says how times are written" in str(
+        error.value
+    )
+    with pytest.raises(DataError, match="column 'kind': 'SELL' is not a timestamp"):
+        open_source(TRADES, time="kind")
+
+
+def test_an_option_that_csv_files_do_not_have_is_refused(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", "a,b", "1,2")
+    with pytest.raises(DataError, match=r'a.csv: .* Invalid named parameter "nonsense"'):
+        open_source(path, csv_options={"nonsense": 1})
+    with pytest.raises(DataError, match="'a b' is not an option for CSV files"):
+        open_source(path, csv_options={"a b": 1})
+    with pytest.raises(DataError, match="the option delim of CSV files cannot be None"):
+        open_source(path, csv_options={"delim": None})
+
+
+def test_batches_of_an_iterator_have_the_same_columns() -> None:
+    batches = [pa.record_batch({"a": [1]}), pa.record_batch({"b": [1]})]
+    with pytest.raises(
+        DataError, match="batch 2 has other columns than the first one: b int64 beside a int64"
+    ):
+        rows(open_source(iter(batches)))
+
+
+def test_names_of_columns_are_their_own() -> None:
+    with pytest.raises(DataError, match="two columns are named 'a'"):
+        open_source(pa.table([[1], [2]], names=["a", "a"]))
+    with pytest.raises(DataError, match="the column name '__bits0' is used by Estero itself"):
+        open_source(pa.table({"__bits0": [1]}))
+    odd = open_source(pa.table({'a"b': [1], "select": [2]}))
+    assert rows(odd, 'a"b', "select") == [{"__position": 0, "__time": 0, 'a"b': 1, "select": 2}]
+
+
+def test_a_malformed_line_of_json_is_named(tmp_path: Path) -> None:
+    lines = [f'{{"a": {n}}}' for n in range(30_000)]
+    path = write_csv(tmp_path / "bad.jsonl", *lines, '{"a": }', '{"a": 1}')
+    with pytest.raises(
+        DataError, match=r"bad.jsonl, line 30001: this is not a line of JSON that fits"
+    ) as error:
+        rows(open_source(path))
+    assert error.value.file == path
+
+
+def test_an_overflow_names_the_predicate() -> None:
+    source = open_source(pa.table({"n": [1, 2**63 - 1]}))
+    fine = EventPredicate(("Event",), Comparison(">", Attribute("n"), Literal(0)))
+    over = EventPredicate(
+        ("Event",), Comparison(">", Arithmetic("+", Attribute("n"), Literal(1)), Literal(0))
+    )
+    classification = Classification((fine, over), source.schema)
+    with pytest.raises(DataError, match=r"a number does not fit into 64 bits: Overflow .*, in Event\["):
+        list(source.read(classification))

@@ -1,0 +1,73 @@
+"""Which queries may have their enumeration shared among tasks on Spark, and what explain says of it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import estero
+from estero.language.syntax.parse import parse_query
+from estero.language.tree.schema import Kind, Schema
+from estero.plan.plan import Layout
+from estero.plan.plan_shares import may_be_shared, why_not_shared
+from estero.plan.planner import plan_of
+
+TYPES = {name: {"k": Kind.INT, "key": Kind.STRING, "t": Kind.INT} for name in ("A", "B")}
+TIMED = Layout(Schema(TYPES, time="t"), tick_ns=None)
+UNTIMED = Layout(Schema(TYPES))
+SHARED = "one task recognises; several share the enumeration where its events promise a long one"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * WHERE A ; B",
+        "SELECT * WHERE A+",
+        "SELECT STRICT * WHERE A+",
+        "SELECT * WHERE A OR (A ; B)",
+        "SELECT * WHERE A AS a ; B AS b FILTER a.k + b.k > 60",
+    ],
+)
+def test_one_order_without_a_window_may_be_shared(text: str) -> None:
+    assert may_be_shared(plan_of(parse_query(text), TIMED))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * WHERE A",
+        "SELECT * WHERE A OR B",
+        "SELECT * WHERE A ; B LIMIT 3",
+        "SELECT * WHERE A ; B WITHIN 9 [t]",
+        "SELECT * WHERE A ; B WITHIN 9 EVENTS",
+        "SELECT * WHERE A ; B PARTITION BY [key]",
+        "SELECT * WHERE A ; B CONSUME BY ANY",
+        "SELECT NEXT * WHERE A ; B",
+        "SELECT LAST * WHERE A ; B",
+        "SELECT MAX * WHERE A+",
+        "SELECT * WHERE A AS a ; B AS b FILTER a.k < b.k",
+        "SELECT * WHERE A AS a ; B AS b ; B AS c FILTER a.k = b.k AND b.key = c.key",
+    ],
+)
+def test_what_has_few_or_unknown_numbers_of_complex_events_or_is_divided_otherwise_may_not(text: str) -> None:
+    assert not may_be_shared(plan_of(parse_query(text), TIMED))
+
+
+def test_a_window_is_no_help_without_a_time() -> None:
+    assert may_be_shared(plan_of(parse_query("SELECT * WHERE A ; B WITHIN 9 EVENTS"), UNTIMED))
+
+
+def test_only_filters_that_decide_what_is_forgotten_forbid_it() -> None:
+    forgetting = "SELECT * WHERE A AS a ; B AS b FILTER a.k + b.k > 60 CONSUME BY ANY"
+    reason = "what CONSUME BY forgets depends on filters after enumeration, so each task would do all of it"
+    assert why_not_shared(plan_of(parse_query(forgetting), TIMED)) == reason
+    for text in (forgetting.removesuffix(" CONSUME BY ANY"), "SELECT * WHERE A ; B CONSUME BY ANY"):
+        assert why_not_shared(plan_of(parse_query(text), TIMED)) == ""
+
+
+def test_explain_says_so() -> None:
+    assert f"\n  on Spark: {SHARED}\n" in str(estero.query("SELECT * WHERE A ; B").explain())
+    events = pa.table({"type": ["A"], "k": [1], "key": [1]})
+    chain = estero.query("SELECT * WHERE A AS a ; B AS b ; B AS c FILTER a.k = b.k AND b.key = c.key")
+    text = str(chain.explain(events, type="type", types=("A", "B")))
+    assert "\n  on Spark: one task, because not all events of an answer share a value\n" in text

@@ -1,0 +1,141 @@
+"""What explain says of queries of each plan, word by word; and the pictures of their automata.
+
+The texts are in explanations.txt, each after its query. ``python tests/test_explanation.py`` writes them
+anew; what has changed is then to be read.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import estero
+from estero.queries.explanation import Explanation
+from estero.queries.join_explanation import JoinExplanation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GOLDEN = Path(__file__).with_name("explanations.txt")
+RULE = "=" * 100
+EVENTS = pa.table(
+    {
+        "kind": ["SELL", "BUY"],
+        "ts": [datetime(2025, 6, 20, 14, tzinfo=UTC), datetime(2025, 6, 20, 15, tzinfo=UTC)],
+        "name": ["INTC", "RIMM"],
+        "price": [1.0, 2.0],
+        "volume": [10, 20],
+    }
+)
+ALONE = (
+    "SELECT * WHERE SELL AS a ; NOT(HALT) ; (BUY AS b FILTER b[price > 10]) : HALT WITHIN 10 EVENTS",
+    "SELECT STRICT b WHERE START(SELL : BUY+ AS b) CONSUME BY ANY LIMIT 3",
+    "SELECT * WHERE (SELL AS a ; BUY AS b FILTER a.price < b.price)+",
+    "SELECT * WHERE (A OR B):+ : A : (A OR B):{9}",
+)
+JOINED = (
+    """SELECT a[price], b WHERE SELL AS a ALL BUY AS b ALL BUY AS c
+       FILTER a.name = b.name AND c.name = b.name AND a.volume = b.volume AND b[price > 2]
+       WITHIN 10 SECONDS""",
+    """SELECT a[price], b WHERE SELL AS a ; BUY AS b
+       FILTER b[price > 2 OR name LIKE 'R%'] AND a.name = b.name AND a.price < b.price
+       PARTITION BY [name] WITHIN 10 SECONDS""",
+    """SELECT * WHERE SELL AS a ; BUY AS b FILTER b.price > a.price AND b.volume < a.volume
+       WITHIN 100 SECONDS""",
+    """SELECT a[name] WHERE SELL AS a ; BUY AS b ; BUY AS c
+       FILTER a.volume BETWEEN b.volume AND b.volume AND a.price < b.price + c.price AND b.name != c.name
+       PARTITION BY [volume] CONSUME BY PARTITION""",
+    "SELECT a WHERE SELL AS a ; BUY AS b FILTER a.name != b.name WITHIN 10 EVENTS CONSUME BY ANY LIMIT 5",
+)
+WITH_EVENTS = (
+    """SELECT a[price], b WHERE SELL AS a ; BUY AS b ; BUY AS c
+       FILTER b[price > 2 OR name LIKE 'R%'] AND a.name = b.name AND a.price < b.price AND a.price < c.price
+       PARTITION BY [name] WITHIN 10 SECONDS""",
+    """SELECT MAX NONE WHERE SELL AS a ; BUY AS c ; BUY+ AS b
+       FILTER increasing(b.volume) AND sum(b.volume) > 5 AND a.volume != c.volume AND c.name = b.name""",
+    """SELECT NONE WHERE SELL AS a ALL BUY AS b ALL BUY AS c
+       FILTER a.name = b.name AND b.volume = c.volume WITHIN 10 EVENTS""",
+    "SELECT NEXT NONE WHERE SELL AS a ; BUY+ AS b WITHIN 10 MINUTES",
+    """SELECT NONE WHERE SELL AS a ; BUY AS b ; BUY AS c
+       FILTER b.price > a.price AND b.volume < a.volume AND a.name != b.name WITHIN 10 EVENTS""",
+)
+
+
+def explained(text: str) -> Explanation | JoinExplanation:
+    query = estero.query(text)
+    if text in ALONE:
+        return query.explain()
+    return query.explain(EVENTS, type="kind", time="ts", order=["volume"])
+
+
+def golden() -> dict[str, str]:
+    blocks = GOLDEN.read_text(encoding="utf-8").split(f"{RULE}\n")[1:]
+    return {block.split("\n", 2)[1].strip(): block.rstrip("\n") for block in blocks}
+
+
+@pytest.mark.parametrize("text", [*ALONE, *WITH_EVENTS, *JOINED])
+def test_the_whole_explanation(text: str) -> None:
+    assert str(explained(text)) == golden()[str(estero.query(text))]
+
+
+@pytest.mark.parametrize("text", [*ALONE, *WITH_EVENTS])
+def test_the_picture_is_well_formed_and_has_the_labels(text: str) -> None:
+    explanation = explained(text)
+    assert isinstance(explanation, Explanation)
+    svg = explanation.svg()
+    root = ET.fromstring(svg)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    for transition in explanation.plan.automaton.transitions:
+        if transition.labels:
+            assert f"<!-- • {', '.join(sorted(transition.labels))} -->" in svg
+    hidden = any(each.hidden for each in explanation.plan.automaton.transitions)
+    assert ("Hidden labels, by which filters know what belongs together, are not drawn." in svg) is hidden
+    assert "<!-- #" not in svg
+
+
+def test_a_notebook_gets_text_and_picture() -> None:
+    html = explained(ALONE[0])._repr_html_()
+    assert "<h4>What is filtered where</h4>" in html
+    assert "BUY[price &gt; 10]" in html
+    assert html.endswith("</svg>\n")
+
+
+def classified_by_duckdb(text: str) -> pa.Table:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.register("events", EVENTS)
+        return connection.sql(dict(explained(text).sections())["Classification (DuckDB)"]).to_arrow_table()
+
+
+@pytest.mark.parametrize("text", [*WITH_EVENTS, *JOINED])
+def test_the_sql_shown_for_duckdb_runs(text: str) -> None:
+    assert classified_by_duckdb(text).column("__position").to_pylist() == [0, 1]
+
+
+@pytest.mark.spark
+def test_the_sql_shown_for_spark_runs(spark: SparkSession) -> None:
+    spark.createDataFrame(EVENTS).createOrReplaceTempView("events")
+    for text in (*WITH_EVENTS, *JOINED):
+        rows = spark.sql(dict(explained(text).sections())["Classification (Spark)"]).collect()
+        bits = classified_by_duckdb(text).column("__bits0").to_pylist()
+        assert sorted(row["__bits0"] for row in rows) == sorted(bits)
+
+
+def test_an_automaton_too_big_to_be_worked_out_is_not() -> None:
+    text = str(estero.query("SELECT * WHERE (A OR B):+ : A : (A OR B):{12}").explain())
+    assert (
+        "deterministic: states and classes of events are worked out as events ask for them, "
+        "at most 100,000 states" in text
+    )
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(
+        "".join(f"{RULE}\n{explained(text)}\n" for text in (*ALONE, *WITH_EVENTS, *JOINED)), encoding="utf-8"
+    )

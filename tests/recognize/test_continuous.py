@@ -1,0 +1,461 @@
+"""A recognizer of a stream without an end: what it takes, when it answers, what it refuses."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import estero
+from estero.answers.answer import Answer
+from estero.recognize.continuous import ContinuousRecognizer
+
+SCHEMA = pa.schema([("kind", pa.string()), ("ts", pa.int64()), ("n", pa.int64()), ("k", pa.string())])
+QUERY = estero.query("SELECT * WHERE A AS a ; B AS b FILTER a[n >= 0] PARTITION BY [k] WITHIN 10 SECONDS")
+
+
+def begun(**options: object) -> ContinuousRecognizer:
+    layout = {"type": "kind", "time": "ts", "time_unit": "s", **options}
+    return QUERY.recognizer(SCHEMA, **layout)  # type: ignore[arg-type]
+
+
+def row(kind: str, ts: int, *, n: int = 0, k: str = "x") -> dict[str, object]:
+    return {"kind": kind, "ts": ts, "n": n, "k": k}
+
+
+def table(*rows: dict[str, object]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=SCHEMA)
+
+
+def spans(answer: Answer) -> list[tuple[int, int]]:
+    return sorted((each.start, each.end) for each in answer)
+
+
+# ------------------------------------------------------------------------------------ what it takes
+
+ROWS = [row("A", 1), row("B", 2), row("B", 3, k="y")]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        table(*ROWS),
+        table(*ROWS).to_batches()[0],
+        table(*ROWS).to_reader(),
+        [table(*ROWS[:1]), table(*ROWS[1:])],
+        pd.DataFrame(ROWS),
+        pl.DataFrame(ROWS),
+        ROWS,
+        table(*ROWS).select(["k", "n", "ts", "kind"]),
+        table(*ROWS).append_column("more", pa.array([1, 2, 3])),
+        table(*ROWS).set_column(0, "kind", table(*ROWS).column("kind").dictionary_encode()),
+        table(*ROWS).set_column(1, "ts", pa.array([1, 2, 3], pa.int16())),
+    ],
+    ids=["table", "batch", "stream", "list", "pandas", "polars", "dicts", "columns in another order",
+         "a column more", "dictionary", "narrow integers"],
+)  # fmt: skip
+def test_whatever_holds_events_is_pushed(events: object) -> None:
+    assert spans(begun().push(events)) == [(0, 1)]
+
+
+def test_one_event_is_a_dict() -> None:
+    recognizer = begun()
+    assert spans(recognizer.push(row("A", 1))) == []
+    assert spans(recognizer.push(row("B", 1))) == [(0, 1)]
+    assert recognizer.position == 2
+
+
+def test_types_may_have_tables_of_their_own() -> None:
+    schemas = {
+        "A": pa.schema([("ts", pa.int64()), ("n", pa.int64()), ("k", pa.string())]),
+        "B": pa.schema([("ts", pa.int64()), ("k", pa.string()), ("m", pa.float64())]),
+    }
+    recognizer = QUERY.recognizer(schemas, time="ts", time_unit="s")
+    first = recognizer.push(
+        {"A": {"ts": 1, "n": 2, "k": "x"}, "B": [{"ts": 3, "k": "x"}, {"ts": 2, "k": "x"}]}
+    )
+    assert spans(first) == [(0, 1), (0, 2)]
+    assert spans(recognizer.push({"B": pa.table({"ts": [0], "k": ["x"], "m": [1.0]})})) == []
+    assert recognizer.late_events().to_pylist() == [{"__type": "B", "ts": 0, "n": None, "k": "x", "m": 1.0}]
+    again = estero.restore(QUERY, recognizer.snapshot())
+    assert spans(again.push({"B": {"ts": 4, "k": "x"}})) == [(0, 3)]
+
+
+@pytest.mark.parametrize(
+    "schema", [SCHEMA.empty_table(), table(*ROWS), pd.DataFrame(ROWS), {"A": SCHEMA, "B": SCHEMA}]
+)
+def test_columns_are_declared_by_anything_that_has_some(schema: object) -> None:
+    typed = None if isinstance(schema, dict) else "kind"
+    recognizer = QUERY.recognizer(schema, type=typed, time="ts", time_unit="s")
+    assert recognizer.position == 0
+    assert recognizer.schema.names[:2] == ["start", "end"]
+
+
+def test_conjunctive_queries_and_chains_go_on_too() -> None:
+    for text in ("Q(x) <- A(k: x) AS a, B(k: x) AS b WITHIN 10 SECONDS", "Q(x) <- A(k: x), B(k: x)"):
+        conjunctive = estero.conjunctive(text)
+        recognizer = conjunctive.recognizer(SCHEMA, type="kind", time="ts", time_unit="s")
+        assert spans(recognizer.push([row("B", 1), row("A", 2)])) == [(0, 1)]
+        again = estero.restore(conjunctive, recognizer.snapshot())
+        assert spans(again.push(row("B", 3))) == [(1, 2)]
+    chain = estero.query("SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k AND a.n != b.n")
+    recognizer = chain.recognizer(SCHEMA, type="kind")
+    assert spans(recognizer.push([row("A", 0, n=n) for n in range(3)])) == []
+    answer = recognizer.push([row("B", 0, n=1)] * 2000)
+    assert answer.count() == 4000
+    assert spans(answer.limit(2)) == [(0, 3), (2, 3)]
+
+
+def test_automata_go_on_too() -> None:
+    transitions = [("q0", "A", {"a"}, "q1"), ("q1", "*", (), "q1"), ("q1", "B", {"b"}, "q2")]
+    query = estero.automaton(transitions, initial="q0", final="q2", within="3 EVENTS")
+    recognizer = query.recognizer(SCHEMA, type="kind")
+    assert spans(recognizer.push([row("A", 0), row("C", 0)])) == []
+    again = estero.restore(query, recognizer.snapshot())
+    assert spans(again.push([row("B", 0), row("B", 0), row("B", 0)])) == [(0, 2), (0, 3)]
+
+
+# ------------------------------------------------------------------------------------- when it answers
+
+
+def test_positions_go_on_over_pushes() -> None:
+    recognizer = begun()
+    assert spans(recognizer.push([row("C", 0), row("A", 1), row("C", 2)])) == []
+    answer = recognizer.push([row("C", 3), row("B", 4)])
+    assert spans(answer) == [(1, 4)]
+    assert [event["position"] for event in answer.to_arrow().to_pylist()[0]["b"]] == [4]
+    assert recognizer.position == 5
+
+
+def test_a_batch_is_sorted_by_time_then_order_then_arrival() -> None:
+    recognizer = begun(order=["n"])
+    answer = recognizer.push([row("B", 2, n=1), row("B", 1, n=5), row("A", 2, n=0), row("A", 1, n=1)])
+    assert spans(answer) == [(0, 1), (0, 3), (2, 3)]
+
+
+def test_events_are_held_back_for_so_long_as_earlier_ones_may_come() -> None:
+    recognizer = begun(lateness="3 seconds")
+    assert spans(recognizer.push([row("B", 5), row("A", 4)])) == []
+    assert recognizer.held_back == 2
+    assert spans(recognizer.push(row("A", 3))) == []
+    assert spans(recognizer.push(row("C", 8))) == [(0, 2), (1, 2)]
+    assert (recognizer.held_back, recognizer.late, recognizer.position) == (1, 0, 3)
+
+
+def test_what_comes_too_late_is_counted_and_shown() -> None:
+    recognizer = begun(lateness=2)
+    recognizer.push([row("A", 5), row("A", 1)])
+    answer = recognizer.push([row("B", 0), row("A", 2), row("B", 9)])
+    assert spans(answer) == []
+    assert recognizer.late == 1
+    assert recognizer.late_events().to_pylist() == [row("B", 0)]
+    assert spans(recognizer.push(row("C", 11))) == [(0, 3), (1, 3), (2, 3)]
+    assert recognizer.late_events().num_rows == 0
+    assert recognizer.late == 1
+
+
+def test_ties_with_what_was_let_go_are_decided_by_order() -> None:
+    recognizer = begun(order=["n"], lateness=1)
+    recognizer.push([row("A", 1, n=5), row("C", 4)])
+    recognizer.push([row("B", 1, n=4), row("B", 1, n=6), row("B", 0)])
+    assert recognizer.late_events().to_pylist() == [row("B", 1, n=4), row("B", 0)]
+    assert recognizer.position == 2
+
+
+def test_flush_lets_everything_go_and_expects_nothing_before_it() -> None:
+    recognizer = begun(lateness=timedelta(seconds=100))
+    recognizer.push([row("B", 3), row("A", 1)])
+    assert spans(recognizer.flush()) == [(0, 1)]
+    assert recognizer.held_back == 0
+    recognizer.push([row("B", 2), row("B", 3)])
+    assert recognizer.late == 1
+    assert recognizer.late_events().to_pylist() == [row("B", 2)]
+
+
+def test_without_a_time_batches_follow_one_another() -> None:
+    recognizer = estero.query("SELECT * WHERE A ; B").recognizer(SCHEMA, type="kind", order="n")
+    assert spans(recognizer.push([row("B", 0, n=2), row("A", 0, n=1)])) == [(0, 1)]
+    assert spans(recognizer.push([row("B", 0, n=0)])) == [(0, 2)]
+    assert recognizer.late == 0
+
+
+def test_an_answer_is_asked_again_and_again_until_the_next_push() -> None:
+    recognizer = begun()
+    recognizer.push([row("A", 0)] * 3)
+    answer = recognizer.push([row("B", 1)] * 2)
+    assert answer.count() == 6
+    assert len(list(answer)) == answer.to_arrow().num_rows == 6
+    assert [answer[place] for place in range(6)] == list(answer)
+    assert sorted(map(repr, [*answer.share(0, 2), *answer.share(1, 2)])) == sorted(map(repr, answer))
+    state = recognizer.snapshot()
+    assert answer.count() == len(list(answer)) == 6
+    recognizer.push(row("C", 2))
+    gone = (
+        "this answer is of an earlier push, and the recognizer has gone on since: "
+        "read answers before the next push, or keep answer.to_arrow()"
+    )
+    with pytest.raises(estero.EsteroError) as caught:
+        list(answer)
+    assert str(caught.value) == gone
+    with pytest.raises(estero.EsteroError, match="of an earlier push"):
+        bool(answer)
+    assert estero.restore(QUERY, state).position == 5
+
+
+def test_an_answer_breaks_off_where_the_recognizer_goes_on() -> None:
+    recognizer = begun()
+    recognizer.push([row("A", 0)] * 40)
+    batches = recognizer.push([row("B", 1)] * 40).batches()
+    next(batches)
+    recognizer.push(row("C", 2))
+    with pytest.raises(estero.EsteroError, match="of an earlier push"):
+        list(batches)
+
+
+def test_a_huge_answer_is_counted_and_begun() -> None:
+    recognizer = estero.query("SELECT * WHERE A+ AS a ; B").recognizer(SCHEMA, type="kind", time="ts")
+    recognizer.push([row("A", 0)] * 80)
+    answer = recognizer.push(row("B", 1))
+    assert answer.count() == 2**80 - 1
+    assert len(list(answer.limit(1000))) == 1000
+
+
+def test_it_says_how_far_it_is() -> None:
+    recognizer = begun(lateness=1)
+    recognizer.push([row("A", 1), row("A", 2)])
+    recognizer.push(row("A", 0))
+    assert repr(recognizer) == f"ContinuousRecognizer(1 events, 1 held back, 1 late)\n{QUERY}"
+
+
+# ------------------------------------------------------------------------------------- what it refuses
+
+
+def message_of(recognizer: ContinuousRecognizer, events: object) -> str:
+    """The error of a push, which must not have changed anything."""
+    before = recognizer.snapshot()
+    with pytest.raises(estero.DataError) as caught:
+        recognizer.push(events)
+    assert recognizer.snapshot() == before
+    return str(caught.value)
+
+
+def test_batches_of_another_form_are_refused_and_change_nothing() -> None:
+    recognizer = begun(lateness=5)
+    recognizer.push([row("A", 1), row("A", 3)])
+    good = table(*ROWS)
+    assert message_of(recognizer, good.drop_columns(["n"])) == (
+        "there is no column 'n'\n  hint: the columns are kind, ts, k"
+    )
+    assert message_of(recognizer, good.set_column(2, "n", pa.array(["1", "2", "3"]))) == (
+        "column 'n': holds string, and int64 was declared"
+    )
+    large = pa.array([1, 2**63, 3], pa.uint64())
+    assert message_of(recognizer, good.set_column(2, "n", large)).startswith(
+        "column 'n': does not fit into int64: "
+    )
+    assert message_of(recognizer, [row("A", 1), {"kind": "A", "k": "x"}]) == (
+        "row 2, column 'ts': the time is NULL\n"
+        "  hint: every event needs a time: drop such rows first, or name another time column"
+    )
+    assert message_of(recognizer, {"kind": "A", "ts": "soon"}).startswith(
+        "column 'ts': not a value of type int64: "
+    )
+    assert message_of(recognizer, 17).startswith("events of type int cannot be read\n  hint: pass a path")
+    assert spans(recognizer.push(row("B", 8))) == []
+    assert spans(recognizer.flush()) == [(0, 2), (1, 2)]
+
+
+def test_an_overflow_in_a_predicate_changes_nothing() -> None:
+    recognizer = estero.query("SELECT * WHERE A FILTER A[n + 1 > 0]").recognizer(SCHEMA, type="kind")
+    assert message_of(recognizer, row("A", 0, n=2**63 - 1)).startswith("a number does not fit into 64 bits")
+    assert recognizer.push(row("A", 0)).count() == 1
+
+
+def test_files_are_not_pushed(tmp_path: object) -> None:
+    path = f"{tmp_path}/events.csv"
+    table(*ROWS).to_pandas().to_csv(path, index=False)
+    assert message_of(begun(), path) == (
+        f"{path}: a file is not pushed: read it first, or use Query.run, which reads files"
+    )
+
+
+def test_types_with_tables_of_their_own_are_pushed_by_name() -> None:
+    recognizer = QUERY.recognizer({"A": SCHEMA, "B": SCHEMA}, time="ts", time_unit="s")
+    assert message_of(recognizer, {"C": table()}) == "there are no events of type 'C', only of A, B"
+    assert message_of(recognizer, table(*ROWS)) == (
+        "each type has its own table here, and Table is no mapping of types to them"
+    )
+    assert message_of(recognizer, {"A": table().drop_columns(["n"])}) == (
+        "there is no column 'n' in the events of A\n  hint: the columns are kind, ts, k"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"lateness": -1}, ValueError, "a lateness is 0 or more, not -1"),
+        ({"lateness": timedelta(seconds=-1)}, ValueError, "a lateness is 0 or more, not -1 day, 23:59:59"),
+        ({"lateness": "soon"}, ValueError, "a lateness is a duration such as '5 seconds', not 'soon'"),
+        (
+            {"lateness": "5 parsecs"},
+            ValueError,
+            "a lateness is a duration such as '5 seconds', not '5 parsecs'",
+        ),
+        (
+            {"lateness": "5 s", "time_unit": None},
+            ValueError,
+            (
+                "the time column has no unit, so '5 s' means nothing there: "
+                "say its time_unit, or give the lateness as a number of ticks"
+            ),
+        ),
+        (
+            {"lateness": 5, "time": None, "time_unit": None},
+            estero.DataError,
+            "a lateness is a distance in time, and no time column is named",
+        ),
+        ({"time": "tz"}, estero.DataError, "there is no time column 'tz'\n  hint: did you mean ts?"),
+    ],
+)
+def test_layouts_that_make_no_sense_are_refused(
+    options: dict[str, object], error: type[Exception], message: str
+) -> None:
+    by_events = estero.query("SELECT * WHERE A ; B WITHIN 5 EVENTS")
+    layout = {"type": "kind", "time": "ts", "time_unit": "s", **options}
+    with pytest.raises(error) as caught:
+        by_events.recognizer(SCHEMA, **layout)  # type: ignore[arg-type]
+    assert str(caught.value) == message
+
+
+def test_the_query_must_fit_the_columns() -> None:
+    with pytest.raises(estero.QueryError, match="price"):
+        estero.query("SELECT * WHERE A FILTER A[price > 1]").recognizer(SCHEMA, type="kind")
+
+
+def test_a_mapping_of_schemas_has_some() -> None:
+    with pytest.raises(estero.DataError) as caught:
+        QUERY.recognizer({}, time="ts")
+    assert str(caught.value) == "the mapping of types to their schemas is empty"
+
+
+@pytest.mark.parametrize(
+    ("text", "ticks"), [("5s", 5), ("1 minute 30 sec", 90), ("1500 ms", 2), ("2 hours", 7200), ("1d", 86400)]
+)
+def test_a_lateness_is_a_duration(text: str, ticks: int) -> None:
+    recognizer = begun(lateness=text)
+    recognizer.push([row("A", 0), row("C", ticks - 1)])
+    assert recognizer.position == 0
+    recognizer.push(row("C", ticks))
+    assert recognizer.position == 1
+
+
+# ---------------------------------------------------------------------------------- what goes wrong
+
+
+def test_a_predicate_that_fails_where_it_decides_what_is_forgotten_stops_the_recognizer() -> None:
+    @estero.predicate
+    def fine(found: pa.Table) -> bool:
+        if found.column("n")[0].as_py() == 7:
+            raise RuntimeError("seven")
+        return True
+
+    picky = estero.query("SELECT * WHERE A AS a FILTER fine(a) CONSUME BY ANY")
+    recognizer = picky.recognizer(SCHEMA, type="kind")
+    assert recognizer.push(row("A", 0)).count() == 1
+    state = recognizer.snapshot()
+    with pytest.raises(estero.DataError, match="seven"):
+        recognizer.push(row("A", 0, n=7))
+    for goes_on in (lambda: recognizer.push(row("A", 0)), recognizer.flush, recognizer.snapshot):
+        with pytest.raises(estero.EsteroError) as caught:
+            goes_on()
+        assert str(caught.value) == (
+            "recognition broke off in an earlier push, so that its state is not to be trusted: "
+            "restore the last snapshot"
+        )
+    assert spans(estero.restore(picky, state).push(row("A", 0))) == [(1, 1)]
+
+
+def test_what_is_closed_takes_nothing_more() -> None:
+    recognizer = begun(lateness=5)
+    recognizer.push([row("A", 1), row("B", 2)])
+    assert spans(recognizer.close()) == [(0, 1)]
+    with pytest.raises(estero.EsteroError) as caught:
+        recognizer.push(row("B", 3))
+    assert str(caught.value) == "the recognizer is closed: make a new one, or restore a snapshot of it"
+
+
+# ---------------------------------------------------------------------------------------- restarts
+
+
+def test_a_snapshot_has_all_that_is_needed() -> None:
+    recognizer = begun(lateness=3, order=["n"])
+    recognizer.push([row("A", 1), row("A", 4), row("B", 5, n=2)])
+    recognizer.push(row("A", 0))
+    again = estero.restore(str(QUERY), recognizer.snapshot())
+    assert (again.position, again.held_back, again.late) == (1, 2, 1)
+    assert again.snapshot() == recognizer.snapshot()
+    late = [row("B", 1, n=-1), row("C", 9)]
+    for one in (recognizer, again):
+        assert spans(one.push(late)) == [(0, 2), (1, 2)]
+        assert one.late == 2
+
+
+def test_a_snapshot_with_a_key_is_restored_with_it() -> None:
+    recognizer, key = begun(lateness=3), bytes(range(32))
+    recognizer.push([row("A", 1), row("A", 4)])
+    state = recognizer.snapshot(key=key)
+    again = estero.restore(QUERY, state, key=key)
+    assert again.snapshot(key=key) == state
+    assert again.snapshot() == recognizer.snapshot()
+    with pytest.raises(estero.DataError) as caught:
+        estero.restore(QUERY, state, key=bytes(32))
+    assert str(caught.value) == "the state was not written with this key, or it was changed since"
+
+
+def test_a_snapshot_of_another_query_is_refused() -> None:
+    state = begun().snapshot()
+    with pytest.raises(estero.DataError) as caught:
+        estero.restore("SELECT * WHERE A ; B", state)
+    assert str(caught.value) == (
+        f"the state is of another query: {QUERY}\n  hint: it cannot go on with SELECT * WHERE A ; B"
+    )
+
+
+def test_a_snapshot_with_keys_of_another_duckdb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from estero.events.incoming import Classifier
+
+    state = begun().snapshot()
+    monkeypatch.setattr(Classifier, "hashes", lambda _: pa.array([1, 2, 3], pa.uint64()).to_numpy())
+    with pytest.raises(estero.DataError) as caught:
+        estero.restore(QUERY, state)
+    assert str(caught.value) == (
+        "the keys in this state were hashed by another version of DuckDB\n"
+        "  hint: go on with that version, or start anew"
+    )
+
+
+def test_memory_stays_where_it_is_over_a_long_stream() -> None:
+    recognizer = begun(lateness=2)
+    sizes, found = [], 0
+    for start in range(0, 400_000, 4_000):
+        rows = range(start, start + 4_000)
+        batch = pa.table(
+            {
+                "kind": ["A" if each % 2 else "B" for each in rows],
+                "ts": [each // 40 for each in rows],
+                "n": list(rows),
+                "k": [f"{each // 50}" for each in rows],
+            },
+            schema=SCHEMA,
+        )
+        found += recognizer.push(batch).count()
+        recognition = recognizer._recognition
+        held = recognition.recognizer.size + recognition.store.next - recognition.store.first
+        sizes.append((held, len(recognizer.snapshot())))
+    assert found > 400_000
+    settled = sizes[20:]
+    assert max(held for held, _ in settled) <= 2 * max(held for held, _ in sizes[10:20])
+    assert max(size for _, size in settled) <= 1.1 * max(size for _, size in sizes[10:20])

@@ -1,0 +1,150 @@
+"""Streams without Spark: the stages of a stream one after the other, with Spark's own objects for state.
+
+The classification is DuckDB's, brought into the form in which rows come from Spark; each micro-batch goes
+through the packing of two tasks, the turns of all buckets that Spark would call, and the unpacking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming.state import GroupState
+from pyspark.sql.types import StructType
+
+from estero.answers.report import answer_schema
+from estero.classify.classify import KEYS, POSITION, TIME
+from estero.events.sources import open_source
+from estero.recognize.in_process import InProcessRun, time_type
+from estero.spark.batch.batch import Work, without_positions
+from estero.spark.frames import RELEVANT, Tasks, payload_name
+from estero.spark.streams.bucket import Duty
+from estero.spark.streams.headers import header_of
+from estero.spark.streams.packing import GUARD, Packing
+from estero.spark.streams.stages import COUNTS, Stages
+from estero.spark.streams.ticks import Ticks
+
+SECOND = Ticks(1_000_000_000)
+
+
+@dataclass(slots=True)
+class Simulation:
+    """A stream of the query of `run`, with times in seconds.
+
+    With `own`, Estero has made the watermark, `lateness` behind the greatest time; else it is the user's.
+    `state` is what Spark holds: of each group its value and its timer.
+    """
+
+    run: InProcessRun
+    buckets: int = 3
+    lateness: int = 0
+    own: bool = True
+    counted: bool = False
+    state: dict[int, tuple[tuple[Any, ...], int]] = field(default_factory=dict)
+    watermark: int = 0
+    newest: int | None = None
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+
+    def answers(self, batches: Sequence[pa.Table]) -> Iterator[pa.RecordBatch]:
+        """The answers of micro-batches, and of one without data after each."""
+        for batch in batches:
+            yield from self.micro_batch(batch)
+            yield from self.micro_batch(None)
+
+    def micro_batch(self, table: pa.Table | None) -> Iterator[pa.RecordBatch]:
+        """The answers of one micro-batch; then the watermark follows its times, of all events."""
+        stages = self.stages()
+        groups = {} if table is None else self.packed(stages, table)
+        found = []
+        timers = {group: timer for group, (_, timer) in self.state.items() if -1 < timer < self.watermark}
+        for group in [*groups, *(timers.keys() - groups.keys())]:
+            frames = [pd.DataFrame(groups[group])] if group in groups else []
+            state = self.state_of(group, timed_out=group not in groups)
+            found += list(stages.turn()((group,), frames, state))
+            self.keep(group, state)
+        for row in (row for frame in found for row in frame.to_dict("records")):
+            for name in COUNTS:
+                self.counts[name] += int(row[name]) if pd.notna(row[name]) else 0
+        blobs = [pa.RecordBatch.from_pandas(frame, schema=_BLOBS) for frame in found]
+        yield from stages.unpack()(iter(blobs))
+        if table is not None and table.num_rows:
+            newest = max(table.column("time").to_pylist())
+            self.newest = newest if self.newest is None else max(self.newest, newest)
+            self.watermark = max(self.watermark, (self.newest - self.lateness) * 1000)
+
+    def stages(self) -> Stages:
+        """What workers do."""
+        plan, source = self.run.plan, self.run.source
+        events = source.classified_schema(plan.classification)
+        public = answer_schema(plan.shown, events, keys=plan.shown_keys, time=time_type(source))
+        answer = public if self.counted else without_positions(public)
+        work = Work(plan, Tasks(plan.keyed, positions=self.counted), events, time_type(source), answer)
+        packed = self.crossing(pa.RecordBatch.from_pylist([], schema=events)).schema
+        buckets = self.buckets if plan.keyed and not self.counted else 1
+        header = header_of(plan, packed, buckets)
+        lateness = self.lateness if self.own else None
+        duty = Duty(work, header, packed, (TIME,), buckets, SECOND, lateness, self.counted)
+        return Stages(duty, 2)
+
+    def packed(self, stages: Stages, table: pa.Table) -> dict[int, list[dict[str, Any]]]:
+        """Packed rows by group, the events of the table in two tasks."""
+        rows = pa.Table.from_batches(map(self.crossing, self.classified(table)), stages.duty.packed)
+        groups: dict[int, list[dict[str, Any]]] = {}
+        half = rows.num_rows // 2
+        packing = Packing(stages.duty.buckets, stages.duty.packed)
+        for task, part in enumerate([rows.slice(0, half), rows.slice(half)]):
+            for batch in packing.packed(part.to_batches(), task):
+                for row in batch.to_pylist():
+                    groups.setdefault(row["bucket"], []).insert(0, row)
+        return groups
+
+    def classified(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        source = open_source(table, type="type", time="time", time_unit="s", only_type="A")
+        asked = self.run.plan.classification
+        yield from source.read(replace(asked, keep_all=True) if self.counted else asked)
+
+    def crossing(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A classified batch as Spark's rows are: without positions, keys signed, the payload numbered."""
+        columns: dict[str, pa.Array] = {}
+        payload = 0
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name in KEYS:
+                columns[name] = column.view(pa.int64())
+            elif name.startswith("__") and name != POSITION:
+                columns[name] = column
+            elif name != POSITION:
+                columns[payload_name(payload)] = column
+                payload += 1
+        if self.counted:
+            words = [columns[name].to_numpy() for name in columns if name.startswith("__bits")]
+            wanted = np.any(np.array(words) != 0, axis=0) | self.run.plan.classification.keep_all
+            columns[RELEVANT] = pa.array(wanted, pa.bool_())
+        return pa.RecordBatch.from_pydict(columns)
+
+    def state_of(self, group: int, *, timed_out: bool) -> GroupState:
+        """What Spark hands to a turn."""
+        value, _ = self.state.get(group, (None, -1))
+        there = value is not None
+        row: Any = Row(*value) if value is not None else None
+        properties = (timed_out, True, there, False, False, -1, b"", StructType())
+        return GroupState(row, 0, self.watermark, "EventTimeTimeout", *properties)
+
+    def keep(self, group: int, state: GroupState) -> None:
+        """What Spark makes of a turn: it forgets the timer that was there."""
+        if state.exists:
+            self.state[group] = (state.get, state._timeout_timestamp)
+        else:
+            self.state.pop(group, None)
+
+    @property
+    def held(self) -> set[int]:
+        """The groups that have state, but for the guard."""
+        return set(self.state) - {GUARD}
+
+
+_BLOBS = pa.schema([("answers", pa.binary()), ("late_events", pa.binary())])

@@ -1,0 +1,102 @@
+"""``python stopped_stream.py DIRECTORY [delta JARS]``: streams that kill their own Java process, once.
+
+The files of DIRECTORY/events are recognized into DIRECTORY/answers/NAME by each of the queries at once. With
+Delta, its connector in JARS, events and answers are tables, the first is given what is in DIRECTORY/files,
+file by file, and only the first query runs. In the middle of the first micro-batch that has an answer with
+event number `FATAL`, when turns have been taken and nothing is committed, the process of driver and executor
+is killed, unless DIRECTORY/killed is there; the other queries are then wherever they are.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+PAIRS = "SELECT a[n], b[n] WHERE A AS a ; B AS b"
+QUERIES = {
+    "keys": f"{PAIRS} PARTITION BY [k] WITHIN 40 SECONDS",
+    "no window": f"{PAIRS} PARTITION BY [k]",
+    "one order": f"{PAIRS} WITHIN 3 SECONDS",
+    "forgotten": f"{PAIRS} WITHIN 9 SECONDS CONSUME BY ANY",
+    "next to each other": "SELECT a[n], b[n] WHERE A AS a : B AS b PARTITION BY [k] WITHIN 40 SECONDS",
+}
+FATAL = 100
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def recognized(place: Path, form: str = "parquet", name: str = "keys") -> DataFrame:
+    """The answers of a query over the stream of all files, one in each micro-batch."""
+    from estero.spark import read_stream, recognize
+
+    df = read_stream(f"{form}:{place}/events?maxFilesPerTrigger=1")
+    return recognize(df, QUERIES[name], type="type", time="ts")
+
+
+def once(found: DataFrame, mark: Path, stop: Callable[[], None]) -> DataFrame:
+    """The same rows; the first time that there is event number `FATAL`, `stop` is called."""
+
+    def watch(batches: Batches) -> Batches:
+        for batch in batches:
+            numbers = {event["n"] for row in batch.to_pylist() for event in row["a"]}
+            if FATAL in numbers and not mark.exists():
+                mark.touch()
+                stop()
+            yield batch
+
+    return found.mapInArrow(watch, found.schema)
+
+
+def started(found: DataFrame, place: Path, form: str = "parquet", name: str = "keys") -> StreamingQuery:
+    """A stream that ends when all files are recognized."""
+    from estero.spark import write_stream
+
+    answers, state = f"{form}:{place}/answers/{name}", place / "checkpoint" / name
+    return write_stream(found, answers, checkpoint=state, trigger="available-now")
+
+
+def written(found: DataFrame, place: Path, form: str = "parquet") -> None:
+    """Runs the first query until all files are recognized."""
+    started(found, place, form).awaitTermination()
+
+
+def main(place: Path, form: str = "parquet", jars: str = "") -> None:
+    """Starts or goes on."""
+    spark = session(form, jars)
+    if form == "delta" and not (place / "events").exists():
+        for file in sorted((place / "files").iterdir()):
+            spark.read.parquet(file.as_uri()).write.format(form).mode("append").save(str(place / "events"))
+    java = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
+    running = []
+    for name in QUERIES if form == "parquet" else ["keys"]:
+        found = once(recognized(place, form, name), place / "killed", lambda: os.kill(java, signal.SIGKILL))
+        running.append(started(found, place, form, name))
+    for query in running:
+        query.awaitTermination()
+
+
+def session(form: str, jars: str) -> SparkSession:
+    """A small one, with the connector of Delta where that is the form."""
+    if form == "delta":
+        from estero.spark import stream_session
+
+        small = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "2"}
+        files = [str(jar) for jar in sorted(Path(jars).glob("*.jar"))]
+        return stream_session("delta:events", "delta:answers", master="local[2]", jars=files, config=small)
+    from estero.spark.sessions.session import local_session
+
+    return local_session("local[2]", shuffle_partitions=2, java_options="-XX:TieredStopAtLevel=1")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,0 +1,35 @@
+"""On Spark, NULL keys match nothing either, and tasks share the keys that all events of an answer have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import estero
+from classify.null_keys import EVENTS, QUERIES, keys_of
+from estero.plan.plan_joins import KeyedPlan
+from estero.spark import recognize
+from estero.spark.batch.batch import Work, layout_of_frame
+from estero.spark.batch.spreading import spread
+from spark.frames import in_any_order, without_positions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_null_keys_match_nothing_and_common_keys_are_shared(spark: SparkSession, name: str) -> None:
+    text, attribute, common = QUERIES[name]
+    query = estero.query_of_text(text)
+    expected = without_positions(query.run(EVENTS, type="type", time="at").to_arrow().to_pylist())
+    frame = spark.createDataFrame(EVENTS)
+    rows = recognize(frame, query, type="type", time="at", partitions=2).toArrow().to_pylist()
+    assert in_any_order(rows) == in_any_order(expected)
+    assert all(None not in keys_of(row, attribute) for row in rows)
+    plan = query.plan(layout_of_frame(frame, type="type", time="at"))
+    if isinstance(plan, KeyedPlan):
+        frame, plan = spread(frame, plan)
+    assert Work.of(frame.schema, plan, positions=False).tasks.by_key is common

@@ -1,0 +1,42 @@
+"""Spark finds what the reference semantics say, and what the in-process engine finds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from estero.language.tree.query import QueryTree
+from estero.reference.semantics import Event
+from full_strategies import full_queries
+from spark.frames import as_in_process, as_the_reference_says
+from strategies import queries, streams
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+few = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+"""A query on Spark takes about a second, however small the stream."""
+
+ANY = st.one_of(queries(), full_queries())
+"""Queries of the plain operators, and of the whole language."""
+
+
+@few
+@given(ANY, streams(min_size=4, max_size=9), st.integers(0, 2**32))
+def test_spark_finds_what_the_reference_says(
+    spark: SparkSession, tree: QueryTree, events: list[Event], seed: int
+) -> None:
+    assert as_the_reference_says(spark, tree, events, seed, partitions=3)
+
+
+@few
+@given(ANY, streams(min_size=4, max_size=9))
+def test_without_positions_the_same_rows_are_found(
+    spark: SparkSession, tree: QueryTree, events: list[Event]
+) -> None:
+    assert as_in_process(spark, tree, events)
