@@ -15,8 +15,8 @@ from estero.language.tree.pattern import PartitionKey
 from estero.language.tree.query import Consume, Strategy
 from estero.language.tree.render import render_condition, render_window
 from estero.language.tree.words import quoted
+from estero.plan.division import division_in_words
 from estero.plan.plan import Plan
-from estero.plan.plan_shares import may_be_shared
 
 HEAP = "PCEA + heap"
 
@@ -29,7 +29,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     if plan.not_chained:
         yield f"not a chain automaton: {plan.not_chained}"
     yield f"events kept: {_kept(plan)}"
-    yield f"on Spark: {_on_spark(plan)}"
+    yield f"on Spark: {division_in_words(plan)}"
     if plan.keyed:
         keys = ", ".join(f"[{', '.join(bracket)}]" for bracket in plan.classification.keys)
         why = "" if plan.shown_keys else ", because the pattern's equalities say the same,"
@@ -128,23 +128,6 @@ def _kept(plan: Plan) -> str:
     if plan.keyed:
         return "all that have a partition key, because places in the partition count"
     return "all, because a run can begin or end with any of them"
-
-
-def _on_spark(plan: Plan) -> str:
-    shared = plan.keyed and plan.consume is not Consume.ANY
-    cut = not plan.keyed and plan.window is not None and plan.consume is Consume.NONE
-    if cut and plan.classification.schema.time is not None:
-        counted = ", after all events have been counted by ranges" if plan.needs_positions else ""
-        return f"tasks share ranges of time, each with the window before it{counted}"
-    tasks = "tasks share the partition keys" if shared else "one task recognises"
-    in_time = plan.window is not None and not plan.window_in_positions
-    if shared and in_time and plan.consume is Consume.NONE and not plan.classification.keep_all:
-        tasks += ", or ranges of time where footers of files tell how to cut"
-    if may_be_shared(plan):
-        tasks = "one task recognises; several share the enumeration where its events promise a long one"
-    if plan.needs_positions:
-        return f"{tasks}, after one task has sorted all events: places in the whole stream count"
-    return tasks
 
 
 def _strategy(plan: Plan) -> str:

@@ -9,6 +9,7 @@ from estero.automata.compile.compile_pattern import compile_pattern
 from estero.errors import legible
 from estero.language.tree.query import Consume
 from estero.language.tree.render import render_window
+from estero.plan.division import division_in_words
 from estero.plan.plan_chains import ChainPlan, checked_by_registers
 from estero.plan.plan_in_words import residual_text
 from estero.plan.plan_joins import JoinPlan, KeyedPlan
@@ -99,23 +100,7 @@ class JoinExplanation:
                 "strings that must differ: by one 64-bit hash, which two of n different strings share with a "
                 "probability of n² / 2^65"
             )
-        yield f"on Spark: {_on_spark(plan)}"
-
-
-def _on_spark(plan: KeyedPlan) -> str:
-    """How tasks share the work."""
-    if plan.consume is Consume.ANY:
-        how = "one task, because what is forgotten depends on all events before"
-    elif plan.shown_keys:
-        how = "tasks share the partition keys"
-    elif plan.partition:
-        names = " or ".join(dict.fromkeys(plan.partition.values()))
-        how = f"tasks share the values of {names}, which every event of an answer has"
-    elif plan.window is not None and plan.classification.schema.time is not None:
-        how = "tasks share ranges of time, each with the window before it"
-    else:
-        how = "one task, because not all events of an answer share a value"
-    return f"{how}; places in the whole stream count" if plan.needs_positions else how
+        yield f"on Spark: {division_in_words(plan)}"
 
 
 def _chosen(plan: KeyedPlan) -> Iterator[str]:

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from estero.plan.division import may_be_shared
 from estero.plan.plan import Plan
 from estero.plan.plan_joins import AnyPlan
-from estero.plan.plan_shares import may_be_shared
 from estero.spark.batch.footers import ranges_by_footers
 from estero.spark.batch.halo import (
     SMALLEST_TASK,

@@ -13,9 +13,9 @@ from estero.automata.expectation import expected_matches
 from estero.classify.bits import WORD, bits_name
 from estero.classify.classify import POSITION
 from estero.errors import NOWHERE, QueryError
+from estero.plan.division import may_be_shared, why_not_shared
 from estero.plan.plan import Plan
 from estero.plan.plan_joins import AnyPlan
-from estero.plan.plan_shares import may_be_shared, why_not_shared
 from estero.spark.batch.halo import RANGE, parallelism
 from estero.spark.frames import Laid, Tasks, moved
 

@@ -1,4 +1,4 @@
-"""Which queries may have their enumeration shared among tasks on Spark, and what explain says of it."""
+"""How tasks on Spark divide the work of a query, and what explain says of it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 import estero
 from estero.language.syntax.parse import parse_query
 from estero.language.tree.schema import Kind, Schema
+from estero.plan.division import Division, division_in_words, division_of, may_be_shared, why_not_shared
 from estero.plan.plan import Layout
-from estero.plan.plan_shares import may_be_shared, why_not_shared
 from estero.plan.planner import plan_of
 
 TYPES = {name: {"k": Kind.INT, "key": Kind.STRING, "t": Kind.INT} for name in ("A", "B")}
@@ -70,4 +70,51 @@ def test_explain_says_so() -> None:
     events = pa.table({"type": ["A"], "k": [1], "key": [1]})
     chain = estero.query("SELECT * WHERE A AS a ; B AS b ; B AS c FILTER a.k = b.k AND b.key = c.key")
     text = str(chain.explain(events, type="type", types=("A", "B")))
-    assert "\n  on Spark: one task, because not all events of an answer share a value\n" in text
+    assert "\n  on Spark: one task recognises, because not all events of an answer share a value\n" in text
+
+
+KEYS = "tasks share the partition keys"
+HOT = "; hot keys are cut into ranges of time"
+RANGES = "tasks share ranges of time, each with the window before it"
+SORTED = ", after one task has sorted all events: places in the whole stream count"
+
+
+@pytest.mark.parametrize(
+    ("rest", "division", "said"),
+    [
+        ("", Division(by_key=False), SHARED),
+        (" PARTITION BY [key]", Division(by_key=True), KEYS),
+        (
+            " PARTITION BY [key] WITHIN 9 [t]",
+            Division(by_key=True, cut=True),
+            f"{KEYS}{HOT}, or all events are where footers of files tell how",
+        ),
+        (
+            " PARTITION BY [key] WITHIN 9 EVENTS",
+            Division(by_key=True, positions=True, cut=True),
+            KEYS + SORTED,
+        ),
+        (" PARTITION BY [key] WITHIN 9 [t] CONSUME BY PARTITION", Division(by_key=True), KEYS),
+        (
+            " PARTITION BY [key] WITHIN 9 [t] CONSUME BY ANY",
+            Division(by_key=False),
+            "one task recognises, because what is forgotten depends on all events before",
+        ),
+        (" WITHIN 9 [t]", Division(by_key=False, cut=True), RANGES),
+        (
+            " WITHIN 9 EVENTS",
+            Division(by_key=False, positions=True, cut=True),
+            f"{RANGES}, after all events have been counted by ranges: places in the whole stream count",
+        ),
+        (" LIMIT 2", Division(by_key=False), "one task recognises"),
+    ],
+)
+def test_explain_says_how_the_work_is_divided(rest: str, division: Division, said: str) -> None:
+    plan = plan_of(parse_query(f"SELECT * WHERE A ; B{rest}"), TIMED)
+    assert (division_of(plan), division_in_words(plan)) == (division, said)
+
+
+def test_places_in_the_stream_of_a_key_are_counted_by_key() -> None:
+    plan = plan_of(parse_query("SELECT * WHERE A : B PARTITION BY [key] WITHIN 9 [t]"), TIMED)
+    assert division_of(plan) == Division(by_key=True, ordinals=True, cut=True)
+    assert division_in_words(plan) == KEYS + HOT
