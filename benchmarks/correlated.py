@@ -25,8 +25,9 @@ import pyarrow as pa
 
 import estero
 from estero.answers.answer import Answer
-from estero.events.sources import Source, open_source
-from estero.plan.plan import Layout, Plan
+from estero.events.sources import open_source
+from estero.language.tree.schema import EventLayout
+from estero.plan.plan import Plan
 from estero.plan.plan_chains import ChainPlan
 from estero.plan.plan_joins import AnyPlan
 from estero.plan.planner import PLANS, NotServedError, PlanName, plan_of
@@ -127,15 +128,11 @@ def cases() -> list[Case]:
 
 def run_of(case: Case, table: pa.Table) -> InProcessRun:
     """The query on a table, by the plan that the planner picks or the case asks for."""
-    source = open_source(table, type="type", only_type="A")
+    source = open_source(table, EventLayout.of(type="type", only_type="A"))
     query = case.query()
     if case.only is not None:
-        return InProcessRun(plan_of(query.tree, _layout(source), only=case.only), source)
-    return InProcessRun(query.plan(_layout(source)), source)
-
-
-def _layout(source: Source) -> Layout:
-    return Layout(source.schema, source.type_column, source.only_type, source.order, source.time_tick_ns)
+        return InProcessRun(plan_of(query.tree, source.layout, only=case.only), source)
+    return InProcessRun(query.plan(source.layout), source)
 
 
 def check(case: Case) -> str:
@@ -167,11 +164,11 @@ def _with_another_plan(case: Case) -> str:
     small = replace(case, text=case.text.replace("WITHIN 10000", "WITHIN 60"))
     counts = dict(run_of(small, table).counts())
     tree = replace(estero.query(case.as_pattern or case.text).tree, window=small.query().tree.window)
-    source = open_source(table, type="type", only_type="A")
+    source = open_source(table, EventLayout.of(type="type", only_type="A"))
     compared = ["reference"]
     for only in PLANS:
         try:
-            other = plan_of(tree, _layout(source), only=only)
+            other = plan_of(tree, source.layout, only=only)
         except NotServedError:
             continue
         compared.append(plan_name(other))

@@ -29,6 +29,7 @@ import duckdb
 import pyarrow.compute as pc
 
 import estero
+from estero.language.tree.schema import EventLayout
 from estero.spark import match_count, recognize, register
 from estero.spark.batch.batch import Work, layout_of_frame
 from estero.spark.batch.distribute import distribute
@@ -178,7 +179,7 @@ def crossing(case: Case, df: DataFrame) -> int:
     """The rows that reach Python; a table function sees them all."""
     if case.how == "sql":
         return df.count()
-    plan = estero.query(case.text).plan(layout_of_frame(df, type="type", time="ts"))
+    plan = estero.query(case.text).plan(layout_of_frame(df, EventLayout.of(type="type", time="ts")))
     work = Work.of(df.schema, plan, positions=False)
     distributed = distribute(df, work.plan, work.tasks, None)
     number = distributed.rows.count()

@@ -13,7 +13,7 @@ import estero
 from estero.engine.walk.enumerate import Matches
 from estero.engine.walk.roots import Roots
 from estero.events.sources import open_source
-from estero.plan.plan import Layout
+from estero.language.tree.schema import EventLayout
 from estero.plan.planner import PlanName, plan_of
 from estero.recognize.in_process import InProcessRun, time_type
 from estero.recognize.joining import Joining, recognition_of
@@ -32,9 +32,8 @@ def table(events: int, *, most: int = 50) -> pa.Table:
 
 
 def run(text: str, events: pa.Table, only: PlanName) -> InProcessRun:
-    source = open_source(events, type="type")
-    layout = Layout(source.schema, source.type_column, source.only_type, source.order, source.time_tick_ns)
-    return InProcessRun(plan_of(estero.query(text).tree, layout, only=only), source)
+    source = open_source(events, EventLayout.of(type="type"))
+    return InProcessRun(plan_of(estero.query(text).tree, source.layout, only=only), source)
 
 
 def found(text: str, events: pa.Table, only: PlanName) -> Counter[tuple[int, str]]:

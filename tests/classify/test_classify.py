@@ -34,7 +34,7 @@ from estero.language.tree.expressions import (
     Node,
     Or,
 )
-from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.schema import EventLayout, Kind, Schema
 from estero.plan.plan import Classification
 from estero.reference.semantics import Event, evaluate_predicate
 from strategies import ATTRIBUTES, TYPES, predicates, streams, to_table
@@ -59,7 +59,7 @@ def above(limit: int) -> Node:
 
 
 def classified(classification: Classification, table: pa.Table = TABLE) -> list[dict[str, Any]]:
-    source = open_source(table, type=classification.type_column)
+    source = open_source(table, EventLayout.of(type=classification.type_column))
     return [row for batch in source.read(classification) for row in batch.to_pylist()]
 
 
@@ -93,7 +93,7 @@ def test_without_a_type_column_events_have_the_only_type() -> None:
 def test_any_number_of_predicates_fits_into_words(count: int) -> None:
     asked = tuple(EventPredicate(("A",), Comparison("=", N, Literal(k))) for k in range(count))
     words = max(1, -(-count // WORD))
-    source = open_source(pa.table({"n": range(count + 3)}), only_type="A")
+    source = open_source(pa.table({"n": range(count + 3)}), EventLayout.of(only_type="A"))
     found = list(source.read(Classification(asked, source.schema, only_type="A")))
     rows = [row for batch in found for row in batch.to_pylist()]
     assert len(rows) == count
@@ -217,7 +217,7 @@ def test_the_statement_reads_as_it_is_meant() -> None:
 
 def test_a_statement_can_sort_by_itself() -> None:
     table = pa.table({"t": [3, 1, 1, 2], "id": [0, 2, 1, 3]})
-    source = open_source(table, time="t", order=["id"])
+    source = open_source(table, EventLayout.of(time="t", order=["id"]))
     classification = Classification((), source.schema, order=("id",), keep_all=True, payload=("id",))
     assert "ORDER BY" in classify_sql(classification, "events", ordered=False)
     assert [row["id"] for batch in source.read(classification) for row in batch.to_pylist()] == [1, 2, 3, 0]
@@ -250,7 +250,7 @@ def reference(asked: Sequence[EventPredicate], events: Sequence[Event]) -> list[
 def test_bits_on_duckdb_are_those_of_the_reference(
     asked: tuple[EventPredicate, ...], events: list[Event]
 ) -> None:
-    source = open_source(to_table(events), type="type", time="time", time_unit="s")
+    source = open_source(to_table(events), EventLayout.of(type="type", time="time", time_unit="s"))
     batches = source.read(Classification(asked, source.schema, type_column="type"))
     rows = [row for batch in batches for row in batch.to_pylist()]
     assert [(row["__position"], row["__bits0"]) for row in rows] == reference(asked, events)

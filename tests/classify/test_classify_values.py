@@ -23,6 +23,7 @@ from estero.errors import DataError
 from estero.events.sources import Source, open_source
 from estero.language.syntax.parse import parse_condition
 from estero.language.tree.expressions import Attribute, Comparison, Literal
+from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Classification
 from estero.reference.semantics import Event, evaluate_expression
 from estero.reference.values import compare
@@ -68,7 +69,9 @@ VALUES = (
 
 def asking(values: Sequence[Value], asked: tuple[EventPredicate, ...] = ASKED, **more: Any) -> Classification:
     more = {"type_column": "type", "payload": ("i",)} | more
-    return Classification(asked, open_source(TABLE, type="type").schema, values=tuple(values), **more)
+    return Classification(
+        asked, open_source(TABLE, EventLayout.of(type="type")).schema, values=tuple(values), **more
+    )
 
 
 def on_duckdb(source: Source, classification: Classification) -> pa.Table:
@@ -113,7 +116,7 @@ def assert_in_order(found: pa.Table, values: Sequence[Value], rows: Sequence[dic
 
 
 def test_values_on_duckdb_are_in_order() -> None:
-    found = on_duckdb(open_source(TABLE, type="type"), asking(VALUES))
+    found = on_duckdb(open_source(TABLE, EventLayout.of(type="type")), asking(VALUES))
     assert_in_order(found, VALUES, TABLE.to_pylist())
 
 
@@ -129,7 +132,7 @@ def test_values_on_spark_are_in_order(spark: SparkSession, zone: str) -> None:
 @given(streams(min_size=1))
 def test_values_of_random_events_are_in_order(events: list[Event]) -> None:
     values = (value("n"), value("x", types=("A", "B")), value("s", 0), value("x * 2.0"), value("time"))
-    source = open_source(to_table(events), type="type")
+    source = open_source(to_table(events), EventLayout.of(type="type"))
     classification = Classification(
         (EventPredicate(("A", "B", "C")),), source.schema, type_column="type", values=values
     )
@@ -138,7 +141,7 @@ def test_values_of_random_events_are_in_order(events: list[Event]) -> None:
 
 def test_the_two_hashes_of_a_string_are_independent() -> None:
     values = (value("s", 0), value("s", 1))
-    found = on_duckdb(open_source(TABLE, type="type"), asking(values))
+    found = on_duckdb(open_source(TABLE, EventLayout.of(type="type")), asking(values))
     one, other = (as_integers(found[f"__value{number}"].combine_chunks())[0] for number in (0, 1))
     assert not (one[:7] == other[:7]).any()
 
@@ -164,7 +167,7 @@ def test_every_nan_is_the_same_and_the_largest() -> None:
 
 
 def test_values_stand_after_the_bits_and_are_not_kept() -> None:
-    source = open_source(TABLE, type="type")
+    source = open_source(TABLE, EventLayout.of(type="type"))
     classification = asking((value("f"), value("i")), keys=(("b",),))
     schema = source.classified_schema(classification)
     assert schema.names == [
@@ -177,7 +180,7 @@ def test_values_stand_after_the_bits_and_are_not_kept() -> None:
 def test_an_event_of_another_type_is_not_asked() -> None:
     statement = classify_sql(asking((value("f"),)), "events")
     assert 'CAST(CASE WHEN "type" = \'A\' THEN "f" END AS DOUBLE) AS "__value0"' in statement
-    source = open_source(TABLE.drop_columns(["type"]), only_type="A")
+    source = open_source(TABLE.drop_columns(["type"]), EventLayout.of(only_type="A"))
     values = (value("i"), value("i", types=("B",)))
     found = on_duckdb(
         source, Classification((EventPredicate(("A",)),), source.schema, None, "A", values=values)
@@ -188,7 +191,7 @@ def test_an_event_of_another_type_is_not_asked() -> None:
 
 def test_timestamps_have_the_ticks_of_the_time_column() -> None:
     table = pa.table({"t": pa.array([10**9 + 1, 2 * 10**9], pa.timestamp("ns")), "u": TIMES[3:5]})
-    source = open_source(table, time="t")
+    source = open_source(table, EventLayout.of(time="t"))
     everything = (EventPredicate(("Event",)),)
     values = (value("t", types=("Event",)), value("u", types=("Event",)))
     found = on_duckdb(source, Classification(everything, source.schema, values=values))
@@ -205,7 +208,7 @@ def named(text: str) -> tuple[EventPredicate, ...]:
 
 
 def test_screened_events_have_the_same_values() -> None:
-    source = open_source(TABLE, type="type")
+    source = open_source(TABLE, EventLayout.of(type="type"))
     classification = asking(VALUES, named("a"), payload=())
     assert source._screen(classification) is not None
     quick = on_duckdb(source, classification)
@@ -222,7 +225,7 @@ def test_a_number_that_does_not_fit_is_an_error_in_relevant_events_only(screened
     with pytest.MonkeyPatch.context() as patch:
         if not screened:
             patch.setattr(Source, "_screen", lambda *_: None)
-        source = open_source(table, type="type")
+        source = open_source(table, EventLayout.of(type="type"))
         first, second = (asking((value("i"),), named(text), payload=()) for text in "ab")
         assert on_duckdb(source, first)["__value0"].to_pylist() == [1]
         with pytest.raises(DataError, match="a number does not fit into 64 bits"):

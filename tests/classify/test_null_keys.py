@@ -10,7 +10,7 @@ import estero
 from classify.null_keys import EVENTS, QUERIES, keys_of, pairs_of
 from estero.answers.answer import Answer
 from estero.events.sources import open_source
-from estero.plan.plan import Layout
+from estero.language.tree.schema import EventLayout
 from estero.plan.planner import PLANS, NotServedError, plan_of
 from estero.queries.conjunctive_query import ConjunctiveQuery
 from estero.recognize.in_process import InProcessRun
@@ -37,13 +37,10 @@ def test_null_keys_match_nothing_by_any_plan(name: str) -> None:
     assert expected
     answers = [query.run(EVENTS, type="type", time="at")]
     if not isinstance(query, ConjunctiveQuery):
-        source = open_source(EVENTS, type="type", time="at", only_type="T")
-        layout = Layout(
-            source.schema, source.type_column, source.only_type, source.order, source.time_tick_ns
-        )
+        source = open_source(EVENTS, EventLayout.of(type="type", time="at", only_type="T"))
         for only in PLANS:
             try:
-                plan = plan_of(replace(query.tree, select=None), layout, only=only)
+                plan = plan_of(replace(query.tree, select=None), source.layout, only=only)
             except NotServedError:
                 continue
             answers.append(Answer(InProcessRun(plan, source)))

@@ -17,14 +17,15 @@ from estero.automata.cea import EventPredicate
 from estero.errors import DataError
 from estero.events.sources import open_source
 from estero.language.tree.expressions import Arithmetic, Attribute, Comparison, Literal
+from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Classification
 from events.reading import TRADES, column, everything, rows
 from waiting import FAR_OFF
 
 
 def test_a_sorted_stream_is_not_sorted_again() -> None:
-    assert open_source(TRADES, time="at").is_sorted()
-    assert not open_source(TRADES, time="at", order=["name"]).is_sorted()
+    assert open_source(TRADES, EventLayout.of(time="at")).is_sorted()
+    assert not open_source(TRADES, EventLayout.of(time="at", order=["name"])).is_sorted()
     assert open_source(TRADES).is_sorted()
 
 
@@ -34,7 +35,7 @@ def test_an_unsorted_stream_is_sorted_by_time_and_ties_keep_arrival(form: str, t
     times = rng.integers(0, 50, 5000)
     table = pa.table({"t": times, "arrival": np.arange(5000)})
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=700)
-    source = open_source(table if form == "table" else tmp_path / "t.parquet", time="t")
+    source = open_source(table if form == "table" else tmp_path / "t.parquet", EventLayout.of(time="t"))
     assert not source.is_sorted()
     found = rows(source, "arrival")
     assert [row["__position"] for row in found] == list(range(5000))
@@ -45,13 +46,15 @@ def test_an_unsorted_stream_is_sorted_by_time_and_ties_keep_arrival(form: str, t
 def test_order_breaks_ties_of_the_time(form: str, tmp_path: Path) -> None:
     table = pa.table({"t": [1, 1, 0, 1], "id": ["c", "a", "z", "b"], "n": [0, 1, 2, 3]})
     pq.write_table(table, tmp_path / "t.parquet")
-    source = open_source(table if form == "table" else tmp_path / "t.parquet", time="t", order=["id"])
+    source = open_source(
+        table if form == "table" else tmp_path / "t.parquet", EventLayout.of(time="t", order=["id"])
+    )
     assert column(source, "n") == [2, 1, 3, 0]
 
 
 def test_an_unsorted_iterator_is_refused_where_it_goes_back() -> None:
     table = pa.table({"t": [1, 2, 3, 1]})
-    source = open_source(iter(table.to_batches(max_chunksize=3)), time="t")
+    source = open_source(iter(table.to_batches(max_chunksize=3)), EventLayout.of(time="t"))
     with pytest.raises(DataError, match=r"row 4: the event is earlier than the one before it") as error:
         rows(source)
     assert "collect it into a table first" in str(error.value)
@@ -117,7 +120,7 @@ def test_a_reading_can_be_given_up(tmp_path: Path) -> None:
 
 
 def test_an_overflow_in_events_of_another_type_is_none() -> None:
-    source = open_source(pa.table({"kind": ["A", "B"], "n": [1, 2**63 - 1]}), type="kind")
+    source = open_source(pa.table({"kind": ["A", "B"], "n": [1, 2**63 - 1]}), EventLayout.of(type="kind"))
     predicate = EventPredicate(
         ("A",), Comparison(">", Arithmetic("+", Attribute("n"), Literal(1)), Literal(0))
     )

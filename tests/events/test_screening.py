@@ -16,7 +16,7 @@ from estero.errors import DataError
 from estero.events import screening
 from estero.events.sources import Source, open_source
 from estero.language.tree.expressions import And, Arithmetic, Attribute, Comparison, In, Literal, Node, Or
-from estero.language.tree.schema import Schema
+from estero.language.tree.schema import EventLayout, Schema
 from estero.plan.plan import Classification
 from estero.reference.semantics import Event
 from strategies import STRINGS, TYPES, predicates, streams, to_table
@@ -35,7 +35,9 @@ def source_of(table: pa.Table, strings: str, rows: int = 5) -> Source:
         column = table.column(name)
         column = column.dictionary_encode().cast(STRING_TYPES[strings]) if strings == "encoded" else column
         table = table.set_column(place, name, column.cast(STRING_TYPES[strings]))
-    return open_source(pa.Table.from_batches(table.to_batches(rows)), type="type", time="time", time_unit="s")
+    return open_source(
+        pa.Table.from_batches(table.to_batches(rows)), EventLayout.of(type="type", time="time", time_unit="s")
+    )
 
 
 def found(source: Source, asked: tuple[EventPredicate, ...], **more: Any) -> list[str]:
@@ -143,7 +145,7 @@ def test_indices_of_any_width_of_slices_and_of_null_are_looked_up(indices: pa.Da
     others = tuple(Comparison("=", Attribute("s"), Literal(f"x{number}")) for number in range(70))
     is_a, is_b = (Comparison("=", Attribute("s"), Literal(text)) for text in "ab")
     asked = tuple(EventPredicate(("A",), condition) for condition in (is_a, *others, is_b))
-    source = open_source(table, type="type", time="time", time_unit="s")
+    source = open_source(table, EventLayout.of(type="type", time="time", time_unit="s"))
     classification = Classification(asked, source.schema, type_column="type")
     assert source._screen(classification) is not None
     rows = [row for batch in source.read(classification) for row in batch.to_pylist()]
@@ -154,7 +156,7 @@ def test_indices_of_any_width_of_slices_and_of_null_are_looked_up(indices: pa.Da
 def test_without_a_type_column_a_predicate_on_another_type_is_false() -> None:
     named = Comparison("=", Attribute("s"), Literal("a"))
     table = pa.table({"s": ["a", "b", "a"], "n": [1, 2, 3]})
-    source = open_source(table, only_type="A")
+    source = open_source(table, EventLayout.of(only_type="A"))
     asked = tuple(EventPredicate((name,), named) for name in "AB")
     classification = Classification((*asked, EventPredicate(("B",))), source.schema, only_type="A")
     assert source._screen(classification) is not None
@@ -188,8 +190,8 @@ def test_an_overflow_in_an_event_that_is_screened_away_is_none() -> None:
 def test_an_iterator_is_screened_and_its_order_checked_all_the_same() -> None:
     table = pa.table({"type": ["A", "B", "B", "A"], "s": ["a", "b", "b", "a"], "time": [1, 5, 4, 6]})
     asked = (EventPredicate(("A",)),)
-    source = open_source(iter(table.to_batches(2)), type="type", time="time")
+    source = open_source(iter(table.to_batches(2)), EventLayout.of(type="type", time="time"))
     with pytest.raises(DataError, match="row 3: the event is earlier than the one before it"):
         found(source, asked)
-    source = open_source(iter(table.slice(0, 2).to_batches(1)), type="type", time="time")
+    source = open_source(iter(table.slice(0, 2).to_batches(1)), EventLayout.of(type="type", time="time"))
     assert len(found(source, asked)) == 1

@@ -17,6 +17,7 @@ from estero.automata.cea import EventPredicate
 from estero.errors import DataError
 from estero.events.sources import open_source
 from estero.language.tree.expressions import Arithmetic, Attribute, Comparison, Literal
+from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Classification
 from events.reading import TRADES, rows, write_csv
 from unprivileged import no_longer_root
@@ -36,7 +37,7 @@ def test_what_is_no_stream_of_events_is_refused() -> None:
     with pytest.raises(DataError, match=r"a lazy frame is not read here\n  hint: call .collect\(\) first"):
         open_source(pl.LazyFrame({"a": [1]}))
     with pytest.raises(DataError, match="a mapping gives each type its own table"):
-        open_source({"A": TRADES}, type="kind")
+        open_source({"A": TRADES}, EventLayout.of(type="kind"))
     with pytest.raises(DataError, match="csv_options are for CSV files, and these events are no file"):
         open_source(TRADES, csv_options={"delim": ","})
 
@@ -89,22 +90,24 @@ def test_a_file_without_even_a_header_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_column_is_answered_with_the_nearest() -> None:
     with pytest.raises(DataError, match=r"there is no time column 'att'\n  hint: did you mean at\?"):
-        open_source(TRADES, time="att")
+        open_source(TRADES, EventLayout.of(time="att"))
     with pytest.raises(DataError, match=r"there is no type column 'KIND'\n  hint: did you mean kind\?"):
-        open_source(TRADES, type="KIND")
+        open_source(TRADES, EventLayout.of(type="KIND"))
     with pytest.raises(DataError, match="no order column 'q'\n  hint: the columns are kind, name, volume"):
-        open_source(TRADES, order=["q"])
+        open_source(TRADES, EventLayout.of(order=["q"]))
 
 
 def test_time_and_type_have_their_kinds() -> None:
     with pytest.raises(DataError, match="column 'price': the time column holds a float; it must hold"):
-        open_source(TRADES, time="price")
+        open_source(TRADES, EventLayout.of(time="price"))
     with pytest.raises(DataError, match="column 'volume': the type column holds an integer, not strings"):
-        open_source(TRADES, type="volume")
+        open_source(TRADES, EventLayout.of(type="volume"))
     with pytest.raises(DataError, match="'fortnight' is not a unit of time\n  hint: it is one of ns, us"):
-        open_source(TRADES, time="at", time_unit="fortnight")
+        open_source(TRADES, EventLayout.of(time="at", time_unit="fortnight"))
     with pytest.raises(DataError, match="time_unit is for integer time columns"):
-        open_source(pa.table({"t": [datetime(2020, 1, 1, tzinfo=UTC)]}), time="t", time_unit="s")
+        open_source(
+            pa.table({"t": [datetime(2020, 1, 1, tzinfo=UTC)]}), EventLayout.of(time="t", time_unit="s")
+        )
 
 
 @pytest.mark.parametrize("form", ["table", "parquet", "iterator"])
@@ -116,7 +119,7 @@ def test_an_event_without_a_time_is_named_by_its_row(form: str, tmp_path: Path) 
         "parquet": tmp_path / "t.parquet",
         "iterator": iter(table.to_batches(max_chunksize=2)),
     }
-    source = open_source(events[form], time="t")
+    source = open_source(events[form], EventLayout.of(time="t"))
     with pytest.raises(DataError, match=r"row 3, column 't': the time is NULL"):
         rows(source)
 
@@ -152,12 +155,12 @@ def test_a_malformed_row_among_the_first_is_no_other_dialect(
 def test_the_first_string_that_is_no_time_is_named(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "bad.csv", "t,x", "2020-01-01 00:00:00,1", "noon,2")
     with pytest.raises(DataError, match=r"bad.csv, row 2, column 't': 'noon' is not a timestamp") as error:
-        open_source(path, time="t")
+        open_source(path, EventLayout.of(time="t"))
     assert "csv_options={'timestampformat': …} (--timestamp-format) says how times are written" in str(
         error.value
     )
     with pytest.raises(DataError, match="column 'kind': 'SELL' is not a timestamp"):
-        open_source(TRADES, time="kind")
+        open_source(TRADES, EventLayout.of(time="kind"))
 
 
 def test_an_option_that_csv_files_do_not_have_is_refused(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from estero.errors import DataError
 from estero.events.sources import MAPPED_TYPE, open_source
 from estero.language.tree.query import TimeUnit
-from estero.language.tree.schema import Kind
+from estero.language.tree.schema import EventLayout, Kind
 from events.reading import TRADES, column, rows, write_csv
 from waiting import FAR_OFF
 
@@ -79,7 +79,7 @@ FORMS = [
 
 @pytest.mark.parametrize("form", FORMS)
 def test_events_are_the_same_however_they_are_given(form: str, tmp_path: Path) -> None:
-    source = open_source(stored(form, tmp_path), type="kind", time="at", time_unit="s")
+    source = open_source(stored(form, tmp_path), EventLayout.of(type="kind", time="at", time_unit="s"))
     assert source.schema.shared == {
         "kind": Kind.STRING,
         "name": Kind.STRING,
@@ -99,7 +99,7 @@ def test_events_are_the_same_however_they_are_given(form: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form not in {"reader", "iterator"}])
 def test_all_but_iterators_can_be_read_again(form: str, tmp_path: Path) -> None:
-    source = open_source(stored(form, tmp_path), type="kind", time="at")
+    source = open_source(stored(form, tmp_path), EventLayout.of(type="kind", time="at"))
     assert rows(source, "name") == rows(source, "name")
     assert source.type_names() == ("BUY", "SELL")
     assert source.has_type("BUY")
@@ -108,7 +108,7 @@ def test_all_but_iterators_can_be_read_again(form: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["reader", "iterator"])
 def test_an_iterator_passes_once(form: str, tmp_path: Path) -> None:
-    source = open_source(stored(form, tmp_path), type="kind", time="at")
+    source = open_source(stored(form, tmp_path), EventLayout.of(type="kind", time="at"))
     assert len(rows(source)) == 4
     assert source.one_shot
     assert source.has_type("anything")
@@ -134,7 +134,7 @@ def test_options_say_how_a_csv_file_is_read(tmp_path: Path) -> None:
         "types": {"minute": "TIMESTAMP"},
         "timestampformat": "%Y%m%d%H%M",
     }
-    source = open_source(path, time="minute", csv_options=options)
+    source = open_source(path, EventLayout.of(time="minute"), csv_options=options)
     assert source.schema.types["Event"] == {
         "name": Kind.STRING,
         "minute": Kind.TIMESTAMP,
@@ -149,7 +149,7 @@ def test_options_say_how_a_csv_file_is_read(tmp_path: Path) -> None:
 
 
 def test_without_a_type_column_all_events_are_of_one_type() -> None:
-    source = open_source(TRADES, only_type="Trade")
+    source = open_source(TRADES, EventLayout.of(only_type="Trade"))
     assert list(source.schema.types) == ["Trade"]
     assert source.schema.closed
     assert source.type_names() == ("Trade",)
@@ -160,12 +160,13 @@ def test_without_a_type_column_all_events_are_of_one_type() -> None:
 
 def test_no_events_are_a_stream_too(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "none.csv", "kind,at")
-    assert rows(open_source(path, type="kind")) == []
-    assert rows(open_source(TRADES.slice(0, 0), type="kind", time="at")) == []
+    assert rows(open_source(path, EventLayout.of(type="kind"))) == []
+    assert rows(open_source(TRADES.slice(0, 0), EventLayout.of(type="kind", time="at"))) == []
     assert (
         rows(
             open_source(
-                iter(TRADES.slice(0, 0).to_batches() or [TRADES.to_batches()[0].slice(0, 0)]), time="at"
+                iter(TRADES.slice(0, 0).to_batches() or [TRADES.to_batches()[0].slice(0, 0)]),
+                EventLayout.of(time="at"),
             )
         )
         == []
@@ -220,19 +221,20 @@ def test_a_column_has_a_kind_and_can_be_shown(values: pa.Array, kind: Kind) -> N
 def test_times_are_instants_in_ticks(unit: str, zone: str | None, ticks: int, tick: int) -> None:
     seconds = pa.array([1_600_000_000], pa.timestamp("s", "UTC"))
     source = open_source(
-        pa.table({"t": seconds.cast(pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit, zone))}), time="t"
+        pa.table({"t": seconds.cast(pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit, zone))}),
+        EventLayout.of(time="t"),
     )
     assert [row["__time"] for row in rows(source)] == [ticks]
-    assert source.time_tick_ns == tick
+    assert source.layout.tick_ns == tick
 
 
 def test_dates_and_integers_are_times() -> None:
-    dates = open_source(pa.table({"t": [date(1970, 1, 2)]}), time="t")
+    dates = open_source(pa.table({"t": [date(1970, 1, 2)]}), EventLayout.of(time="t"))
     assert [row["__time"] for row in rows(dates)] == [86_400_000_000]
-    integers = open_source(TRADES, time="at", time_unit="ms")
+    integers = open_source(TRADES, EventLayout.of(time="at", time_unit="ms"))
     assert [row["__time"] for row in rows(integers)] == [0, 10, 10, 30]
-    assert integers.time_tick_ns == 1_000_000
-    assert open_source(TRADES, time="at").time_tick_ns is None
+    assert integers.layout.tick_ns == 1_000_000
+    assert open_source(TRADES, EventLayout.of(time="at")).layout.tick_ns is None
 
 
 # ---------------------------------------------------------------------------------- one table a type
@@ -241,7 +243,7 @@ def test_dates_and_integers_are_times() -> None:
 def test_each_type_may_have_its_own_table(tmp_path: Path) -> None:
     pq.write_table(pa.table({"t": [2, 4], "x": [1, 2], "s": ["a", "b"]}), tmp_path / "a.parquet")
     tables = {"A": tmp_path / "a.parquet", "B": pl.DataFrame({"t": [1, 3], "x": [0.5, 1.5]})}
-    source = open_source(tables, time="t")
+    source = open_source(tables, EventLayout.of(time="t"))
     assert source.type_column == MAPPED_TYPE
     assert source.schema.types == {
         "A": {"t": Kind.INT, "x": Kind.FLOAT, "s": Kind.STRING},
@@ -270,7 +272,7 @@ def test_an_attribute_of_two_kinds_in_two_tables_is_refused() -> None:
 def test_the_time_must_be_in_every_table() -> None:
     tables = {"A": pa.table({"t": [1]}), "B": pa.table({"ts": [1]})}
     with pytest.raises(DataError, match="there is no time column 't' in the table of B") as error:
-        open_source(tables, time="t")
+        open_source(tables, EventLayout.of(time="t"))
     assert "did you mean ts?" in str(error.value)
 
 
@@ -280,7 +282,7 @@ def test_instants_of_several_resolutions_meet() -> None:
         "B": pa.table({"t": pa.array([2], pa.timestamp("s"))}),
         "C": pa.table({"t": pa.array([2000], pa.timestamp("ms", "UTC"))}),
     }
-    source = open_source(tables, time="t")
+    source = open_source(tables, EventLayout.of(time="t"))
     assert [(row[MAPPED_TYPE], row["__time"]) for row in rows(source, MAPPED_TYPE)] == [
         ("B", 2_000_000_000),
         ("C", 2_000_000_000),

@@ -19,6 +19,7 @@ from estero.cli import app
 from estero.errors import DataError
 from estero.events.inputs import open_input
 from estero.events.sources import open_source
+from estero.language.tree.schema import EventLayout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -346,7 +347,7 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=("kind,v\nB,2\nA,1\n",))
     writer.start()
-    source = open_source(pipe, type="kind", order=["v"])
+    source = open_source(pipe, EventLayout.of(type="kind", order=["v"]))
     writer.join()
     assert source.type_names() == ("A", "B")
     assert not source.is_sorted()

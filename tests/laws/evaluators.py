@@ -12,7 +12,8 @@ from estero.answers.answer import Answer
 from estero.answers.report import label_of
 from estero.events.sources import Source, open_source
 from estero.language.tree.query import QueryTree
-from estero.plan.plan import Layout, plan_query
+from estero.language.tree.schema import EventLayout
+from estero.plan.plan import plan_query
 from estero.recognize.in_process import InProcessRun
 from estero.reference.semantics import ComplexEvent, Event
 from strategies import SCHEMA, to_table
@@ -31,13 +32,13 @@ def in_process(tree: QueryTree, events: Sequence[Event]) -> ByEnd:
 
 
 def _run(tree: QueryTree, source: Source) -> InProcessRun:
-    layout = Layout(SCHEMA, source.type_column, source.only_type, source.order, source.time_tick_ns)
+    layout = replace(source.layout, schema=SCHEMA)
     everything = plan_query(replace(tree, select=None), layout)
     return InProcessRun(replace(everything, tree=replace(everything.tree, select=tree.select)), source)
 
 
 def _opened(table: pa.Table) -> Source:
-    return open_source(table, type="type", time="time", time_unit="s", only_type="A")
+    return open_source(table, EventLayout.of(type="type", time="time", time_unit="s", only_type="A"))
 
 
 _LAST: list[tuple[Sequence[Event], Source]] = []

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from estero.events.stream_layout import StreamLayout
 from estero.language.tree.query import QueryTree
+from estero.language.tree.schema import EventLayout
 from estero.plan.planner import plan_of
 from estero.recognize.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
@@ -64,7 +65,8 @@ def test_pushed_events_have_the_answer_of_their_stream(
 ) -> None:
     tree = replace(tree, select=None)
     arriving = data.draw(st.permutations(events))
-    layout = StreamLayout({"": TABLE}, "type", "time", time_unit="s", only_type="A", lateness=lateness)
+    columns = EventLayout.of("type", "time", time_unit="s", only_type="A")
+    layout = StreamLayout({"": TABLE}, columns, lateness)
     plan = plan_of(tree, layout_of())
     recognizer = ContinuousRecognizer(plan, layout, layout.source())
     naive = Naive(lateness)

@@ -15,6 +15,7 @@ from estero.automata.joins.all_joins import joined_all
 from estero.events.sources import Source, open_source
 from estero.language.check.check import check_query
 from estero.language.tree.query import QueryTree
+from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Layout, Plan
 from estero.plan.plan_joins import AnyPlan
 from estero.plan.planner import PLANS, NotServedError, PlanName, plan_of
@@ -29,14 +30,15 @@ from strategies import SCHEMA, TICK, streams, to_table
 
 def source_of(events: list[Event]) -> Source:
     """The events as a table."""
-    return open_source(to_table(events), type="type", time="time", time_unit="s", only_type="A")
+    return open_source(
+        to_table(events), EventLayout.of(type="type", time="time", time_unit="s", only_type="A")
+    )
 
 
 @cache
 def layout_of() -> Layout:
     """How it is laid out."""
-    source = source_of([])
-    return Layout(SCHEMA, source.type_column, source.only_type, source.order, source.time_tick_ns)
+    return replace(source_of([]).layout, schema=SCHEMA)
 
 
 def served(tree: QueryTree, events: list[Event]) -> Iterator[tuple[PlanName | None, InProcessRun]]:

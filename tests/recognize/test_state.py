@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from estero.events.sources import open_source
-from estero.plan.plan import Layout
+from estero.language.tree.schema import EventLayout
 from estero.queries.query import query
 from estero.recognize import state as going_on
 from estero.recognize.in_process import time_type
@@ -36,9 +36,8 @@ def stream(count: int) -> pa.Table:
 
 def prepared(text: str) -> tuple[Begin, pa.Table]:
     """How recognition of a query begins, and the classified stream."""
-    source = open_source(stream(12_000), type="type", time="time", time_unit="ms")
-    layout = Layout(source.schema, source.type_column, source.only_type, source.order, source.time_tick_ns)
-    plan = query(text).plan(layout)
+    source = open_source(stream(12_000), EventLayout.of(type="type", time="time", time_unit="ms"))
+    plan = query(text).plan(source.layout)
     columns = source.classified_schema(plan.classification)
     classified = pa.Table.from_batches(source.read(plan.classification)).combine_chunks()
 

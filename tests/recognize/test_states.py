@@ -16,8 +16,8 @@ import pytest
 
 from estero.errors import DataError
 from estero.events.sources import Source, open_source
+from estero.language.tree.schema import EventLayout
 from estero.plan.identity import fingerprint
-from estero.plan.plan import Layout
 from estero.plan.plan_joins import AnyPlan
 from estero.queries.query import query
 from estero.recognize.in_process import time_type
@@ -40,12 +40,11 @@ def events(types: str, *, first: int = 0, keys: int = 1, step: int = 1) -> pa.Ta
 
 
 def source_of(table: pa.Table) -> Source:
-    return open_source(table, type="type", time="time", time_unit="s")
+    return open_source(table, EventLayout.of(type="type", time="time", time_unit="s"))
 
 
 def plan_for(text: str, source: Source) -> AnyPlan:
-    layout = Layout(source.schema, source.type_column, source.only_type, source.order, source.time_tick_ns)
-    return query(text).plan(layout)
+    return query(text).plan(source.layout)
 
 
 def gone_through(text: str, table: pa.Table, state: bytes | None = None) -> Recognition | Joining:

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from estero.answers.report import answer_schema
 from estero.classify.classify import KEYS, POSITION, TIME
 from estero.events.sources import open_source
+from estero.language.tree.schema import EventLayout
 from estero.recognize.in_process import InProcessRun, time_type
 from estero.spark.batch.batch import Work, without_positions
 from estero.spark.frames import RELEVANT, Tasks, payload_name
@@ -104,7 +105,7 @@ class Simulation:
         return groups
 
     def classified(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        source = open_source(table, type="type", time="time", time_unit="s", only_type="A")
+        source = open_source(table, EventLayout.of(type="type", time="time", time_unit="s", only_type="A"))
         asked = self.run.plan.classification
         yield from source.read(replace(asked, keep_all=True) if self.counted else asked)
 

@@ -16,6 +16,7 @@ import estero
 from estero.classify.classify import POSITION, TIME
 from estero.errors import DataError
 from estero.language.tree.query import Consume, QueryTree
+from estero.language.tree.schema import EventLayout
 from estero.reference.semantics import Event
 from estero.spark import recognize
 from estero.spark.batch import halo
@@ -150,7 +151,7 @@ def test_times_that_are_instants_and_an_order_of_ties(spark: SparkSession) -> No
 def test_a_range_has_its_events_and_the_window_before_them(spark: SparkSession, window: Window) -> None:
     table = events(700)
     df = spark.createDataFrame(table).repartition(3)
-    layout = layout_of_frame(df, type="type", time="t")
+    layout = layout_of_frame(df, EventLayout.of(type="type", time="t"))
     classification = estero.query("SELECT * WHERE A ; B ; C").plan(layout).classification
     cut = in_ranges(laid_out(df, classification, every=True), window, positions=True, count=7)
     assert cut is not None

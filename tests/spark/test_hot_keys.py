@@ -18,6 +18,7 @@ from estero.answers.answer import Answer
 from estero.classify.classify import KEYS, TIME
 from estero.errors import DataError
 from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTree
+from estero.language.tree.schema import EventLayout
 from estero.reference.semantics import Event, evaluate_query
 from estero.spark import match_count, recognize
 from estero.spark.batch import hot_keys
@@ -65,7 +66,9 @@ def skewed(number: int = 400, seed: int = 3) -> pa.Table:
 
 def distributed(df: DataFrame, query: str, count: int, *, split_keys: bool = True) -> Distributed:
     """The rows as tasks receive them."""
-    work = Work.of(df.schema, estero.query(query).plan(layout_of_frame(df, **HOW)), positions=False)
+    work = Work.of(
+        df.schema, estero.query(query).plan(layout_of_frame(df, EventLayout.of(**HOW))), positions=False
+    )
     return distribute(df, work.plan, work.tasks, count, split_keys=split_keys)
 
 

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 import estero
 from conjunctive_strategies import hierarchical_queries, streams
 from estero.language.tree.conjunctive import ConjunctiveTree
+from estero.language.tree.schema import EventLayout
 from estero.plan.plan_chains import ChainPlan
 from estero.plan.plan_joins import JoinPlan
 from estero.plan.planner import plan_of
@@ -78,7 +79,7 @@ def test_tasks_share_the_values_that_all_atoms_have(
 ) -> None:
     query = estero.conjunctive(text)
     frame = spark.createDataFrame(TABLE)
-    plan = query.plan(layout_of_frame(frame, type="type", time="ts"))
+    plan = query.plan(layout_of_frame(frame, EventLayout.of(type="type", time="ts")))
     assert isinstance(plan, JoinPlan)
     spread_frame, spread_plan = spread(frame, plan)
     assert Work.of(spread_frame.schema, spread_plan, positions=False).tasks.by_key == parallel
@@ -105,7 +106,7 @@ def test_parts_of_all_that_equalities_join(
 ) -> None:
     query = estero.query(f"SELECT * WHERE ({pattern}) {window}")
     frame = spark.createDataFrame(TABLE)
-    plan = query.plan(layout_of_frame(frame, type="type", time="ts"))
+    plan = query.plan(layout_of_frame(frame, EventLayout.of(type="type", time="ts")))
     assert isinstance(plan, JoinPlan)
     assert bool(plan.partition) == parallel
     expected = query.run(TABLE, type="type", time="ts").to_arrow().to_pylist()
@@ -137,7 +138,7 @@ def test_parts_of_all_that_equalities_join(
 def test_neighbours_are_compared_by_keys_or_in_ranges(spark: SparkSession, text: str, how: str) -> None:
     query = estero.query(f"SELECT * WHERE {text}")
     frame = spark.createDataFrame(TABLE)
-    plan = plan_of(query.tree, layout_of_frame(frame, type="type", time="ts"), only="chain")
+    plan = plan_of(query.tree, layout_of_frame(frame, EventLayout.of(type="type", time="ts")), only="chain")
     assert isinstance(plan, ChainPlan)
     spread_frame, spread_plan = spread(frame, plan)
     work = Work.of(spread_frame.schema, spread_plan, positions=False)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import estero
 from estero.errors import QueryError
 from estero.language.tree.query import QueryTree
+from estero.language.tree.schema import EventLayout
 from estero.reference.semantics import Event
 from estero.spark import recognize
 from estero.spark.batch.batch import Work, layout_of_frame
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
+
+TIMED = EventLayout("type", "t")
 
 few = settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 """A query on Spark takes about a second, however small the stream."""
@@ -113,7 +116,7 @@ def test_every_task_has_as_much_to_enumerate(spark: SparkSession) -> None:
 def shares_of(
     spark: SparkSession, text: str, *, share: int | None = None, partitions: int | None = None
 ) -> int | None:
-    layout = layout_of_frame(spark.createDataFrame(events(1)), type="type", time="t")
+    layout = layout_of_frame(spark.createDataFrame(events(1)), TIMED)
     return number_of_shares(estero.query(text).plan(layout), spark, share=share, partitions=partitions)
 
 
@@ -150,7 +153,7 @@ def test_the_enumeration_is_shared_where_the_events_promise_a_long_one(
 
 def test_what_was_read_for_deciding_is_kept_as_long_as_the_answer(spark: SparkSession) -> None:
     df = spark.createDataFrame(events())
-    plan = estero.query("SELECT * WHERE A ; B").plan(layout_of_frame(df, type="type", time="t"))
+    plan = estero.query("SELECT * WHERE A ; B").plan(layout_of_frame(df, TIMED))
     work = Work.of(df.schema, plan, positions=False)
     decided = distribute(df, work.plan, work.tasks, None, shares=None)
     assert decided.kept is not None
@@ -188,7 +191,7 @@ def test_a_stream_is_not_shared(spark: SparkSession) -> None:
 
 def test_tasks_have_all_relevant_events_and_no_other(spark: SparkSession) -> None:
     df = spark.createDataFrame(events())
-    plan = estero.query("SELECT * WHERE A ; B").plan(layout_of_frame(df, type="type", time="t"))
+    plan = estero.query("SELECT * WHERE A ; B").plan(layout_of_frame(df, TIMED))
     rows = distribute(df, plan, Work.of(df.schema, plan, positions=False).tasks, None, shares=3).rows
     found = [[(row["__range"], row["__time"]) for row in part] for part in rows.rdd.glom().collect()]
     relevant = [row["t"] for row in events().to_pylist() if row["type"] != "C"]

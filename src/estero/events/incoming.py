@@ -58,7 +58,7 @@ class Classifier:
 
     def __init__(self, layout: StreamLayout, source: Source, classification: Classification) -> None:
         self._layout = layout
-        self._time = layout.time
+        self._time = layout.columns.time
         self._time_type = time_kind(source)
         classified = source.classified_schema(classification)
         self.schema = pa.schema([field.with_type(plain_type(field.type)) for field in classified])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
 import itertools
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -34,9 +34,8 @@ from estero.events.tables.shared_columns import Shared, common, in_common, plain
 from estero.events.tables.zones import batch_in_zones, together, zone_in, zone_of
 from estero.events.text.names_in_files import may_be_changed
 from estero.events.text.odd_texts import odd_text
-from estero.language.tree.query import TimeUnit
-from estero.language.tree.schema import Attributes, Kind, Schema
-from estero.plan.plan import Classification
+from estero.language.tree.schema import Attributes, EventLayout, Kind, Schema
+from estero.plan.plan import Classification, Layout
 
 MAPPED_TYPE = "__type"
 """The type column of a source in which each type has its own table."""
@@ -52,51 +51,33 @@ Where all are left (dense) smaller batches take a tenth longer.
 
 _LETTERS = 40
 
-_UNITS: Mapping[str, TimeUnit] = {
-    "ns": TimeUnit.NANOSECONDS,
-    "us": TimeUnit.MICROSECONDS,
-    "ms": TimeUnit.MILLISECONDS,
-    "s": TimeUnit.SECONDS,
-    "min": TimeUnit.MINUTES,
-    "h": TimeUnit.HOURS,
-    "d": TimeUnit.DAYS,
-}
-
 
 class Source:
     """A stream of events that can be classified (`open_source` makes one).
 
-    `schema` is what the language checks against; `type_column` and `only_type` are for
-    `Classification`. `time_tick_ns` is the length of a tick of ``__time`` in nanoseconds, None where
-    there is no time or its unit is not known. A `one_shot` source can be read once.
+    `schema` is what the language checks against, `layout` what a query is planned for: it knows the length
+    of a tick of ``__time`` in nanoseconds, None where there is no time or its unit is not known. Where each
+    type has its own table (`mapped`), the type column is `MAPPED_TYPE`. A `one_shot` source can be read once.
     """
 
-    def __init__(
-        self,
-        inputs: Mapping[str, Input],
-        *,
-        type_column: str | None,
-        time: str | None,
-        order: Sequence[str],
-        time_unit: TimeUnit | None,
-        only_type: str,
-    ) -> None:
+    def __init__(self, inputs: Mapping[str, Input], columns: EventLayout, *, mapped: bool = False) -> None:
         self._inputs = inputs
-        self._mapped = type_column == MAPPED_TYPE
+        self._mapped = mapped
         self._sorted: bool | None = None
         self._spent = False
         self._connections: dict[int, Connection] = {}
-        self.type_column = type_column
+        self.type_column = MAPPED_TYPE if mapped else columns.type
         self._kinds_of_inputs = {name: self._describe(each) for name, each in inputs.items()}
         check_names_together(self._kinds_of_inputs)
-        self.column_types: Mapping[str, ColumnType] = self._union() | self._time_of_nothing(time, time_unit)
+        self.column_types: Mapping[str, ColumnType] = self._union() | self._time_of_nothing(columns)
         self._came = self._types_as_they_came()
         self._nothing = self._types_of_nothing()
-        self.only_type = only_type
+        self.only_type = columns.only_type
         self.one_shot = any(each.one_shot for each in inputs.values())
-        self.order = tuple(order)
-        self.schema = self._schema(time, time_unit)
-        self.time_tick_ns = self._check_columns(time, time_unit)
+        self.order = columns.order
+        self.schema = self._schema(columns)
+        tick_ns = self._check_columns(columns)
+        self.layout = Layout(self.schema, self.type_column, self.only_type, self.order, tick_ns)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the connections: events are read anew elsewhere. TypeError where they cannot be."""
@@ -182,7 +163,7 @@ class Source:
         ]
         silent = (EventPredicate(("",)),) * len(classification.predicates)  # the SQL of predicates is long
         statement = classify_sql(
-            replace(classification, predicates=silent), EVENTS, columns=self.column_types
+            dataclasses.replace(classification, predicates=silent), EVENTS, columns=self.column_types
         )
         with Attached(self._connection, empty, view=self.view()) as (connection, _), reading(self.file):
             schema = connection.sql(f"{statement} LIMIT 0").to_arrow_table().schema
@@ -244,12 +225,13 @@ class Source:
             kinds[str(self.type_column)] = ColumnType(Kind.STRING, "VARCHAR")
         return {row[0]: (row[1], kinds[row[0]]) for row in rows}
 
-    def _time_of_nothing(self, time: str | None, time_unit: TimeUnit | None) -> dict[str, ColumnType]:
+    def _time_of_nothing(self, columns: EventLayout) -> dict[str, ColumnType]:
         """How a time column without any value is read: as the query will want it."""
+        time = columns.time
         if time is None or self._union().get(time, ColumnType(Kind.INT)).kind is not Kind.NULL:
             return {}
         integer = ColumnType(Kind.INT, "BIGINT")
-        return {time: ColumnType(Kind.TIMESTAMP, "TIMESTAMP") if time_unit is None else integer}
+        return {time: ColumnType(Kind.TIMESTAMP, "TIMESTAMP") if columns.time_unit is None else integer}
 
     def _union(self) -> dict[str, ColumnType]:
         """The columns of all inputs together; an integer beside a float is read as a float."""
@@ -281,7 +263,9 @@ class Source:
             return None
         return {field.name: plain_type(field.type) for schema in schemas for field in schema}
 
-    def _check_columns(self, time: str | None, time_unit: TimeUnit | None) -> int | None:
+    def _check_columns(self, layout: EventLayout) -> int | None:
+        """The nanoseconds of a tick; raises `DataError` for columns that are missing or of a wrong kind."""
+        time, time_unit = layout.time, layout.time_unit
         for role, name in (
             ("type", self.type_column),
             ("time", time),
@@ -356,15 +340,16 @@ class Source:
         hint += "".join(f"; {each.hint}" for each in self._inputs.values() if each.hint)
         return DataError(f"there is no {role} column {name!r}{where}", file=self.file, hint=hint)
 
-    def _schema(self, time: str | None, time_unit: TimeUnit | None) -> Schema:
+    def _schema(self, columns: EventLayout) -> Schema:
+        time, time_unit = columns.time, columns.time_unit
         together: Attributes = {name: self.column_types[name].kind for name in self.columns}
         if self.type_column is None:
             return Schema({self.only_type: together}, None, True, time, time_unit, untyped=True)
         if not self._mapped:
             return Schema(shared=together, time=time, time_unit=time_unit)
         types = {
-            type_name: {name: self.column_types[name].kind for name in columns}
-            for type_name, columns in self._kinds_of_inputs.items()
+            type_name: {name: self.column_types[name].kind for name in table}
+            for type_name, table in self._kinds_of_inputs.items()
         }
         return Schema(types, closed=True, time=time, time_unit=time_unit)
 
@@ -526,51 +511,30 @@ def _describer(_process: int) -> Connection:
     return connect()
 
 
-def _unit(unit: TimeUnit | str | None) -> TimeUnit | None:
-    if unit is None or isinstance(unit, TimeUnit):
-        return unit
-    if unit not in _UNITS:
-        raise DataError(f"{unit!r} is not a unit of time", hint=f"it is one of {', '.join(_UNITS)}")
-    return _UNITS[unit]
-
-
 def open_source(
     events: object,
-    *,
-    type: str | None = None,
-    time: str | None = None,
-    order: Sequence[str] = (),
-    time_unit: TimeUnit | str | None = None,
-    only_type: str = "Event",
+    layout: EventLayout | None = None,
     csv_options: Mapping[str, object] | None = None,
+    *,
     declared: bool = True,
 ) -> Source:
     """A source of `events`; nothing but names and types is read yet.
 
     `events` is a path or glob (Parquet, CSV, JSON lines, Arrow), anything with the Arrow C stream
     interface, a pandas frame, an iterator or list of record batches, or a mapping of type name to any of
-    these. `type` is the column with the event type; without it all events are of type `only_type`. `time`
-    and `order` say the stream order; `time_unit` ("ns", "us", "ms", "s", "min", "h", "d") is a tick of an
-    integer time column. `csv_options` are those of DuckDB's ``read_csv``. Where types are
-    not `declared`, those of a table without rows say nothing.
+    these. `csv_options` are those of DuckDB's ``read_csv``. Where types are not `declared`, those of a table
+    without rows say nothing.
 
     Raises `DataError` where `events` cannot be read or a column is missing or of a wrong kind.
     """
-    if isinstance(events, Mapping):
-        if type is not None:
-            raise DataError("a mapping gives each type its own table, so there is no type column to name")
-        if not events:
-            raise DataError("the mapping of types to their events is empty")
-        inputs = {str(name): open_input(each, csv_options) for name, each in events.items()}
-    else:
-        inputs = {only_type: open_input(events, csv_options)}
+    columns = layout or EventLayout()
+    mapped = isinstance(events, Mapping)
+    if mapped and columns.type is not None:
+        raise DataError("a mapping gives each type its own table, so there is no type column to name")
+    if mapped and not events:
+        raise DataError("the mapping of types to their events is empty")
+    named = events if isinstance(events, Mapping) else {columns.only_type: events}
+    inputs = {str(name): open_input(each, csv_options) for name, each in named.items()}
     if not declared:
-        inputs = {name: without_types(each, type, time) for name, each in inputs.items()}
-    return Source(
-        inputs,
-        type_column=MAPPED_TYPE if isinstance(events, Mapping) else type,
-        time=time,
-        order=(order,) if isinstance(order, str) else order,
-        time_unit=_unit(time_unit),
-        only_type=only_type,
-    )
+        inputs = {name: without_types(each, columns.type, columns.time) for name, each in inputs.items()}
+    return Source(inputs, columns, mapped=mapped)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 
 import numpy as np
@@ -17,7 +17,8 @@ from estero.events.database import connect
 from estero.events.inputs import Input, open_input
 from estero.events.reading_errors import reading
 from estero.events.sources import Source, open_source
-from estero.language.tree.schema import Kind
+from estero.language.tree.query import TimeUnit
+from estero.language.tree.schema import EventLayout, Kind
 
 Lateness = str | int | timedelta
 """A duration such as "5 seconds" or "5s", or a number of ticks of the time column."""
@@ -41,17 +42,12 @@ _SCHEMA = "schema of "
 class StreamLayout:
     """The columns of events that come batch by batch.
 
-    `schemas` gives the columns of each type, or under "" those of all types together; the rest is as for
-    `Query.run`. `lateness` is in ticks of the time column.
+    `schemas` gives the columns of each type, or under "" those of all types together. `lateness` is in ticks
+    of the time column.
     """
 
     schemas: Mapping[str, pa.Schema]
-    type: str | None = None
-    time: str | None = None
-    order: tuple[str, ...] = ()
-    time_unit: str | None = None
-    only_type: str = "Event"
-    types: tuple[str, ...] = ()
+    columns: EventLayout
     lateness: int = 0
 
     @property
@@ -62,19 +58,13 @@ class StreamLayout:
     def source(self) -> Source:
         """A source without events that are laid out so."""
         empty = {name: schema.empty_table() for name, schema in self.schemas.items()}
-        return open_source(
-            empty if self.mapped else empty[""],
-            type=self.type,
-            time=self.time,
-            order=self.order,
-            time_unit=self.time_unit,
-            only_type=self.only_type,
-        )
+        return open_source(empty if self.mapped else empty[""], self.columns)
 
     def as_text(self) -> str:
         """All but the schemas, as JSON."""
-        plain = {name: getattr(self, name) for name in self.__slots__ if name != "schemas"}
-        return json.dumps(plain, sort_keys=True)
+        unit = self.columns.time_unit
+        plain = asdict(self.columns) | {"time_unit": None if unit is None else unit.name}
+        return json.dumps(plain | {"lateness": self.lateness}, sort_keys=True)
 
     def as_arrays(self) -> dict[str, NDArray[np.uint8]]:
         """The schemas."""
@@ -91,20 +81,15 @@ class StreamLayout:
             name.removeprefix(_SCHEMA): pa.ipc.read_schema(pa.py_buffer(arrays.pop(name))) for name in named
         }
         said = json.loads(text)
-        return cls(schemas, **{**said, "order": tuple(said["order"]), "types": tuple(said["types"])})
+        lateness, unit = said.pop("lateness"), said.pop("time_unit")
+        columns = EventLayout(
+            **said | {name: tuple(said[name]) for name in ("order", "types")},
+            time_unit=None if unit is None else TimeUnit[unit],
+        )
+        return cls(schemas, columns, lateness)
 
 
-def layout_of(
-    schema: object,
-    *,
-    type: str | None = None,
-    time: str | None = None,
-    order: Sequence[str] = (),
-    time_unit: str | None = None,
-    only_type: str = "Event",
-    types: Sequence[str] = (),
-    lateness: Lateness | None = None,
-) -> StreamLayout:
+def layout_of(schema: object, columns: EventLayout, lateness: Lateness | None = None) -> StreamLayout:
     """The layout that a user describes.
 
     `schema` is one of Arrow, a table, of which only the columns count, or a mapping of type name to these.
@@ -114,21 +99,13 @@ def layout_of(
     named = schema if isinstance(schema, Mapping) else {"": schema}
     if not named:
         raise DataError("the mapping of types to their schemas is empty")
-    layout = StreamLayout(
-        {str(name): _schema_of(each) for name, each in named.items()},
-        type,
-        time,
-        (order,) if isinstance(order, str) else tuple(order),
-        time_unit,
-        only_type,
-        tuple(types),
-    )
+    layout = StreamLayout({str(name): _schema_of(each) for name, each in named.items()}, columns)
     source = layout.source()
     if lateness is None:
         return layout
-    if time is None:
+    if columns.time is None:
         raise DataError("a lateness is a distance in time, and no time column is named")
-    return replace(layout, lateness=ticks_of(lateness, source.time_tick_ns))
+    return replace(layout, lateness=ticks_of(lateness, source.layout.tick_ns))
 
 
 def ticks_of(lateness: Lateness, tick_ns: int | None) -> int:

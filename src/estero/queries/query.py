@@ -18,7 +18,7 @@ from estero.language.syntax.recover import read
 from estero.language.tree.names import some, suggestion
 from estero.language.tree.pattern import EventType
 from estero.language.tree.query import QueryTree
-from estero.language.tree.schema import Schema
+from estero.language.tree.schema import EventLayout, Schema
 from estero.plan.plan import Layout
 from estero.plan.plan_joins import AnyPlan, KeyedPlan
 from estero.plan.planner import plan_of
@@ -108,11 +108,12 @@ class Query:
 
         Raises `QueryError` where the query does not fit the events and `DataError` where they cannot be read.
         """
+        layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
         from estero.answers.answer import Answer
         from estero.recognize.in_process import InProcessRun
 
-        source = self._open(events, type, time, order, time_unit, csv_options)
-        return Answer(InProcessRun(self._checked_plan(source, types), source))
+        source = self._open(events, layout, csv_options)
+        return Answer(InProcessRun(self._checked_plan(source, layout), source))
 
     def recognizer(
         self,
@@ -133,19 +134,10 @@ class Query:
 
         Raises `QueryError` where the query does not fit the columns, and ValueError for what is no lateness.
         """
+        layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
         from estero.events.stream_layout import layout_of
 
-        layout = layout_of(
-            schema,
-            type=type,
-            time=time,
-            order=order,
-            time_unit=time_unit,
-            only_type=self.only_type,
-            types=types,
-            lateness=lateness,
-        )
-        return self.recognizer_of(layout)
+        return self.recognizer_of(layout_of(schema, layout, lateness))
 
     def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> ContinuousRecognizer:
         """The recognizer of events that are laid out so; with a `state`, it goes on from there."""
@@ -154,7 +146,7 @@ class Query:
 
         with nullcontext() if state is None else sound_content():
             source = layout.source()
-        return ContinuousRecognizer(self._checked_plan(source, layout.types), layout, source, state=state)
+        return ContinuousRecognizer(self._checked_plan(source, layout.columns), layout, source, state=state)
 
     def check(
         self,
@@ -168,8 +160,9 @@ class Query:
         csv_options: Mapping[str, object] | None = None,
     ) -> list[QueryError]:
         """Everything in which this query does not fit the events, in order of place; empty if it does."""
-        source = self._open(events, type, time, order, time_unit, csv_options)
-        return self._unfit(source, self._schema(source, types))
+        layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
+        source = self._open(events, layout, csv_options)
+        return self._unfit(source, self._schema(source, layout))
 
     def explain(
         self,
@@ -186,10 +179,11 @@ class Query:
 
         It prints well and renders in a notebook; `svg()` is the picture of the automaton, or of what joins.
         """
+        layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
         if events is None:
             return self._explained(self._planned(_any_layout()), None)
-        source = self._open(events, type, time, order, time_unit, csv_options)
-        plan = self._checked_plan(source, types)
+        source = self._open(events, layout, csv_options)
+        plan = self._checked_plan(source, layout)
         return self._explained(plan, source.sql(plan.classification))
 
     def _explained(self, plan: AnyPlan, sql: str | None) -> Explanation | JoinExplanation:
@@ -218,39 +212,15 @@ class Query:
         """The plan of a query that fits."""
         return plan_of(self.tree, layout, automaton=self.automaton)
 
-    def _open(
-        self,
-        events: object,
-        type: str | None,
-        time: str | None,
-        order: Sequence[str],
-        time_unit: str | None,
-        csv_options: Mapping[str, object] | None,
-    ) -> Source:
+    def _open(self, events: object, layout: EventLayout, csv_options: Mapping[str, object] | None) -> Source:
         from estero.events.sources import open_source
 
-        return open_source(
-            events,
-            type=type,
-            time=time,
-            order=order,
-            time_unit=time_unit,
-            only_type=self.only_type,
-            csv_options=csv_options,
-            declared=False,
-        )
+        return open_source(events, layout, csv_options, declared=False)
 
-    def _checked_plan(self, source: Source, types: Sequence[str]) -> AnyPlan:
-        schema = self._schema(source, types)
+    def _checked_plan(self, source: Source, layout: EventLayout) -> AnyPlan:
+        schema = self._schema(source, layout)
         raise_all(self._unfit(source, schema))
-        layout = Layout(
-            schema,
-            source.type_column,
-            source.only_type,
-            source.order,
-            source.time_tick_ns,
-        )
-        return self._fitting_plan(layout)
+        return self._fitting_plan(replace(source.layout, schema=schema))
 
     def _unfit(self, source: Source, schema: Schema) -> list[QueryError]:
         """Everything in which the query does not fit these events; hints name the values behind it."""
@@ -261,15 +231,15 @@ class Query:
             error.hint = "; ".join(values) or error.hint
         return errors
 
-    def _schema(self, source: Source, types: Sequence[str]) -> Schema:
+    def _schema(self, source: Source, layout: EventLayout) -> Schema:
         """The schema of a source; warns of types of this query that do not occur.
 
-        Where `types` says which there are, it is closed if one does not occur: that is an error.
+        Where the layout says which `types` there are, it is closed if one does not occur: that is an error.
         """
         schema = source.schema
         if schema.closed or schema.shared is None or not self.is_whole:
             return schema
-        declared = set(types)
+        declared = set(layout.types)
         looked_at = not (declared and source.one_shot)
         missing = [
             names

@@ -63,7 +63,7 @@ class ContinuousRecognizer:
         self._layout = layout
         self._classifier = Classifier(layout, source, plan.classification)
         self._events = self._classifier.schema
-        order = [plain_type(self._classifier.columns.field(name).type) for name in layout.order]
+        order = [plain_type(self._classifier.columns.field(name).type) for name in layout.columns.order]
         self._held = HeldBack(_held_columns(self._events), order, layout.lateness)
         self._position = 0
         self._late = 0
@@ -111,7 +111,7 @@ class ContinuousRecognizer:
         """
         self._turn.check_sound()
         incoming = self._classifier.classified(events)
-        order = [_one_array(incoming.events.column(name)) for name in self._layout.order]
+        order = [_one_array(incoming.events.column(name)) for name in self._layout.columns.order]
         late = self._held.late(incoming.times, order)
         on_time = np.flatnonzero(~late)
         self._late += late.size - on_time.size
@@ -211,7 +211,7 @@ class ContinuousRecognizer:
     def _numbered(self, relevant: pa.RecordBatch) -> pa.RecordBatch:
         """With positions in the whole stream, which are the times where there are none."""
         positions = pa.array(relevant.column(POSITION).to_numpy() + self._position)
-        for name in (POSITION, TIME) if self._layout.time is None else (POSITION,):
+        for name in (POSITION, TIME) if self._layout.columns.time is None else (POSITION,):
             relevant = _with_column(relevant, name, positions)
         return relevant
 

@@ -100,15 +100,15 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     Raises `QueryError` where the query is wrong or does not fit the columns, and `DataError` for a column
     that is missing or of a wrong kind.
     """
+    from estero.language.tree.schema import EventLayout
     from estero.spark.batch.batch import layout_of_frame, recognize_frame
     from estero.spark.streams.streaming import recognize_stream
 
     _check_frame(df)
     _check_numbers(partitions=partitions, share=share)
     asked = _query(query)
-    layout = layout_of_frame(
-        df, type=type, time=time, order=order, time_unit=time_unit, only_type=asked.only_type
-    )
+    columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
+    layout = layout_of_frame(df, columns)
     plan = asked.plan(layout)
     if df.isStreaming:
         if share is not None:
@@ -148,6 +148,7 @@ def match_count(
     each of them. ``recognize(…).count()`` enumerates.
     """
     from estero.errors import DataError
+    from estero.language.tree.schema import EventLayout
     from estero.spark.batch.batch import layout_of_frame
     from estero.spark.batch.counting import count_frame
 
@@ -159,9 +160,8 @@ def match_count(
             hint="recognize it, and count what its sink has got",
         )
     asked = _query(query)
-    layout = layout_of_frame(
-        df, type=type, time=time, order=order, time_unit=time_unit, only_type=asked.only_type
-    )
+    columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
+    layout = layout_of_frame(df, columns)
     return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys)
 
 

@@ -26,6 +26,7 @@ from estero.classify.sql_text import text_of
 from estero.engine.int64 import fall
 from estero.errors import DataError, EsteroError
 from estero.language.tree.query import AttributeWindow, QueryTree
+from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Classification, Layout
 from estero.plan.plan_joins import AnyPlan
 from estero.spark.batch.batch import Work, classified_batch, layout_of_schema, spark_schema
@@ -171,16 +172,14 @@ def analyze(schema: StructType, query: Asked, options: Mapping[str, Any]) -> Ana
     or of a wrong kind: Spark shows their texts.
     """
     time = _time(schema, query.tree, options.get("time"))
-    order = options.get("order") or ()
-    layout = layout_of_schema(
-        schema,
-        type=options.get("type"),
-        time=time,
-        order=(order,) if isinstance(order, str) else tuple(order),
-        time_unit=options.get("time_unit"),
+    named = EventLayout.of(
+        options.get("type"),
+        time,
+        options.get("order") or (),
+        options.get("time_unit"),
         only_type=query.only_type,
     )
-    plan = query.plan(layout)
+    plan = query.plan(layout_of_schema(schema, named))
     _check_templates(schema, plan.classification)
     work = Work.of(schema, plan, positions=bool(options.get("positions")), every=True)
     work.check_shown()

@@ -1,12 +1,65 @@
-"""What is known of the events before a query runs: types, attributes and their kinds, the time."""
+"""What a user says of the events, and what is known of them before a query runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from estero.errors import DataError
 from estero.language.tree.query import TimeUnit
+
+UNITS_OF_TIME: Mapping[str, TimeUnit] = {
+    "ns": TimeUnit.NANOSECONDS,
+    "us": TimeUnit.MICROSECONDS,
+    "ms": TimeUnit.MILLISECONDS,
+    "s": TimeUnit.SECONDS,
+    "min": TimeUnit.MINUTES,
+    "h": TimeUnit.HOURS,
+    "d": TimeUnit.DAYS,
+}
+"""How users name the unit of an integer time column."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventLayout:
+    """Which columns of the events mean what, as a user says it when a query meets its events.
+
+    `type` is the column with the event type; without it all events are of type `only_type`. `time` is the
+    time column, `order` the columns that break ties of time, and `time_unit` the length of a tick where times
+    are integers. `types` are the types there may be beside those that occur.
+    """
+
+    type: str | None = None
+    time: str | None = None
+    order: tuple[str, ...] = ()
+    time_unit: TimeUnit | None = None
+    only_type: str = "Event"
+    types: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        type: str | None = None,
+        time: str | None = None,
+        order: Sequence[str] = (),
+        time_unit: str | None = None,
+        types: Sequence[str] = (),
+        *,
+        only_type: str = "Event",
+    ) -> EventLayout:
+        """The layout that the keyword arguments of public functions describe.
+
+        `time_unit` is one of "ns", "us", "ms", "s", "min", "h" and "d"; a single name is an `order`, too.
+        Raises `DataError` for another unit.
+        """
+        if time_unit is not None and time_unit not in UNITS_OF_TIME:
+            raise DataError(
+                f"{time_unit!r} is not a unit of time", hint=f"it is one of {', '.join(UNITS_OF_TIME)}"
+            )
+        columns = (order,) if isinstance(order, str) else tuple(order)
+        unit = None if time_unit is None else UNITS_OF_TIME[time_unit]
+        return cls(type, time, columns, unit, only_type, tuple(types))
 
 
 class Kind(Enum):

@@ -6,7 +6,7 @@ runs recognition over the partition keys that its task has, interleaved as they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,8 @@ from estero.classify.working_names import is_working
 from estero.engine.walk.share import Share
 from estero.errors import NOWHERE, DataError, QueryError
 from estero.events.sources import open_source
-from estero.language.tree.query import Consume, TimeUnit
-from estero.language.tree.schema import Kind
+from estero.language.tree.query import Consume
+from estero.language.tree.schema import EventLayout, Kind
 from estero.plan.plan import Layout
 from estero.plan.plan_joins import AnyPlan, KeyedPlan
 from estero.spark.batch.distribute import distribute
@@ -51,31 +51,13 @@ NAME = "estero:name"
 """The metadata of a column that has another name on Spark than elsewhere: that name."""
 
 
-def layout_of_frame(
-    df: DataFrame,
-    *,
-    type: str | None = None,
-    time: str | None = None,
-    order: Sequence[str] = (),
-    time_unit: TimeUnit | str | None = None,
-    only_type: str = "Event",
-) -> Layout:
+def layout_of_frame(df: DataFrame, columns: EventLayout) -> Layout:
     """Where the parts of an event stand in `df` (`layout_of_schema`)."""
-    return layout_of_schema(
-        df.schema, type=type, time=time, order=order, time_unit=time_unit, only_type=only_type
-    )
+    return layout_of_schema(df.schema, columns)
 
 
-def layout_of_schema(
-    events: StructType,
-    *,
-    type: str | None = None,
-    time: str | None = None,
-    order: Sequence[str] = (),
-    time_unit: TimeUnit | str | None = None,
-    only_type: str = "Event",
-) -> Layout:
-    """Where the parts of an event stand in such a table; the arguments mean what `open_source` says.
+def layout_of_schema(events: StructType, columns: EventLayout) -> Layout:
+    """Where the parts of an event stand in such a table, with the `columns` that a user names.
 
     Raises `DataError` for a column that is missing, of a wrong kind, or there twice. Nothing is read: the
     types that occur are not known.
@@ -83,9 +65,7 @@ def layout_of_schema(
     columns_of_frame(events)
     likeness = pa.schema([(field.name, _likeness(field.name, events)) for field in events.fields])
     # A stream that passes once is asked for nothing but its schema.
-    nothing = pa.RecordBatchReader.from_batches(likeness, [])
-    source = open_source(nothing, type=type, time=time, order=order, time_unit=time_unit, only_type=only_type)
-    return Layout(source.schema, source.type_column, source.only_type, source.order, source.time_tick_ns)
+    return open_source(pa.RecordBatchReader.from_batches(likeness, []), columns).layout
 
 
 def recognize_frame(
