@@ -35,7 +35,7 @@ from estero.queries.conjunctive_query import ConjunctiveQuery
 from estero.queries.query import Query
 from estero.recognize.in_process import InProcessRun
 from estero.reference.conjunctive import evaluate_conjunctive
-from estero.reference.semantics import ComplexEvent, Event, evaluate_query
+from estero.reference.queries import ComplexEvent, Event, evaluate_query
 
 PAGE = Path(__file__).with_name("CORRELATED.md")
 REFERENCE = 24

@@ -32,8 +32,8 @@ from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
 from estero.engine.recognizer import EventBatch, Recognizer, Settings
 from estero.engine.walk.roots import Roots
-from estero.language.syntax.parse import parse_pattern, parse_query
-from estero.reference.semantics import Event, evaluate_query
+from estero.language.syntax.parser import parse_pattern, parse_query
+from estero.reference.queries import Event, evaluate_query
 
 HERE = Path(__file__).parent
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)

@@ -7,11 +7,12 @@ import math
 from hypothesis import strategies as st
 
 from estero.language.tree.conjunctive import Anything, Argument, Atom, ConjunctiveTree, Term, Variable
-from estero.language.tree.expressions import Literal, Value
+from estero.language.tree.expressions import Literal
+from estero.language.tree.literals import Value
 from estero.language.tree.pattern import EventType
 from estero.language.tree.query import EventWindow
 from estero.language.tree.schema import Kind, Schema
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 
 TYPES = ("T", "S", "R")
 ATTRIBUTES = {"a": Kind.INT, "b": Kind.FLOAT, "c": Kind.INT}

@@ -12,7 +12,7 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from estero.language.check.check import check_query
+from estero.language.check.queries import check_query
 from estero.language.tree.expressions import (
     Aggregate,
     And,

@@ -58,7 +58,7 @@ from estero.language.tree.query import (
 )
 from estero.language.tree.schema import Kind, Schema
 from estero.language.tree.selection import label_types
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 
 Drawn = TypeVar("Drawn")
 

@@ -17,10 +17,10 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 
 import estero
-from estero.language.syntax.parse import parse_query
+from estero.language.syntax.parser import parse_query
 from estero.language.tree.selection import label_types
 from estero.plots.picture import FAINT, GRID, INK, PALETTE, SHADE
-from estero.reference.semantics import ComplexEvent
+from estero.reference.queries import ComplexEvent
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "language.md"

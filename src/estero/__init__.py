@@ -22,7 +22,7 @@ from estero.errors import (
 if TYPE_CHECKING:
     from estero.answers.answer import Answer
     from estero.answers.complex_event import ComplexEvent
-    from estero.language.builder.builder import (
+    from estero.language.builder.queries import (
         aggregate,
         attribute,
         call,
@@ -81,25 +81,25 @@ _HOMES = {
     "ComplexEvent": "estero.answers.complex_event",
     "ContinuousRecognizer": "estero.recognize.continuous",
     "Query": "estero.queries.query",
-    "aggregate": "estero.language.builder.builder",
-    "attribute": "estero.language.builder.builder",
+    "aggregate": "estero.language.builder.queries",
+    "attribute": "estero.language.builder.queries",
     "automaton": "estero.queries.automaton_query",
-    "call": "estero.language.builder.builder",
+    "call": "estero.language.builder.queries",
     "check": "estero.queries.texts",
-    "closed": "estero.language.builder.builder",
+    "closed": "estero.language.builder.queries",
     "conjunctive": "estero.queries.conjunctive_query",
-    "constant": "estero.language.builder.builder",
-    "decreasing": "estero.language.builder.builder",
-    "event": "estero.language.builder.builder",
-    "holds": "estero.language.builder.builder",
-    "increasing": "estero.language.builder.builder",
-    "outside": "estero.language.builder.builder",
+    "constant": "estero.language.builder.queries",
+    "decreasing": "estero.language.builder.queries",
+    "event": "estero.language.builder.queries",
+    "holds": "estero.language.builder.queries",
+    "increasing": "estero.language.builder.queries",
+    "outside": "estero.language.builder.queries",
     "predicate": "estero.queries.predicates",
     "query": "estero.queries.query",
     "query_of_text": "estero.queries.texts",
     "restore": "estero.queries.query",
-    "select": "estero.language.builder.builder",
-    "var": "estero.language.builder.builder",
+    "select": "estero.language.builder.queries",
+    "var": "estero.language.builder.queries",
 }
 
 

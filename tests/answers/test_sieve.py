@@ -31,7 +31,7 @@ from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residua
 from estero.automata.residual_reads import columns_read, key_choices
 from estero.engine.walk.enumerate import Matches
 from estero.errors import DataError, LimitExceeded, QueryError
-from estero.language.syntax.parse import parse_condition
+from estero.language.syntax.parser import parse_condition
 from estero.language.tree.expressions import Node
 from estero.language.tree.pattern import PartitionKey
 from estero.language.tree.query import Strategy

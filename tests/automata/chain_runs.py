@@ -10,7 +10,7 @@ from estero.automata.chain import Chain, ChainTransition
 from estero.automata.residual import Residual
 from estero.language.tree.expressions import Node
 from estero.reference.filters import evaluate_filter
-from estero.reference.semantics import ComplexEvent, Event
+from estero.reference.queries import ComplexEvent, Event
 from estero.reference.values import compare, evaluate_expression
 
 Marks = frozenset[tuple[str, int]]

@@ -9,8 +9,8 @@ from itertools import product
 
 from estero.automata.cea import EventPredicate
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition
-from estero.language.tree.expressions import Value
-from estero.reference.semantics import ComplexEvent, Event
+from estero.language.tree.literals import Value
+from estero.reference.queries import ComplexEvent, Event
 from estero.reference.values import compare, evaluate_expression, evaluate_predicate
 
 Mark = tuple[int, str]

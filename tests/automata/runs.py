@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from estero.automata.cea import CEA, FIRST, EventPredicate
-from estero.reference.semantics import ComplexEvent, Event, evaluate_predicate
+from estero.reference.queries import ComplexEvent, Event, evaluate_predicate
 
 Marks = frozenset[tuple[str, int]]
 

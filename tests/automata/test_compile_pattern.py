@@ -8,7 +8,7 @@ from estero.automata.cea import CEA, EventPredicate, Guard, Transition
 from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.compile.marks import Marks, marks_of
 from estero.automata.determinize import DEAD, LazyAutomaton
-from estero.language.syntax.parse import parse_pattern
+from estero.language.syntax.parser import parse_pattern
 from estero.plan.plan import has_contiguity
 
 

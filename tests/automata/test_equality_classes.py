@@ -10,13 +10,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from estero.automata.correlated.equality_classes import Partitioned, as_partition, partitioned
-from estero.language.syntax.parse import parse_pattern
-from estero.language.tree.expressions import Value
+from estero.language.syntax.parser import parse_pattern
+from estero.language.tree.literals import Value
 from estero.language.tree.pattern import PartitionBy, PartitionKey
 from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTree, Strategy
-from estero.language.tree.render import render_pattern
 from estero.language.tree.schema import Kind, Schema
-from estero.reference.semantics import Event, evaluate_query
+from estero.reference.queries import Event, evaluate_query
 from full_strategies import full_queries
 from strategies import SCHEMA, TICK, streams
 
@@ -64,7 +63,7 @@ def test_equalities_become_a_partition(text: str) -> None:
     found = as_partition(parse_pattern(text), SCHEMA)
     assert isinstance(found, Partitioned), found
     pattern, keys = SAME[text]
-    assert render_pattern(found.pattern) == render_pattern(parse_pattern(pattern))
+    assert str(found.pattern) == str(parse_pattern(pattern))
     assert found.keys == tuple(KeyBracket((name,)) for name in keys.split(", "))
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from estero.automata.cea import CEA
 from estero.automata.expectation import HUGE, MOST_STATES, expected_matches
-from estero.language.syntax.parse import parse_query
+from estero.language.syntax.parser import parse_query
 from estero.language.tree.schema import Kind, Schema
 from estero.plan.plan import Layout, plan_query
-from estero.reference.semantics import Event, evaluate_query
+from estero.reference.queries import Event, evaluate_query
 
 LAYOUT = Layout(Schema({name: {"n": Kind.INT} for name in "ABC"}))
 KINDS = {"A": 2, "B": 2, "C": 1}

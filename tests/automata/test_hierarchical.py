@@ -14,12 +14,12 @@ from estero.automata.joins.q_tree import Inner, Leaf, Node, leaves, nodes, q_tre
 from estero.automata.pcea import PCEA
 from estero.errors import LimitExceeded
 from estero.language.check.atoms import named_atoms
-from estero.language.check.check_conjunctive import check_conjunctive, witness
-from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.check.conjunctive import check_conjunctive, witness
+from estero.language.syntax.parser import parse_conjunctive
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.schema import Schema
 from estero.reference.conjunctive import evaluate_conjunctive
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 
 
 def automaton_of(query: ConjunctiveTree, schema: Schema = SCHEMA) -> PCEA:

@@ -28,12 +28,12 @@ from estero.automata.registers import (
 )
 from estero.automata.residual import Agreement, Hidden, Key, Residual
 from estero.classify.values import as_integers
-from estero.language.syntax.parse import parse_condition, parse_pattern
+from estero.language.syntax.parser import parse_condition, parse_pattern
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.schema import Kind, Schema
 from estero.reference.filters import evaluate_filter
 from estero.reference.patterns import Stream, find
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 from estero.reference.values import all_true, compare, evaluate_expression, evaluate_predicate
 from strategies import SCHEMA, streams
 

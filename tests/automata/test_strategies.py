@@ -13,7 +13,7 @@ from estero.automata.residual import Hidden
 from estero.automata.strategies import MaxAutomaton
 from estero.engine.runs.tables import Automaton
 from estero.errors import LimitExceeded
-from estero.language.syntax.parse import parse_pattern
+from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.pattern import Pattern
 from strategies import patterns
 

@@ -11,13 +11,12 @@ from estero.automata.cea import ALWAYS, CEA, FIRST, EventPredicate, Guard, Trans
 from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.formulas.to_formula import automaton_to_formula
 from estero.errors import LimitExceeded
-from estero.language.check.check import check_query
-from estero.language.syntax.parse import parse_pattern
+from estero.language.check.queries import check_query
+from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.expressions import Attribute, Comparison, Literal, Node
 from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import QueryTree
-from estero.language.tree.render import render_pattern
-from estero.reference.semantics import Event, evaluate_pattern
+from estero.reference.queries import Event, evaluate_pattern
 from full_strategies import full_patterns, is_valid
 from strategies import SCHEMA, TYPES, patterns, streams
 
@@ -64,7 +63,7 @@ def but(*bits: int) -> Guard:
 )
 def test_what_a_person_would_write_comes_back_as_it_was(text: str) -> None:
     automaton = compile_pattern(parse_pattern(text)).automaton
-    assert render_pattern(automaton_to_formula(automaton, TYPES)) == text
+    assert str(automaton_to_formula(automaton, TYPES)) == text
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_what_a_person_would_write_comes_back_as_it_was(text: str) -> None:
 )
 def test_the_formula_of_a_pattern(text: str, formula: str) -> None:
     automaton = compile_pattern(parse_pattern(text)).automaton
-    assert render_pattern(automaton_to_formula(automaton, TYPES)) == formula
+    assert str(automaton_to_formula(automaton, TYPES)) == formula
 
 
 def test_labels_that_a_transition_does_not_give_are_dropped() -> None:
@@ -99,13 +98,13 @@ def test_labels_that_a_transition_does_not_give_are_dropped() -> None:
         Transition(1, on(1), frozenset(), 2),
     )
     automaton = CEA(3, frozenset({0}), frozenset({2}), steps, (A, B))
-    assert render_pattern(automaton_to_formula(automaton)) == "A AS x ; B KEEP [x]"
+    assert str(automaton_to_formula(automaton)) == "A AS x ; B KEEP [x]"
 
 
 def test_reading_any_event_names_all_types() -> None:
     steps = (Transition(0, ALWAYS, frozenset({"x"}), 1),)
     automaton = CEA(2, frozenset({0}), frozenset({1}), steps, ())
-    assert render_pattern(automaton_to_formula(automaton, TYPES)) == "(A OR B OR C) AS x KEEP [x]"
+    assert str(automaton_to_formula(automaton, TYPES)) == "(A OR B OR C) AS x KEEP [x]"
     with pytest.raises(
         ValueError,
         match=r"^a transition reads events of any type, and a pattern names the types it reads: "
@@ -187,7 +186,7 @@ def test_a_formula_is_valid_and_reads_back(automaton: CEA) -> None:
         formula = automaton_to_formula(automaton, TYPES)
     except ValueError:
         assume(False)
-    assert parse_pattern(render_pattern(formula)) == formula
+    assert parse_pattern(str(formula)) == formula
     assert [str(error) for error in check_query(QueryTree(formula), SCHEMA)] == []
 
 

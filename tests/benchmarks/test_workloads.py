@@ -21,7 +21,7 @@ from benchmarks.workloads import (
     dense_text,
 )
 
-from estero.language.syntax.parse import parse_query
+from estero.language.syntax.parser import parse_query
 
 every_workload = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
 

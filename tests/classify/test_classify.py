@@ -36,7 +36,7 @@ from estero.language.tree.expressions import (
 )
 from estero.language.tree.schema import EventLayout, Kind, Schema
 from estero.plan.plan import Classification
-from estero.reference.semantics import Event, evaluate_predicate
+from estero.reference.queries import Event, evaluate_predicate
 from strategies import ATTRIBUTES, TYPES, predicates, streams, to_table
 
 if TYPE_CHECKING:

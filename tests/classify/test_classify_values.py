@@ -21,11 +21,11 @@ from estero.classify.classify import classify_sql
 from estero.classify.values import as_integers
 from estero.errors import DataError
 from estero.events.sources import Source, open_source
-from estero.language.syntax.parse import parse_condition
+from estero.language.syntax.parser import parse_condition
 from estero.language.tree.expressions import Attribute, Comparison, Literal
 from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Classification
-from estero.reference.semantics import Event, evaluate_expression
+from estero.reference.queries import Event, evaluate_expression
 from estero.reference.values import compare
 from strategies import streams, to_table
 

@@ -36,9 +36,9 @@ from estero.language.tree.expressions import (
     Not,
     Or,
     Range,
-    Value,
 )
-from estero.reference.semantics import Event, evaluate_expression
+from estero.language.tree.literals import Value
+from estero.reference.queries import Event, evaluate_expression
 from strategies import TABLE, predicates, streams, to_table
 
 if TYPE_CHECKING:

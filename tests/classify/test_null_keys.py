@@ -15,7 +15,7 @@ from estero.plan.planner import PLANS, NotServedError, plan_of
 from estero.queries.conjunctive_query import ConjunctiveQuery
 from estero.recognize.in_process import InProcessRun
 from estero.reference.conjunctive import evaluate_conjunctive
-from estero.reference.semantics import Event, evaluate_query
+from estero.reference.queries import Event, evaluate_query
 
 STREAM = [Event(row.pop("type"), row, at) for at, row in enumerate(EVENTS.to_pylist())]
 

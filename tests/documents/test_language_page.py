@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from conftest import REPOSITORY
-from estero.language.syntax.parse import parse_query
-from estero.reference.semantics import ComplexEvent, Event, evaluate_query
+from estero.language.syntax.parser import parse_query
+from estero.reference.queries import ComplexEvent, Event, evaluate_query
 
 
 def _drawing() -> ModuleType:

@@ -9,7 +9,7 @@ import numpy as np
 from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.determinize import LazyAutomaton
 from estero.engine.recognizer import EventBatch, Recognizer, Settings
-from estero.language.syntax.parse import parse_pattern
+from estero.language.syntax.parser import parse_pattern
 
 
 def recognizer_of(pattern: str, **settings: object) -> tuple[Recognizer, dict[str, int]]:

@@ -20,9 +20,9 @@ from estero.automata.chain_columns import ChainColumns, chain_columns
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaBatch
 from estero.engine.runs.run_chain import BITS_IN_WORD, ChainStep, ChainTables, chain_tables
-from estero.language.syntax.parse import parse_pattern
-from estero.language.tree.expressions import Value
-from estero.reference.semantics import ComplexEvent, Event, evaluate_pattern
+from estero.language.syntax.parser import parse_pattern
+from estero.language.tree.literals import Value
+from estero.reference.queries import ComplexEvent, Event, evaluate_pattern
 from strategies import streams
 
 UNORDERED = [text for text in CHAINS if not chain_for(text).ordered and not chain_for(text).residuals]

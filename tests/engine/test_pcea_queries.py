@@ -18,10 +18,10 @@ from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
 from estero.engine.runs.run_pcea import PceaTables, Transition, pcea_tables
 from estero.language.check.atoms import named_atoms
 from estero.language.tree.conjunctive import ConjunctiveTree
-from estero.language.tree.expressions import Value
+from estero.language.tree.literals import Value
 from estero.language.tree.query import EventWindow
 from estero.reference.conjunctive import evaluate_conjunctive
-from estero.reference.semantics import ComplexEvent, Event
+from estero.reference.queries import ComplexEvent, Event
 from estero.reference.values import compare
 
 BITS_IN_WORD = 63

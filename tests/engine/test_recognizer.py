@@ -15,7 +15,7 @@ from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.determinize import LazyAutomaton
 from estero.engine.store.arena import NONE, UNION, Arena
 from estero.errors import LimitExceeded
-from estero.language.syntax.parse import parse_pattern
+from estero.language.syntax.parser import parse_pattern
 
 PATTERNS = ("A", "A ; B", "A ; B ; C", "A ; B+ ; C", "(A OR B)+ ; C", "(A ; B)+", "A : B+ ; (C OR A)")
 

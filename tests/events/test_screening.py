@@ -18,7 +18,7 @@ from estero.events.sources import Source, open_source
 from estero.language.tree.expressions import And, Arithmetic, Attribute, Comparison, In, Literal, Node, Or
 from estero.language.tree.schema import EventLayout, Schema
 from estero.plan.plan import Classification
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 from strategies import STRINGS, TYPES, predicates, streams, to_table
 
 STRING_TYPES = {

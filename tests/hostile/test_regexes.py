@@ -9,7 +9,7 @@ import pytest
 
 import estero
 from estero.errors import QueryError
-from estero.language.regex.regex_java import for_java, like_for_java
+from estero.language.regex.java import for_java, like_for_java
 
 if TYPE_CHECKING:
     from pathlib import Path

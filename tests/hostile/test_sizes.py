@@ -8,12 +8,11 @@ import pytest
 import estero
 from estero import LimitExceeded, QueryError
 from estero.automata.joins.hierarchical import hierarchical_pcea
-from estero.language.builder import builder
+from estero.language.builder import queries as builder
 from estero.language.check.atoms import named_atoms
 from estero.language.check.kinds import KindChecker
 from estero.language.check.problems import Problems
-from estero.language.syntax.parse import parse_condition
-from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.syntax.parser import parse_condition, parse_conjunctive
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.schema import Kind, Schema
 

@@ -16,8 +16,8 @@ import estero
 from estero.engine.int64 import GREATEST, LEAST
 from estero.engine.stamps import out_of_reach, window_starts
 from estero.errors import DataError
-from estero.language.syntax.parse import parse_query
-from estero.reference.semantics import Event, evaluate_query
+from estero.language.syntax.parser import parse_query
+from estero.reference.queries import Event, evaluate_query
 from estero.spark import recognize
 from estero.spark.streams.bucket import NEVER, Held
 from estero.spark.streams.ticks import Ticks

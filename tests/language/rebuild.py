@@ -6,7 +6,7 @@ import operator
 from functools import reduce
 from typing import assert_never
 
-from estero.language.builder.builder import (
+from estero.language.builder.queries import (
     Condition,
     Expression,
     PatternBuilder,
@@ -26,6 +26,7 @@ from estero.language.builder.builder import (
 from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
+from estero.language.tree.literals import Value
 
 _COMPARE = {
     "=": operator.eq,
@@ -102,7 +103,7 @@ def condition(node: e.Node) -> Condition:
             return outside(expression(node))
 
 
-def _member(member: e.Literal | e.Range) -> e.Value | e.Range:
+def _member(member: e.Literal | e.Range) -> Value | e.Range:
     return closed(member.low.value, member.high.value) if isinstance(member, e.Range) else member.value
 
 

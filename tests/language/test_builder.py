@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import pytest
 
-from estero.language.builder.build_conditions import Condition, Expression
-from estero.language.builder.builder import (
+from estero.language.builder.conditions import Condition, Expression
+from estero.language.builder.queries import (
     PatternBuilder,
     QueryBuilder,
     aggregate,
@@ -26,7 +26,7 @@ from estero.language.builder.builder import (
     tree_of,
     var,
 )
-from estero.language.syntax.parse import parse_condition, parse_pattern, parse_query
+from estero.language.syntax.parser import parse_condition, parse_pattern, parse_query
 from estero.language.tree.query import TimeUnit
 
 a, b, c = event("a"), event("b"), event("c")

@@ -8,8 +8,8 @@ from hypothesis import given
 from conjunctive_strategies import hierarchical_queries
 from estero.errors import QueryError
 from estero.language.check.atoms import named_atoms
-from estero.language.check.check_conjunctive import check_conjunctive
-from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.check.conjunctive import check_conjunctive
+from estero.language.syntax.parser import parse_conjunctive
 from estero.language.tree.conjunctive import Anything, Argument, Atom, ConjunctiveTree, Variable
 from estero.language.tree.expressions import Literal
 from estero.language.tree.pattern import EventType

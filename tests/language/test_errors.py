@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from estero.errors import QueryError, Span, render_error
-from estero.language.check.check import check_query
-from estero.language.check.check_conjunctive import check_conjunctive
+from estero.language.check.conjunctive import check_conjunctive
 from estero.language.check.kinds import kind_of
+from estero.language.check.queries import check_query
 from estero.language.syntax.languages import is_conjunctive
-from estero.language.syntax.parse import parse_condition, parse_query
-from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.syntax.parser import parse_condition, parse_conjunctive, parse_query
 from estero.language.syntax.recover import read
 from estero.language.tree.schema import Kind
 from language.error_page import PAGE, Case, cases, page

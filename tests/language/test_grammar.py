@@ -6,8 +6,8 @@ import pytest
 from lark import Token, Tree
 
 from estero.errors import QueryError
-from estero.language.syntax.assemble import PRODUCTIONS
-from estero.language.syntax.parse import parse_condition, parse_pattern, parse_query, parser
+from estero.language.syntax.parser import parse_condition, parse_pattern, parse_query, parser
+from estero.language.syntax.queries import PRODUCTIONS
 
 QUERIES = {
     "query": ("SELECT * WHERE a", "SELECT * WHERE a b"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from estero.language.check.labels import KnownTypes, bound_names, labels_of
-from estero.language.syntax.parse import parse_pattern
+from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.names import nearest, some, suggestion
 from estero.language.tree.pattern import EventType
 from estero.language.tree.schema import Kind

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import estero
-from estero.language.check.check import check_query
+from estero.language.check.queries import check_query
 from estero.language.syntax.recover import read
 from estero.language.tree.query import QueryTree
-from estero.language.tree.render import render_query
 from language.trees import queries
 
 PIECES = ["SELECT", "WHERE", "FROM", "FILTER", "KEEP", "PARTITION BY", "WITHIN", "CONSUME BY", "LIMIT", "*"]
@@ -71,7 +70,7 @@ def test_the_exception_has_all_errors() -> None:
 
 @given(queries)
 def test_a_text_without_mistakes_is_read_whole(tree: QueryTree) -> None:
-    text = render_query(tree)
+    text = str(tree)
     reading = read(text)
     assert (reading.tree, reading.errors, reading.lost) == (tree, (), frozenset())
     found = check_query(tree)

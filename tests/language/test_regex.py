@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estero.errors import QueryError
+from estero.language.regex.java import for_java
 from estero.language.regex.regex import check_regex, for_python, for_re2
-from estero.language.regex.regex_java import for_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

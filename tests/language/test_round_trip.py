@@ -7,12 +7,11 @@ import pickle
 from hypothesis import given
 
 from estero.errors import QueryError
-from estero.language.check.check import check_query
-from estero.language.syntax.parse import parse_condition, parse_pattern, parse_query
+from estero.language.check.queries import check_query
+from estero.language.syntax.parser import parse_condition, parse_pattern, parse_query
 from estero.language.tree.expressions import Node, Not, Range, VariableReference
 from estero.language.tree.pattern import Filter, Pattern
 from estero.language.tree.query import QueryTree
-from estero.language.tree.render import render_condition, render_pattern, render_query
 from estero.language.tree.selection import label_types
 from language import rebuild
 from language.trees import conditions, patterns, queries
@@ -20,32 +19,32 @@ from language.trees import conditions, patterns, queries
 
 @given(conditions)
 def test_a_condition_survives_its_text(condition: Node) -> None:
-    text = render_condition(condition)
+    text = str(condition)
     again = parse_condition(text)
     assert again == condition
-    assert render_condition(again) == text
+    assert str(again) == text
 
 
 @given(patterns)
 def test_a_pattern_survives_its_text(pattern: Pattern) -> None:
-    text = render_pattern(pattern)
+    text = str(pattern)
     again = parse_pattern(text)
     assert again == pattern
-    assert render_pattern(again) == text
+    assert str(again) == text
 
 
 @given(queries)
 def test_a_query_survives_its_text(tree: QueryTree) -> None:
-    text = render_query(tree)
+    text = str(tree)
     again = parse_query(text)
     assert again == tree
     assert again.text == text
-    assert render_query(again) == text
+    assert str(again) == text
 
 
 @given(conditions)
 def test_a_condition_is_at_its_span(condition: Node) -> None:
-    text = render_condition(condition)
+    text = str(condition)
     for node in parse_condition(text).walk():
         if not isinstance(node, Range | VariableReference):
             there = parse_condition(text[node.span.start : node.span.end])
@@ -54,7 +53,7 @@ def test_a_condition_is_at_its_span(condition: Node) -> None:
 
 @given(patterns)
 def test_a_pattern_is_at_its_span(pattern: Pattern) -> None:
-    text = render_pattern(pattern)
+    text = str(pattern)
     for node in parse_pattern(text).walk():
         assert parse_pattern(text[node.span.start : node.span.end]) == node
         if isinstance(node, Filter):
@@ -64,7 +63,7 @@ def test_a_pattern_is_at_its_span(pattern: Pattern) -> None:
 
 @given(queries)
 def test_every_query_can_be_checked(tree: QueryTree) -> None:
-    parsed = parse_query(render_query(tree))
+    parsed = parse_query(str(tree))
     errors = check_query(parsed)
     assert all(isinstance(error, QueryError) and error.text == parsed.text for error in errors)
     assert [error.span.start for error in errors] == sorted(error.span.start for error in errors)

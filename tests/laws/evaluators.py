@@ -15,7 +15,7 @@ from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.plan.plan import plan_query
 from estero.recognize.in_process import InProcessRun
-from estero.reference.semantics import ComplexEvent, Event
+from estero.reference.queries import ComplexEvent, Event
 from strategies import SCHEMA, to_table
 
 ByEnd = dict[int, set[ComplexEvent]]

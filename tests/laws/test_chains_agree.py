@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from automata.test_chain import CHAINS, chained
 from estero.answers.answer import Answer
-from estero.language.check.check import check_query
+from estero.language.check.queries import check_query
 from estero.plan.plan import Plan
 from estero.plan.plan_chains import ChainPlan, plan_chain
 from estero.plan.planner import plan_of
 from estero.queries.query import query
-from estero.reference.semantics import Event, evaluate_query
+from estero.reference.queries import Event, evaluate_query
 from laws.evaluators import by_end
 from laws.test_plans_agree import check, layout_of, served
 from strategies import SCHEMA, TICK, streams

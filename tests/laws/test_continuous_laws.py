@@ -13,7 +13,7 @@ from estero.language.tree.schema import EventLayout
 from estero.plan.planner import plan_of
 from estero.recognize.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 from full_strategies import full_queries
 from joined_strategies import joined_queries
 from laws.evaluators import by_end

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estero.answers.answer import Answer
-from estero.language.syntax.parse import parse_pattern
+from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.query import QueryTree
-from estero.reference.semantics import Event, evaluate_query, is_answer
+from estero.reference.queries import Event, evaluate_query, is_answer
 from full_strategies import full_queries
 from laws.evaluators import by_end, in_process, planned
 from strategies import TICK, queries, streams, to_table

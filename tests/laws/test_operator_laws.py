@@ -35,7 +35,7 @@ from estero.language.tree.pattern import (
 from estero.language.tree.pattern import Sequence as SequencePattern
 from estero.language.tree.query import Consume, QueryTree, Strategy
 from estero.language.tree.selection import label_types
-from estero.reference.semantics import ComplexEvent, Event, evaluate_pattern, evaluate_query
+from estero.reference.queries import ComplexEvent, Event, evaluate_pattern, evaluate_query
 from full_strategies import conditions, full_patterns, full_queries, is_valid
 from laws.evaluators import ByEnd, in_process
 from strategies import TICK, patterns, streams

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from estero.answers.answer import Answer
 from estero.automata.joins.all_joins import joined_all
 from estero.events.sources import Source, open_source
-from estero.language.check.check import check_query
+from estero.language.check.queries import check_query
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Layout, Plan
@@ -21,7 +21,7 @@ from estero.plan.plan_joins import AnyPlan
 from estero.plan.planner import PLANS, NotServedError, PlanName, plan_of
 from estero.queries.query import query
 from estero.recognize.in_process import InProcessRun
-from estero.reference.semantics import Event, evaluate_query, is_answer
+from estero.reference.queries import Event, evaluate_query, is_answer
 from full_strategies import full_queries
 from joined_strategies import any_joined_queries, joined_queries
 from laws.evaluators import ByEnd, by_end

@@ -15,7 +15,7 @@ from estero.queries.query import query
 from estero.recognize.in_process import InProcessRun, time_type
 from estero.recognize.joining import Joining, recognition_of
 from estero.recognize.recognition import Recognition
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 from full_strategies import full_queries
 from joined_strategies import joined_queries
 from laws.evaluators import by_end, planned

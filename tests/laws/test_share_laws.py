@@ -11,7 +11,7 @@ from conjunctive_strategies import streams as conjunctive_streams
 from estero.answers.answer import Answer
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.query import QueryTree
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 from full_strategies import full_queries
 from joined_strategies import joined_queries
 from laws.test_plans_agree import served

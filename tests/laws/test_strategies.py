@@ -6,13 +6,12 @@ import math
 
 from hypothesis import given, settings
 
-from estero.language.check.check import check_query
-from estero.language.syntax.parse import parse_condition, parse_query
+from estero.language.check.queries import check_query
+from estero.language.syntax.parser import parse_condition, parse_query
 from estero.language.tree import pattern
 from estero.language.tree.expressions import Node
 from estero.language.tree.query import Consume, QueryTree, Strategy
-from estero.language.tree.render import render_condition
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 from full_strategies import full_queries
 from strategies import SCHEMA, from_table, predicates, queries, streams, to_table
 
@@ -25,7 +24,7 @@ def test_queries_are_valid_and_print_to_what_parses_back(tree: QueryTree) -> Non
 
 @given(predicates())
 def test_predicates_print_to_what_parses_back(predicate: Node) -> None:
-    assert parse_condition(render_condition(predicate)) == predicate
+    assert parse_condition(str(predicate)) == predicate
 
 
 @given(streams())

@@ -15,7 +15,7 @@ from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTr
 from estero.plan.plan import Plan, has_contiguity
 from estero.recognize.in_process import InProcessRun, time_type
 from estero.recognize.joining import recognition_of
-from estero.reference.semantics import ComplexEvent, Event
+from estero.reference.queries import ComplexEvent, Event
 from full_strategies import full_queries
 from laws.evaluators import ByEnd, by_end, in_process, planned
 from strategies import queries, streams, to_table

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import estero
-from estero.language.syntax.parse import parse_pattern
-from estero.reference.semantics import ComplexEvent, Event, evaluate_pattern
+from estero.language.syntax.parser import parse_pattern
+from estero.reference.queries import ComplexEvent, Event, evaluate_pattern
 
 Evaluate = Callable[[str, Sequence[Event]], set[ComplexEvent]]
 

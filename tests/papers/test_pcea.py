@@ -14,12 +14,12 @@ from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
 from estero.engine.pcea_recognizer import PceaRecognizer
 from estero.errors import QueryError
 from estero.language.check.atoms import NamedAtom, named_atoms
-from estero.language.check.check_conjunctive import check_conjunctive, witness
-from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.check.conjunctive import check_conjunctive, witness
+from estero.language.syntax.parser import parse_conjunctive
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.schema import Kind, Schema
 from estero.reference.conjunctive import evaluate_conjunctive
-from estero.reference.semantics import ComplexEvent, Event
+from estero.reference.queries import ComplexEvent, Event
 from reference.notation import stream
 
 S0 = stream("S T R S T R S T", x=[2, 2, 1, 2, 1, 2, 4, 1], y=[11, None, 10, 11, None, 11, 13, None])

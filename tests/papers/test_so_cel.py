@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from estero.reference.semantics import ComplexEvent, Event
+from estero.reference.queries import ComplexEvent, Event
 from papers.conftest import Evaluate
 from reference.notation import shown, stream
 

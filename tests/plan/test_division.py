@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import estero
-from estero.language.syntax.parse import parse_query
+from estero.language.syntax.parser import parse_query
 from estero.language.tree.schema import Kind, Schema
 from estero.plan.division import Division, division_in_words, division_of, may_be_shared, why_not_shared
 from estero.plan.plan import Layout

@@ -10,7 +10,7 @@ import pytest
 
 import estero
 from estero.automata.joins.q_tree import q_tree
-from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.syntax.parser import parse_conjunctive
 from estero.plan.plan import Layout
 from estero.plots.q_tree import plot_q_tree
 

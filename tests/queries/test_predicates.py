@@ -16,9 +16,9 @@ from estero.answers.sieve import Sieve
 from estero.automata.residual import Residual
 from estero.automata.residual_reads import predicates_called
 from estero.errors import DataError
-from estero.language.check.check import check_query
+from estero.language.check.queries import check_query
 from estero.language.check.set_predicates import known_predicates, registered, registered_among
-from estero.language.syntax.parse import parse_condition, parse_query
+from estero.language.syntax.parser import parse_condition, parse_query
 from estero.language.tree.schema import Kind, Schema
 from estero.plan.plan import Classification
 

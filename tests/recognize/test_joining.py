@@ -17,7 +17,7 @@ from conjunctive_strategies import hierarchical_queries, streams
 from estero.answers.answer import Answer
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.reference.conjunctive import evaluate_conjunctive
-from estero.reference.semantics import ComplexEvent, Event
+from estero.reference.queries import ComplexEvent, Event
 
 ATTRIBUTES = pa.schema([("type", pa.string()), ("a", pa.int64()), ("b", pa.float64()), ("c", pa.int64())])
 

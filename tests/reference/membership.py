@@ -21,7 +21,7 @@ from estero.language.tree.pattern import (
     Pattern,
 )
 from estero.language.tree.pattern import Sequence as SequencePattern
-from estero.reference.semantics import Event, evaluate_predicate
+from estero.reference.queries import Event, evaluate_predicate
 
 Marks = frozenset[tuple[str, int]]
 LOOSE = Link()

@@ -11,11 +11,11 @@ from estero.language.tree.expressions import (
     EventFilter,
     Literal,
     Node,
-    Value,
 )
+from estero.language.tree.literals import Value
 from estero.language.tree.pattern import EventType, Link, Pattern
 from estero.language.tree.pattern import Sequence as SequencePattern
-from estero.reference.semantics import ComplexEvent, Event, evaluate_pattern
+from estero.reference.queries import ComplexEvent, Event, evaluate_pattern
 
 A, B, C = EventType("A"), EventType("B"), EventType("C")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.syntax.parser import parse_conjunctive
 from estero.reference.conjunctive import evaluate_conjunctive
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 from reference.notation import stream
 
 

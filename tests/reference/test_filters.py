@@ -19,9 +19,9 @@ from estero.language.tree.expressions import (
     Not,
     Or,
     SetPredicate,
-    Value,
     VariableReference,
 )
+from estero.language.tree.literals import Value
 from estero.language.tree.pattern import (
     All,
     As,
@@ -34,7 +34,7 @@ from estero.language.tree.pattern import (
     Sequence,
     Unless,
 )
-from estero.reference.semantics import Event, evaluate_pattern
+from estero.reference.queries import Event, evaluate_pattern
 from reference.notation import A, B, C, each, found, holds, seq, shown, stream
 
 PLUS = Iteration(A)

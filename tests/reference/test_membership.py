@@ -9,7 +9,7 @@ from hypothesis import assume, given
 
 from estero.language.tree.pattern import Pattern
 from estero.language.tree.selection import label_types
-from estero.reference.semantics import ComplexEvent, Event, evaluate_pattern
+from estero.reference.queries import ComplexEvent, Event, evaluate_pattern
 from reference.membership import Marks, belongs
 from strategies import patterns, streams
 

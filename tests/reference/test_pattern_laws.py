@@ -26,7 +26,7 @@ from estero.language.tree.pattern import (
     Unless,
 )
 from estero.language.tree.selection import label_types
-from estero.reference.semantics import ComplexEvent, Event, evaluate_pattern
+from estero.reference.queries import ComplexEvent, Event, evaluate_pattern
 from reference.notation import seq
 from strategies import filters, patterns, streams
 

@@ -26,7 +26,7 @@ from estero.language.tree.pattern import (
     Strict,
     Unless,
 )
-from estero.reference.semantics import Event, evaluate_pattern
+from estero.reference.queries import Event, evaluate_pattern
 from reference.notation import A, B, C, each, found, holds, seq, shown, stream, then
 
 

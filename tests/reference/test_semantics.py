@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from estero.errors import DataError
-from estero.language.tree.expressions import Value
+from estero.language.tree.literals import Value
 from estero.language.tree.pattern import All, As, Iteration, Keep, Start
 from estero.language.tree.query import (
     AttributeWindow,
@@ -23,7 +23,7 @@ from estero.language.tree.query import (
     TimeUnit,
     Window,
 )
-from estero.reference.semantics import Event, evaluate_query, is_answer
+from estero.reference.queries import Event, evaluate_query, is_answer
 from reference.notation import A, B, C, seq, shown, stream, then
 from strategies import TICK, queries, streams
 

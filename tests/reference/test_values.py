@@ -28,9 +28,9 @@ from estero.language.tree.expressions import (
     Not,
     Or,
     Range,
-    Value,
 )
-from estero.reference.semantics import Event, evaluate_expression, evaluate_predicate
+from estero.language.tree.literals import Value
+from estero.reference.queries import Event, evaluate_expression, evaluate_predicate
 from reference.notation import holds
 from strategies import predicates, streams
 

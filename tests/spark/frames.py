@@ -13,7 +13,7 @@ import pyarrow.parquet
 from estero.answers.answer import Answer
 from estero.language.tree.query import QueryTree
 from estero.plan.plan_joins import AnyPlan
-from estero.reference.semantics import Event, is_answer
+from estero.reference.queries import Event, is_answer
 from estero.spark.batch.batch import Work, recognize_frame
 from laws.evaluators import by_end, planned
 from strategies import TICK, from_table, to_table

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 import estero
-from estero.reference.semantics import Event, evaluate_query
+from estero.reference.queries import Event, evaluate_query
 from strategies import TICK, from_table, to_table
 
 HOW: dict[str, Any] = {"type": "type", "time": "time", "time_unit": "s"}

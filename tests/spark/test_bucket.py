@@ -12,7 +12,7 @@ import pytest
 import estero
 from estero.classify.classify import TIME
 from estero.errors import DataError
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 from estero.spark.streams import packing, stages
 from estero.spark.streams.bucket import Duty, Held, Turn
 from estero.spark.streams.headers import FORMAT, refuse_other

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import estero
 from estero.errors import DataError
 from estero.language.tree.query import QueryTree
-from estero.reference.semantics import Event, evaluate_query
+from estero.reference.queries import Event, evaluate_query
 from estero.spark import match_count, recognize
 from estero.spark.batch.counting import count_frame
 from full_strategies import full_queries

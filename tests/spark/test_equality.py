@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from estero.language.tree.query import QueryTree
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 from full_strategies import full_queries
 from spark.frames import as_in_process, as_the_reference_says
 from strategies import queries, streams

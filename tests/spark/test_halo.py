@@ -17,7 +17,7 @@ from estero.classify.classify import POSITION, TIME
 from estero.errors import DataError
 from estero.language.tree.query import Consume, QueryTree
 from estero.language.tree.schema import EventLayout
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 from estero.spark import recognize
 from estero.spark.batch import halo
 from estero.spark.batch.batch import layout_of_frame

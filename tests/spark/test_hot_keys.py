@@ -19,7 +19,7 @@ from estero.classify.classify import KEYS, TIME
 from estero.errors import DataError
 from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTree
 from estero.language.tree.schema import EventLayout
-from estero.reference.semantics import Event, evaluate_query
+from estero.reference.queries import Event, evaluate_query
 from estero.spark import match_count, recognize
 from estero.spark.batch import hot_keys
 from estero.spark.batch.batch import Work, layout_of_frame, recognize_frame

@@ -16,7 +16,7 @@ from estero.language.tree.schema import EventLayout
 from estero.plan.plan_chains import ChainPlan
 from estero.plan.plan_joins import JoinPlan
 from estero.plan.planner import plan_of
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 from estero.spark import collect, recognize
 from estero.spark.batch.batch import Work, layout_of_frame, recognize_frame
 from estero.spark.batch.halo import halo_of

@@ -14,7 +14,7 @@ import pytest
 
 import estero
 from estero.recognize.in_process import InProcessRun
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 from estero.spark import recognize
 from spark import stopped_stream
 from spark.one_answer import EVENTS, HOW, QUERIES, by_reference, cut, expected, found

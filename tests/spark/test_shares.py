@@ -15,7 +15,7 @@ import estero
 from estero.errors import QueryError
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout
-from estero.reference.semantics import Event
+from estero.reference.queries import Event
 from estero.spark import recognize
 from estero.spark.batch.batch import Work, layout_of_frame
 from estero.spark.batch.distribute import distribute

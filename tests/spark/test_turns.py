@@ -15,7 +15,7 @@ import estero
 from estero.answers.answer import Answer
 from estero.language.tree.query import Consume, QueryTree
 from estero.recognize.in_process import InProcessRun
-from estero.reference.semantics import Event, is_answer
+from estero.reference.queries import Event, is_answer
 from full_strategies import full_queries
 from laws.evaluators import by_end, planned
 from spark.frames import in_any_order, without_positions

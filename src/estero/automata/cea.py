@@ -25,12 +25,11 @@ class EventPredicate:
     condition: Node | None = None
 
     def __str__(self) -> str:
-        from estero.language.tree.render import render_condition
 
         if self == FIRST:
             return "first event of the stream"
         name = " | ".join(self.types)
-        return name if self.condition is None else f"{name}[{render_condition(self.condition)}]"
+        return name if self.condition is None else f"{name}[{self.condition!s}]"
 
 
 FIRST = EventPredicate(())

@@ -14,7 +14,6 @@ from estero.automata.cea import EventPredicate, LabelSet
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
 from estero.automata.residual import NO_HIDDEN, HiddenSet, Residual
 from estero.language.tree.expressions import ComparisonOperator, Node
-from estero.language.tree.render import render_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +140,7 @@ class Chain:
         yield f"{count} state{'s' * (count != 1)}: {', '.join(self.states)}; a run accepts in {final}"
         for each in self.transitions:
             source = "begin" if each.source is None else self.states[each.source]
-            compared = [
-                f"{render_condition(one.left)} {one.operator} {render_condition(one.right)}"
-                for one in each.comparisons
-            ]
+            compared = [f"{one.left!s} {one.operator} {one.right!s}" for one in each.comparisons]
             suffix = f", where before it {' and '.join(compared)}" if compared else ""
             marks = ", ".join(sorted(each.labels))
             target, predicate = self.states[each.target], self.predicates[each.predicate]

@@ -6,9 +6,17 @@ from collections.abc import Sequence
 
 from estero.automata.cea import CEA
 from estero.errors import LimitExceeded
-from estero.language.tree.pattern import All, Conjunction, Filter, Iteration, Optional, Pattern, Unless
+from estero.language.tree.pattern import (
+    All,
+    Conjunction,
+    Filter,
+    Iteration,
+    Optional,
+    Pattern,
+    Unless,
+    shortened,
+)
 from estero.language.tree.pattern import Sequence as Succession
-from estero.language.tree.render import shortened
 
 SAMPLE = 5_000
 COMPARED = 2_000_000

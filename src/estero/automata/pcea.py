@@ -13,7 +13,6 @@ from functools import cache
 
 from estero.automata.cea import EventPredicate, LabelSet
 from estero.language.tree.expressions import Node
-from estero.language.tree.render import render_condition
 
 KeyText = Callable[[int, tuple[str, ...]], str]
 """The text of a key, by its number, for events of some types."""
@@ -45,9 +44,7 @@ class JoinKey:
 
     def of(self, types: tuple[str, ...]) -> str:
         """The text of the key for events of some types."""
-        texts = dict.fromkeys(
-            ", ".join(map(render_condition, self.forms[name])) for name in types if name in self.forms
-        )
+        texts = dict.fromkeys(", ".join(map(str, self.forms[name])) for name in types if name in self.forms)
         return " or ".join(texts) if self.width == 1 else " or ".join(f"({text})" for text in texts)
 
     def __str__(self) -> str:

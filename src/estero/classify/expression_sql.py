@@ -26,8 +26,8 @@ from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Dialect, Tick, as_read, cast, micros, reference
 from estero.errors import QueryError
+from estero.language.regex.java import for_java, like_for_java
 from estero.language.regex.regex import for_re2
-from estero.language.regex.regex_java import for_java, like_for_java
 from estero.language.tree.expressions import (
     And,
     Arithmetic,
@@ -46,8 +46,8 @@ from estero.language.tree.expressions import (
     Not,
     Or,
     Range,
-    Value,
 )
+from estero.language.tree.literals import Value
 from estero.language.tree.schema import Kind
 
 SQL = exp.Expr

@@ -23,7 +23,6 @@ from estero.classify.expression_sql import SQL, ExpressionWriter, Typed
 from estero.classify.partition_keys import hash_of_string
 from estero.engine.int64 import GREATEST
 from estero.language.tree.expressions import Attribute
-from estero.language.tree.render import render_condition
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
 
@@ -118,7 +117,7 @@ class ValueWriter:
             this=exp.Between(this=ticks, low=exp.Literal.number(-most), high=exp.Literal.number(most))
         )
         text = (
-            f"estero: {render_condition(value.expression)} is before 1677 or after 2262, and it is compared "
+            f"estero: {value.expression!s} is before 1677 or after 2262, and it is compared "
             "with times in nanoseconds\nconvert the one or the other"
         )
         error = exp.Anonymous(this="error", expressions=[exp.Literal.string(text)])

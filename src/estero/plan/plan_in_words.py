@@ -13,7 +13,6 @@ from estero.automata.residual import Agreement, Residual
 from estero.automata.strategies import MaxAutomaton
 from estero.language.tree.pattern import PartitionKey
 from estero.language.tree.query import Consume, Strategy
-from estero.language.tree.render import render_condition, render_window
 from estero.language.tree.words import quoted
 from estero.plan.division import division_in_words
 from estero.plan.plan import Plan
@@ -35,7 +34,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         why = "" if plan.shown_keys else ", because the pattern's equalities say the same,"
         yield f"partitions: by {keys}{why or ','} interleaved inside the kernel"
     if plan.tree.window is not None:
-        yield f"window: at most {render_window(plan.tree.window)} from start to end; memory follows it"
+        yield f"window: at most {plan.tree.window!s} from start to end; memory follows it"
     else:
         yield "window: none, so every open partial match is kept"
     if plan.consume is not Consume.NONE:
@@ -84,7 +83,7 @@ def residual_text(residual: Residual) -> str:
     if isinstance(condition, Agreement):
         text = f"PARTITION BY [{', '.join(map(_key, condition.keys))}]"
     else:
-        text = render_condition(condition)
+        text = str(condition)
     text = f"not: {text}" if residual.refuted else text
     return text if residual.place is None else f"{text}, in each instance of its part of the pattern"
 

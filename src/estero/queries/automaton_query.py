@@ -7,9 +7,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from estero.automata.formulas.given import automaton_of
 from estero.automata.formulas.to_formula import automaton_outline, automaton_to_formula
 from estero.errors import LimitExceeded
-from estero.language.check.check import check_query
-from estero.language.syntax.parse import parse_query
-from estero.language.tree.render import render_pattern
+from estero.language.check.queries import check_query
+from estero.language.syntax.parser import parse_query
 from estero.language.tree.words import quoted
 from estero.queries.explanation import automaton_lines
 from estero.queries.query import Query, raise_all
@@ -68,7 +67,7 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
         pattern, reason = automaton_to_formula(cea, types), None
     except LimitExceeded as error:
         pattern, reason = automaton_outline(cea, types), str(error)
-    clauses = [f"SELECT {select} WHERE {render_pattern(pattern)}"]
+    clauses = [f"SELECT {select} WHERE {pattern!s}"]
     if partition_by:
         brackets = [partition_by] if isinstance(partition_by, str) else partition_by
         clauses.append(f"PARTITION BY {', '.join(map(_bracket, brackets))}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Self
 
 from estero.errors import QueryError
-from estero.language.check.check_conjunctive import check_conjunctive
+from estero.language.check.conjunctive import check_conjunctive
 from estero.language.syntax.languages import not_conjunctive
-from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.syntax.parser import parse_conjunctive
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.schema import Schema
 from estero.plan.plan import Layout

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from estero.automata.compile.compile_pattern import compile_pattern
 from estero.errors import legible
 from estero.language.tree.query import Consume
-from estero.language.tree.render import render_window
 from estero.plan.division import division_in_words
 from estero.plan.plan_chains import ChainPlan, checked_by_registers
 from estero.plan.plan_in_words import residual_text
@@ -83,7 +82,7 @@ class JoinExplanation:
         if window is None:
             yield "window: none, so every event that may still be joined is kept"
         else:
-            yield f"window: at most {render_window(window)} from first to last event; memory follows it"
+            yield f"window: at most {window!s} from first to last event; memory follows it"
         if plan.consume is not Consume.NONE:
             what = "everything read so far" if plan.consume is Consume.ANY else "its partition"
             yield f"consume: after a position with an answer {what} is forgotten"

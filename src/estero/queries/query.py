@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from estero.errors import QueryError, warn
-from estero.language.builder.builder import Built, tree_of
-from estero.language.check.check import check_query
+from estero.language.builder.queries import Built, tree_of
 from estero.language.check.labels import type_names
+from estero.language.check.queries import check_query
 from estero.language.syntax.languages import not_ceql
-from estero.language.syntax.parse import parse_query
+from estero.language.syntax.parser import parse_query
 from estero.language.syntax.recover import read
 from estero.language.tree.names import some, suggestion
 from estero.language.tree.pattern import EventType

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from estero.errors import QueryError
-from estero.language.check.check import check_query
-from estero.language.check.check_conjunctive import check_conjunctive
+from estero.language.check.conjunctive import check_conjunctive
+from estero.language.check.queries import check_query
 from estero.language.syntax.languages import is_conjunctive
-from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.syntax.parser import parse_conjunctive
 from estero.language.syntax.recover import read
 from estero.queries.conjunctive_query import ConjunctiveQuery
 from estero.queries.query import Query

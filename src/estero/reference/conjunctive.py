@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from estero.language.check.labels import type_names
 from estero.language.tree.conjunctive import Anything, Argument, Atom, ConjunctiveTree
-from estero.language.tree.expressions import Literal, Value
-from estero.reference.semantics import ComplexEvent, is_within
+from estero.language.tree.expressions import Literal
+from estero.language.tree.literals import Value
+from estero.reference.queries import ComplexEvent, is_within
 from estero.reference.values import Event, compare, in_utc
 
 Assignment = Mapping[str, Value]
@@ -31,7 +32,7 @@ def evaluate_conjunctive(
     position to its largest, in which each label marks one event. Under ``LIMIT n`` these are the first n in
     the order of `str`.
 
-    >>> from estero.language.syntax.parse_conjunctive import parse_conjunctive
+    >>> from estero.language.syntax.parser import parse_conjunctive
     >>> events = [Event("S", {"a": 2, "b": 1}), Event("T", {"k": 3}), Event("T", {"k": 2})]
     >>> [str(each) for each in evaluate_conjunctive(parse_conjunctive("Q(x) <- T(x), S(x, _)"), events)[2]]
     ['[0, 2] {S: [0], T: [2]}']

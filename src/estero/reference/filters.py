@@ -18,9 +18,9 @@ from estero.language.tree.expressions import (
     Not,
     Or,
     SetPredicate,
-    Value,
     VariableReference,
 )
+from estero.language.tree.literals import Value
 from estero.reference.values import (
     Event,
     all_true,

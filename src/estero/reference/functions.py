@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from estero.errors import DataError, QueryError
-from estero.language.tree.expressions import Value
+from estero.language.tree.literals import Value
 
 
 def call_function(name: str, arguments: Sequence[Value]) -> Value:

@@ -14,7 +14,7 @@ from functools import reduce
 
 from estero.errors import QueryError
 from estero.language.tree.expressions import Node as Condition
-from estero.language.tree.expressions import Value
+from estero.language.tree.literals import Value
 from estero.language.tree.pattern import (
     All,
     As,

@@ -34,8 +34,8 @@ from estero.language.tree.expressions import (
     Not,
     Or,
     Range,
-    Value,
 )
+from estero.language.tree.literals import Value
 from estero.reference.functions import call_function, fit
 
 Lookup = Callable[[Attribute | Aggregate], Value]

@@ -1,4 +1,4 @@
-"""Aggregates of the events of a variable, one value for each instance, as `semantics_filters` means them."""
+"""Aggregates of the events of a variable, one value for each instance, as `reference.filters` means them."""
 
 from __future__ import annotations
 

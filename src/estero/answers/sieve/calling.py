@@ -13,7 +13,8 @@ from estero.answers.sieve.truth import Truths, as_number
 from estero.automata.residual_reads import all_attributes
 from estero.errors import DataError
 from estero.language.check.set_predicates import RegisteredPredicate
-from estero.language.tree.expressions import Attribute, Literal, SetPredicate, Value, VariableReference
+from estero.language.tree.expressions import Attribute, Literal, SetPredicate, VariableReference
+from estero.language.tree.literals import Value
 from estero.language.tree.schema import Schema
 
 Argument = Callable[[int], object]

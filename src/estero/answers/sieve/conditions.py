@@ -1,4 +1,4 @@
-"""A condition on the events of variables → its truth for each instance (semantics_filters.py says which).
+"""A condition on the events of variables → its truth for each instance (reference/filters.py says which).
 
 A condition is worked out once into parts that can be asked of any batch: `check_of` does that, and
 `Check.truths` asks.

@@ -11,7 +11,7 @@ from itertools import product
 
 from estero.automata.cea import EventPredicate
 from estero.errors import QueryError, Span
-from estero.language.syntax.parse import parse_condition
+from estero.language.syntax.parser import parse_condition
 from estero.language.tree.expressions import (
     Aggregate,
     And,
@@ -24,7 +24,6 @@ from estero.language.tree.expressions import (
     SetPredicate,
 )
 from estero.language.tree.names import listed, suggestion
-from estero.language.tree.render import render_condition
 
 MOST_CLAUSES = 256
 _ANY = "_"
@@ -128,7 +127,7 @@ class _Reader:
                     "this does not say which events are read",
                     node.span,
                     expected="TYPE, TYPE[condition], these with AND, OR and NOT, or * for any event",
-                    hint=f"write TYPE[{render_condition(node)}] with the type of the events"
+                    hint=f"write TYPE[{node!s}] with the type of the events"
                     if attributes and node.span.start != self.star
                     else "",
                 )

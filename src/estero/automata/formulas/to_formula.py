@@ -14,7 +14,7 @@ from estero.automata.cea import ALWAYS, CEA, FIRST, NO_LABELS, Guard, LabelSet
 from estero.automata.formulas.rational import around, either, followed
 from estero.automata.formulas.reads import Atoms, Read, absent_of, atoms_for, read_of
 from estero.errors import LimitExceeded
-from estero.language.syntax.parse import MAXIMUM_DEPTH
+from estero.language.syntax.parser import MAXIMUM_DEPTH
 from estero.language.tree.expressions import And, EventFilter, Node
 from estero.language.tree.pattern import Filter, Keep, Link, Pattern
 from estero.language.tree.selection import label_types
@@ -41,10 +41,9 @@ def automaton_to_formula(
     pattern always marks something).
 
     >>> from estero.automata.compile.compile_pattern import compile_pattern
-    >>> from estero.language.syntax.parse import parse_pattern
-    >>> from estero.language.tree.render import render_pattern
+    >>> from estero.language.syntax.parser import parse_pattern
     >>> automaton = compile_pattern(parse_pattern("A AS x ; (B+ AS y) FILTER x[n > 3]")).automaton
-    >>> render_pattern(automaton_to_formula(automaton))
+    >>> str(automaton_to_formula(automaton))
     'A AS x ; B AS y+ FILTER x[n > 3]'
     """
     elimination = _Elimination(cea, types, cap)

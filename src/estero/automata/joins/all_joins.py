@@ -37,7 +37,6 @@ from estero.language.tree.pattern import (
     unshared,
 )
 from estero.language.tree.query import Consume, QueryTree, Strategy
-from estero.language.tree.render import render_condition, render_pattern
 from estero.language.tree.schema import Kind, Schema
 from estero.language.tree.words import quoted
 
@@ -137,7 +136,7 @@ class _Reading:
                     for label, numbers in self.mark(part).items():
                         marks[label] = (*marks.get(label, ()), *numbers)
             case _:
-                raise _NotJoinedError(f"{render_pattern(node)} is not a single event")
+                raise _NotJoinedError(f"{node!s} is not a single event")
         self.marks[id(node)] = marks
         return marks
 
@@ -166,9 +165,7 @@ class _Reading:
         filters = [each for each in condition.walk() if isinstance(each, EventFilter)]
         speaking = {number for each in filters for number in marks[each.variable]}
         if len(speaking) > 1:
-            raise _NotJoinedError(
-                f"{render_condition(condition)} speaks of several events, and is no equality"
-            )
+            raise _NotJoinedError(f"{condition!s} speaks of several events, and is no equality")
         self.parts[speaking.pop()].conditions.append(_of_one_event(condition))
 
     def _equality(self, condition: Condition, around: tuple[Pattern, ...]) -> None:
@@ -181,7 +178,7 @@ class _Reading:
                     ]
                 )
             case _:
-                raise _NotJoinedError(f"{render_condition(condition)} is no equality of two attributes")
+                raise _NotJoinedError(f"{condition!s} is no equality of two attributes")
 
     def _bound(self, variable: str, around: tuple[Pattern, ...]) -> tuple[int, ...]:
         """The parts that a variable marks in the smallest pattern around that binds it."""
@@ -215,7 +212,7 @@ class _Reading:
         }
         name = found.pop() if len(found) == 1 else None
         if name is None:
-            raise _NotJoinedError(f"which key {render_pattern(part.event_type)} has depends on its event")
+            raise _NotJoinedError(f"which key {part.event_type!s} has depends on its event")
         return name
 
     def _join(self, terms: Iterable[_Term]) -> None:
@@ -261,7 +258,7 @@ class _Reading:
             others = {label for other in self.parts if other is not part for label in other.labels}
             labels = [label for label in part.labels if label not in others]
             if not labels:
-                atom = render_pattern(part.event_type)
+                atom = str(part.event_type)
                 raise _NotJoinedError(
                     f"its part number {number + 1}, {atom}, has no label of its own, so two choices of "
                     "events can be one complex event"
@@ -298,9 +295,9 @@ def _of_one_event(condition: Condition) -> Condition:
 
 def _text(part: _Part) -> str:
     """The part as it may be written, with all that is asked of its event."""
-    asked = " AND ".join(render_condition(each) for each in dict.fromkeys(part.conditions))
+    asked = " AND ".join(str(each) for each in dict.fromkeys(part.conditions))
     names = [label for label in part.labels if label != part.event_type.name]
-    text = " AS ".join([render_pattern(part.event_type), *map(quoted, names)])
+    text = " AS ".join([str(part.event_type), *map(quoted, names)])
     return f"{text} [{asked}]" if asked else text
 
 

@@ -24,8 +24,9 @@ from estero.automata.joins.q_tree import Inner, Node, compact, leaves, nodes, q_
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
 from estero.errors import LimitExceeded
 from estero.language.check.atoms import NamedAtom
-from estero.language.tree.expressions import And, Attribute, Comparison, IsNull, Literal, Not, Value
+from estero.language.tree.expressions import And, Attribute, Comparison, IsNull, Literal, Not
 from estero.language.tree.expressions import Node as Condition
+from estero.language.tree.literals import Value
 from estero.language.tree.names import some
 
 TRANSITION_CAP: Final = 20_000

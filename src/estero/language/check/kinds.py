@@ -30,9 +30,8 @@ from estero.language.tree.expressions import (
     Or,
     Range,
     SetPredicate,
-    Value,
 )
-from estero.language.tree.literals import INT_MAX, INT_MIN, literal_text
+from estero.language.tree.literals import INT_MAX, INT_MIN, Value, literal_text
 from estero.language.tree.names import SPELLING, listed, some, suggestion
 from estero.language.tree.schema import Kind
 from estero.language.tree.words import SCALAR_FUNCTIONS
@@ -48,7 +47,7 @@ def kind_of(node: Node, attributes: Mapping[str, Kind]) -> Kind | None:
 
     Raises `QueryError` at the first thing that is wrong.
 
-    >>> from estero.language.syntax.parse import parse_condition
+    >>> from estero.language.syntax.parser import parse_condition
     >>> kind_of(parse_condition("price / 2"), {"price": Kind.INT})
     <Kind.FLOAT: 'a float'>
     """

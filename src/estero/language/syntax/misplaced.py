@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from estero.language.tree.words import is_keyword
+from estero.language.tree.names import suggestion
+from estero.language.tree.words import KEYWORDS, is_keyword
 
 if TYPE_CHECKING:
     from lark import Token
@@ -62,6 +63,12 @@ class Misplaced:
         """The word behind it, or ``x``."""
         words = re.findall(r"\w+", self.after)
         return words[1] if len(words) > 1 else "x"
+
+    @property
+    def misspelt(self) -> str:
+        """A hint that names the keywords which this probably is, or the empty string."""
+        possible = [word for word in KEYWORDS if word in self.accepted or f"_{word}" in self.accepted]
+        return suggestion(self.word, possible)
 
 
 Finder: TypeAlias = Callable[[Misplaced], Mistake | None]

@@ -8,7 +8,7 @@ from typing import Final
 
 from estero.language.syntax.clauses import clauses_of, is_used_as_name, unclosed
 from estero.language.syntax.misplaced import Finder, Misplaced, Mistake
-from estero.language.tree.words import UNITS
+from estero.language.tree.query import unit_of
 
 ORDER: Final = ("SELECT", "FROM", "WHERE", "FILTER", "KEEP", "PARTITION", "WITHIN", "CONSUME", "LIMIT")
 """The first words of the clauses, in the order in which they stand."""
@@ -222,30 +222,6 @@ def _window(found: Misplaced) -> Mistake | None:
         )
     return None
 
-
-def unit_of(word: str) -> str:
-    """The unit that a short or other name is for, as it is written, or the empty string.
-
-    >>> unit_of("min"), unit_of("rows"), unit_of("fortnights")
-    ('MINUTES', 'EVENTS', '')
-    """
-    folded = word.lower()
-    unit = UNITS.get(word.upper())
-    return unit.name if unit else _UNITS.get(folded) or _UNITS.get(folded.removesuffix("s"), "")
-
-
-_UNITS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("s", "sec"), "SECONDS"),
-    **dict.fromkeys(("m", "min"), "MINUTES"),
-    **dict.fromkeys(("h", "hr"), "HOURS"),
-    "d": "DAYS",
-    **dict.fromkeys(("w", "wk"), "WEEKS"),
-    **dict.fromkeys(("ms", "milli", "msec"), "MILLISECONDS"),
-    **dict.fromkeys(("us", "µs", "micro", "usec"), "MICROSECONDS"),
-    **dict.fromkeys(("ns", "nano", "nsec"), "NANOSECONDS"),
-    **dict.fromkeys(("row", "tuple", "position"), "EVENTS"),
-}
-"""How units are called elsewhere."""
 
 FINDERS: Final[tuple[Finder, ...]] = (
     _last_semicolon,

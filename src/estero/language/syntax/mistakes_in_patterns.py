@@ -8,9 +8,8 @@ from typing import Final
 
 from estero.language.syntax.clauses import unclosed
 from estero.language.syntax.misplaced import COMPARISONS, Finder, Misplaced, Mistake
-from estero.language.syntax.mistakes_in_clauses import unit_of
-from estero.language.tree.names import suggestion
-from estero.language.tree.words import KEYWORDS, is_keyword, quoted
+from estero.language.tree.query import unit_of
+from estero.language.tree.words import is_keyword, quoted
 
 
 def _foreign_word(found: Misplaced) -> Mistake | None:
@@ -116,19 +115,15 @@ def _sequence(found: Misplaced) -> Mistake | None:
         return Mistake(f"{found.after[:2]} does not join patterns", _SEQUENCE)
     if kind == "_COMMA" and "SEMICOLON" in found.accepted:
         return Mistake("a comma does not join patterns", f"{_SEQUENCE}; both in any order: a ALL b")
-    if kind in ("NAME", "QUOTED") and {"SEMICOLON", "AS"} <= found.accepted and not _is_misspelt(found):
+    if kind in ("NAME", "QUOTED") and {"SEMICOLON", "AS"} <= found.accepted:
+        if len(found.token) > 2 and found.misspelt:
+            return None
         first = found.name_before
         return Mistake(
             f"an operator is missing before {found.token}",
             f"write {first} AS {found.token} for a name, {first} ; {found.token} for an event that follows",
         )
     return None
-
-
-def _is_misspelt(found: Misplaced) -> bool:
-    """Whether a name is probably a keyword that could stand there."""
-    possible = [word for word in KEYWORDS if word in found.accepted or f"_{word}" in found.accepted]
-    return len(found.token) > 2 and suggestion(found.word, possible) != ""
 
 
 def _repetition(found: Misplaced) -> Mistake | None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from estero.errors import QueryError, Span
 from estero.language.syntax.clauses import clauses_of
-from estero.language.syntax.parse import parse_query
+from estero.language.syntax.parser import parse_query
 from estero.language.tree.query import QueryTree
 
 _LEAST: Final = "SELECT*WHERE _"

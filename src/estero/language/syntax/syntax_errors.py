@@ -6,20 +6,15 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from estero.errors import QueryError, Span
-from estero.language.syntax.assemble_condition import span_of
-from estero.language.syntax.clauses import unclosed
-from estero.language.syntax.mistakes import mistake_of
-from estero.language.tree.names import suggestion
+from estero.language.syntax import hints, mistakes_in_clauses, mistakes_in_patterns
+from estero.language.syntax.clauses import clause_at_end
+from estero.language.syntax.conditions import span_of
+from estero.language.syntax.misplaced import Misplaced
 from estero.language.tree.words import KEYWORDS, is_keyword
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lark import Lark, Token
     from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
-
-    Hint = Callable[[Token, set[str], str], str]
-    """From what was found, the terminals that could stand there and the text before it: how to mend it."""
 
 _END: Final = "the end of the text"
 
@@ -73,25 +68,30 @@ _STRANGE: Final = {
 }
 
 
-def syntax_error(
-    problem: UnexpectedInput, text: str, start: str, grammar: Lark | None = None, hint: Hint | None = None
-) -> QueryError:
-    """The error for a text that the grammar (CEQL's, if none is given) has no place for."""
+def syntax_error(problem: UnexpectedInput, text: str, start: str, grammar: Lark) -> QueryError:
+    """The error of a text that is read as a `start` and that the grammar has no place for."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-    from estero.language.syntax.parse import parser
-
     if isinstance(problem, UnexpectedCharacters):
-        return _unreadable(problem, text)
+        return _unreadable(problem, text, start)
     if isinstance(problem, UnexpectedToken):
-        return _misplaced(problem, text, start, grammar or parser(), hint or _hint_or_advice)
+        return _misplaced(problem, text, start, grammar)
     raise problem
 
 
-def _unreadable(problem: UnexpectedCharacters, text: str) -> QueryError:
+def _unreadable(problem: UnexpectedCharacters, text: str, read: str) -> QueryError:
     start = problem.pos_in_stream or 0
     rest = text[start:]
     span = Span(start, start + 1)
+    if rest[0] == "=" and read == "conjunctive_query":
+        return QueryError(
+            "equality has no sign here",
+            text=text,
+            span=span,
+            found="=",
+            expected="the same variable, or a constant, in both places",
+            hint="T(k: x) names the attribute k, T(k: 5) asks it to be 5, and two atoms with x share a value",
+        )
     if rest[0] == "'":
         return QueryError(
             "this string has no end",
@@ -132,29 +132,41 @@ def _unreadable(problem: UnexpectedCharacters, text: str) -> QueryError:
     )
 
 
-def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark, hint: Hint) -> QueryError:
+def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -> QueryError:
     token = problem.token
-    accepted = _accepted_before(token, text, start, grammar)
     at_end = token.type == "$END"
     end = len(text.rstrip())
     span = Span(end, end) if at_end else span_of(token)
+    accepted = _accepted_before(token, text, start, grammar)
+    before = text[: span.start].rstrip()
+    first = {"pattern": "WHERE", "condition": "FILTER"}.get(start, "")
+    found = Misplaced(token, accepted, before, text[span.start :], clause_at_end(before, first))
     if not text.strip():
         message = f"there is no {start.replace('_', ' ')} here"
     else:
         message = "the text ends too early" if at_end else f"{_shown(token)} is not expected here"
-    known = mistake_of(token, accepted, text, span.start, start) if hint is _hint_or_advice else None
+    finders = () if start == "conjunctive_query" else _FINDERS
+    known = next((mistake for mistake in (finder(found) for finder in finders) if mistake), None)
+    hint = hints.in_conjunctive if start == "conjunctive_query" else hints.in_ceql
     return QueryError(
         known.message if known else message,
         text=text,
         span=span,
         found=_END if at_end else str(token),
         expected=(known.expected if known else "")
-        or _expected_unit(expected_words(accepted, grammar), accepted, text[: span.start]),
-        hint=known.hint if known else hint(token, accepted, text[: span.start].rstrip()),
+        or _expected_unit(_expected(accepted, grammar), accepted, before),
+        hint=known.hint if known else hint(found),
     )
 
 
-def _accepted_before(token: Token, text: str, start: str, grammar: Lark) -> set[str]:
+_FINDERS: Final = (*mistakes_in_clauses.FINDERS, *mistakes_in_patterns.FINDERS)
+"""What is known of mistakes: the first that knows one wins.
+
+tests/hostile/words.txt is the index of what was typed and what is said.
+"""
+
+
+def _accepted_before(token: Token, text: str, start: str, grammar: Lark) -> frozenset[str]:
     """The terminals that could stand where `token` does: those that the parser accepts after all before it.
 
     The state in which the parser gave up tells less: some reductions are done before it notices.
@@ -164,20 +176,20 @@ def _accepted_before(token: Token, text: str, start: str, grammar: Lark) -> set[
         if each.start_pos == token.start_pos and token.type != "$END":
             break
         reading.feed_token(each)
-    return {str(each) for each in reading.accepts()}  # type: ignore[no-untyped-call]
+    return frozenset(str(each) for each in reading.accepts())  # type: ignore[no-untyped-call]
 
 
 def _shown(token: Token) -> str:
     return str(token) if token.type in ("NAME", "QUOTED", "STRING") or is_keyword(token) else f"'{token}'"
 
 
-def _expected_unit(words: str, accepted: set[str], before: str) -> str:
+def _expected_unit(words: str, accepted: frozenset[str], before: str) -> str:
     """Behind a number a name can only be a unit."""
     behind_number = re.search(r"\d\s*$", before) is not None and "NAME" in accepted
     return words.replace("a name", "a unit", 1) if behind_number else words
 
 
-def expected_words(terminals: set[str], grammar: Lark) -> str:
+def _expected(terminals: frozenset[str], grammar: Lark) -> str:
     """What could stand there, as one phrase, the likely things first."""
     left = set(terminals) - {"QUOTED"} if "NAME" in terminals else set(terminals)
     if "NAME" not in terminals and len(terminals) > 3:
@@ -197,60 +209,3 @@ def expected_words(terminals: set[str], grammar: Lark) -> str:
 
 def _sign(terminal: str, grammar: Lark) -> str:
     return f"'{grammar.get_terminal(terminal).pattern.value}'"
-
-
-def _hint_or_advice(token: Token, accepted: set[str], before: str) -> str:
-    return _hint(token, accepted, before) or _advice(token, accepted)
-
-
-def _hint(token: Token, accepted: set[str], before: str) -> str:
-    """How to mend it, where the mistake is a known one."""
-    opened = unclosed(before)
-    if {"NAME", "_LSQUARE"} <= accepted and re.search(r"\bWITHIN\s+\d+$", before, re.IGNORECASE):
-        return "a window is written WITHIN 10 SECONDS, WITHIN 100 EVENTS or WITHIN 5 [time]"
-    if token.type == "EQUAL" and before.endswith("="):
-        return "equality is written with one ="
-    if token.type == "$END" and opened is not None:
-        return f"the {before[opened]!r} at character {opened + 1} is not closed"
-    if token.type in ("WITHIN", "CONSUME", "LIMIT", "FROM", "WHERE") and opened is not None:
-        return f"the {before[opened]!r} at character {opened + 1} is not closed"
-    if accepted == {"_LBRACE"}:
-        return "the members of a set stand in braces: IN {1, 2, 5..9}"
-    if token.type in ("_RPAR", "_RSQUARE", "_RBRACE") and opened is None:
-        return f"nothing is open that this {str(token)!r} could close"
-    if token.type in ("SEMICOLON", "COLON", "ALL", "UNLESS") and re.search(r"(?i)\bfilter\b", before):
-        return "a filter covers all of the pattern before it; to go on, put both in parentheses"
-    return _hint_on_words(token, accepted)
-
-
-def _hint_on_words(token: Token, accepted: set[str]) -> str:
-    if {"WHERE", "FROM"} <= accepted and token.type in ("NAME", "QUOTED", "_LPAR"):
-        possible = suggestion(token, ("WHERE", "FROM"))
-        return possible or "the pattern comes after WHERE"
-    if token.type == "FLOAT" and accepted <= {"INT", "MINUS"}:
-        return "a whole number of smaller units says the same: 1 HOUR 30 MINUTES"
-    if token.type == "QUOTED" and "STRING" in accepted and "NAME" not in accepted:
-        return f"single quotes make a string: '{token[1:-1]}'"
-    if "STAR" in accepted and token.type in ("FROM", "WHERE"):
-        return "SELECT * shows all labels, and SELECT NONE no label"
-    if "NAME" in accepted and is_keyword(token):
-        return f'{token.upper()} is a keyword; as a name it is written "{token}"'
-    if token.type == "NAME":
-        possible_words = [word for word in KEYWORDS if word in accepted or f"_{word}" in accepted]
-        return suggestion(token.upper(), possible_words)
-    return ""
-
-
-def _advice(token: Token, accepted: set[str]) -> str:
-    """What is written there, where no known mistake explains what was found."""
-    if "SELECT" in accepted:
-        return "the shortest query is SELECT * WHERE and an event type"
-    if "$END" in accepted <= {"$END", "CONSUME", "LIMIT"}:
-        return "the clauses stand in this order, each once: PARTITION BY, WITHIN, CONSUME BY, LIMIT"
-    if accepted == {"INT"}:
-        return "how often is written {2}, {2,} or {2,5}"
-    if "SEMICOLON" in accepted:
-        return "between two patterns stands ; for later, : for the very next event, or AND, OR, ALL, UNLESS"
-    if token.type == "$END":
-        return "something has to follow the last word, or it is one too many"
-    return "something is missing before it, or it is one too many"

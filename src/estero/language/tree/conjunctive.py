@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from estero.errors import NOWHERE, Span
 from estero.language.tree.expressions import Literal
-from estero.language.tree.literals import literal_text
 from estero.language.tree.pattern import EventType
 from estero.language.tree.query import Window
 from estero.language.tree.words import quoted
@@ -52,8 +51,7 @@ class Argument:
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
-        term = literal_text(self.term.value) if isinstance(self.term, Literal) else str(self.term)
-        return term if self.attribute is None else f"{quoted(self.attribute)}: {term}"
+        return str(self.term) if self.attribute is None else f"{quoted(self.attribute)}: {self.term}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +64,8 @@ class Atom:
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
-        stream = "" if self.relation.stream is None else f"{quoted(self.relation.stream)}>"
         named = "" if self.label is None else f" AS {quoted(self.label)}"
-        return f"{stream}{quoted(self.relation.name)}({', '.join(map(str, self.arguments))}){named}"
+        return f"{self.relation}({', '.join(map(str, self.arguments))}){named}"
 
     def variables(self) -> tuple[str, ...]:
         """The variables of the atom, each once, in order."""
@@ -98,20 +95,18 @@ class ConjunctiveTree:
             raise ValueError("a conjunctive query has at least one atom")
 
     def __str__(self) -> str:
-        from estero.language.tree.render import render_window
-
         text = f"{quoted(self.name)}({', '.join(map(str, self.head))}) <- {', '.join(map(str, self.atoms))}"
         if self.streams:
             text += f" FROM {', '.join(map(quoted, self.streams))}"
         if self.window is not None:
-            text += f" WITHIN {render_window(self.window)}"
+            text += f" WITHIN {self.window}"
         return text if self.limit is None else f"{text} LIMIT {self.limit}"
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The label of each atom: its name, else its relation if no other atom has that, else its number.
 
-        >>> from estero.language.syntax.parse_conjunctive import parse_conjunctive
+        >>> from estero.language.syntax.parser import parse_conjunctive
         >>> parse_conjunctive("Q(x) <- T(x), R(x), T(x), T(x) AS t").labels
         ('0', 'R', '2', 't')
         """

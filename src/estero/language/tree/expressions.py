@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
 from typing import Literal as OneOf
 
 from estero.errors import NOWHERE, Span
-
-Value = bool | int | float | str | datetime | None
-"""What a literal can hold. A datetime is timezone-aware, in UTC, with microseconds."""
+from estero.language.tree.literals import Value, literal_text
+from estero.language.tree.words import quoted
 
 ComparisonOperator = OneOf["=", "!=", "<", "<=", ">", ">="]
 ArithmeticOperator = OneOf["+", "-", "*", "/", "%"]
@@ -24,9 +22,12 @@ AggregateFunction = OneOf["count", "sum", "avg", "stddev", "min", "max", "first"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The base of expressions and filters."""
+    """The base of expressions and filters; it prints as canonical text that parses back to an equal tree."""
 
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+    def __str__(self) -> str:
+        return _text(self, _OR)
 
     def children(self) -> Iterator[Node]:
         """The nodes directly below this one, left to right."""
@@ -222,3 +223,79 @@ def with_variable(node: Node, variable: str | None) -> Node:
                 with_variable(item, variable) if isinstance(item, Node) else item for item in value
             )
     return replace(node, **changed)  # type: ignore[arg-type]
+
+
+# ── Canonical text ───────────────────────────────────────────────────────────────────────────────
+
+_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _VALUE = range(8)
+"""How tightly the operators bind, loosest first."""
+
+
+def _text(node: Node, least: int) -> str:
+    """The text of a node, in parentheses if it binds looser than `least`."""
+    level, text = _with_level(node)
+    return text if level >= least else f"({text})"
+
+
+def _with_level(node: Node) -> tuple[int, str]:
+    match node:
+        case Or(parts):
+            return _OR, " OR ".join(_text(part, _AND) for part in parts)
+        case And(parts):
+            return _AND, " AND ".join(_text(part, _NOT) for part in parts)
+        case Not(In() | Between() | Like() | IsNull() as test):
+            return _COMPARISON, _test(test, "NOT ")
+        case Not(part):
+            return _NOT, f"NOT {_text(part, _NOT)}"
+        case Comparison(operator, left, right):
+            return _COMPARISON, f"{_text(left, _SUM)} {operator} {_text(right, _SUM)}"
+        case Matches(operand, regex):
+            return _COMPARISON, f"{_text(operand, _SUM)} ~ {literal_text(regex)}"
+        case In() | Between() | Like() | IsNull():
+            return _COMPARISON, _test(node, "")
+        case Arithmetic("+" | "-" as operator, left, right):
+            return _SUM, f"{_text(left, _SUM)} {operator} {_text(right, _PRODUCT)}"
+        case Arithmetic(operator, left, right):
+            return _PRODUCT, f"{_text(left, _PRODUCT)} {operator} {_text(right, _SIGN)}"
+        case Negative(operand):
+            text = _text(operand, _SIGN)
+            # -5 would be a literal and -- a comment, so those operands stand in parentheses.
+            enclosed = text.startswith("-") or isinstance(operand, Literal)
+            return _SIGN, f"-({text})" if enclosed else f"-{text}"
+        case Literal(value):
+            text = literal_text(value)
+            return _SIGN if text.startswith("-") else _VALUE, text
+        case _:
+            return _VALUE, _value(node)
+
+
+def _test(test: In | Between | Like | IsNull, negation: str) -> str:
+    operand = _text(test.operand, _SUM)
+    match test:
+        case In(_, members):
+            return f"{operand} {negation}IN {{{', '.join(map(str, members))}}}"
+        case Between(_, low, high):
+            return f"{operand} {negation}BETWEEN {_text(low, _SUM)} AND {_text(high, _SUM)}"
+        case Like(_, pattern):
+            return f"{operand} {negation}LIKE {literal_text(pattern)}"
+        case IsNull():
+            return f"{operand} IS {negation}NULL"
+
+
+def _value(node: Node) -> str:
+    match node:
+        case Attribute(name, variable):
+            return quoted(name) if variable is None else f"{quoted(variable)}.{quoted(name)}"
+        case VariableReference(variable):
+            return quoted(variable)
+        case EventFilter(variable, predicate):
+            return f"{quoted(variable)}[{predicate}]"
+        case Call(name, arguments) | SetPredicate(name, arguments):
+            return f"{quoted(name)}({', '.join(map(str, arguments))})"
+        case Aggregate(function, variable, attribute):
+            of = quoted(variable) if attribute is None else f"{quoted(variable)}.{quoted(attribute)}"
+            return f"{function}({of})"
+        case Range(low, high):
+            return f"{low}..{high}"
+        case _:
+            raise TypeError(f"{type(node).__name__} has no text")

@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 from typing import Final
 
 from estero.errors import NOWHERE, QueryError, Span
-from estero.language.tree.expressions import Value
+
+Value = bool | int | float | str | datetime | None
+"""What a literal can hold. A datetime is timezone-aware, in UTC, with microseconds."""
 
 _TIMESTAMP: Final = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
 )
 TIMESTAMP_FORM: Final = "YYYY-MM-DD hh:mm:ss.ffffff, with Z or an offset such as +02:00 (none means UTC)"
-
 
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1

@@ -11,13 +11,18 @@ from dataclasses import dataclass, field, fields, replace
 
 from estero.errors import NOWHERE, Span
 from estero.language.tree.expressions import Node as Condition
+from estero.language.tree.literals import integer_text
+from estero.language.tree.words import quoted
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """The base of all pattern nodes."""
+    """The base of all pattern nodes; it prints as canonical text that parses back to an equal tree."""
 
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+    def __str__(self) -> str:
+        return _text(self, _LOOSE)
 
     def children(self) -> Iterator[Pattern]:
         """The patterns directly below this one, left to right."""
@@ -115,6 +120,10 @@ class Link:
     contiguous: bool = False
     absent: tuple[Pattern, ...] = ()
 
+    def __str__(self) -> str:
+        sign = " : " if self.contiguous else " ; "
+        return sign.join(["", *(f"NOT({each})" for each in self.absent), ""])
+
 
 @dataclass(frozen=True, slots=True)
 class Sequence(Pattern):
@@ -173,6 +182,10 @@ class PartitionKey:
     attribute: str
     variable: str | None = None
 
+    def __str__(self) -> str:
+        attribute = quoted(self.attribute)
+        return attribute if self.variable is None else f"{quoted(self.variable)}.{attribute}"
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionBy(Pattern):
@@ -204,3 +217,72 @@ def _unshared_item(item: object) -> object:
     if isinstance(item, Pattern):
         return unshared(item)
     return replace(item, absent=tuple(map(unshared, item.absent))) if isinstance(item, Link) else item
+
+
+# ── Canonical text ───────────────────────────────────────────────────────────────────────────────
+
+_LOOSE, _OR, _UNLESS, _AND, _ALL, _SEQUENCE, _POSTFIX, _ATOM = range(8)
+"""How tightly the operators bind, loosest first."""
+
+
+def shortened(pattern: Pattern, most: int = 120) -> str:
+    """The text of a pattern, to stand in a sentence: its beginning where it is long."""
+    text = str(pattern)
+    return text if len(text) <= most else f"{text[:most].rstrip()} …"
+
+
+def as_atom(pattern: Pattern) -> str:
+    """The text of a pattern, in parentheses unless it is one name or one call."""
+    return _text(pattern, _ATOM)
+
+
+def _text(pattern: Pattern, least: int) -> str:
+    """The text of a pattern, in parentheses if it binds looser than `least`."""
+    level, text = _with_level(pattern)
+    return text if level >= least else f"({text})"
+
+
+def _with_level(pattern: Pattern) -> tuple[int, str]:  # noqa: C901, PLR0911, PLR0912  (one case per operator)
+    match pattern:
+        case Disjunction(parts):
+            return _OR, " OR ".join(_text(part, _UNLESS) for part in parts)
+        case Unless(inner, forbidden):
+            return _UNLESS, f"{_text(inner, _UNLESS)} UNLESS {_text(forbidden, _AND)}"
+        case Conjunction(parts):
+            return _AND, " AND ".join(_text(part, _ALL) for part in parts)
+        case All(parts):
+            return _ALL, " ALL ".join(_text(part, _SEQUENCE) for part in parts)
+        case Sequence(parts, links):
+            first, *others = (_text(part, _POSTFIX) for part in parts)
+            return _SEQUENCE, first + "".join(f"{a}{b}" for a, b in zip(links, others, strict=True))
+        case As(inner, variable):
+            return _POSTFIX, f"{_text(inner, _POSTFIX)} AS {quoted(variable)}"
+        case Rename(inner, old, new):
+            return _POSTFIX, f"{_text(inner, _POSTFIX)} [{quoted(old)} -> {quoted(new)}]"
+        case Iteration(inner, contiguous, minimum, maximum):
+            sign = " :" if contiguous else ""
+            return _POSTFIX, f"{_text(inner, _POSTFIX)}{sign}{_times(minimum, maximum)}"
+        case Optional(inner):
+            return _POSTFIX, f"{_text(inner, _POSTFIX)}?"
+        case EventType(name, stream):
+            return _ATOM, quoted(name) if stream is None else f"{quoted(stream)}>{quoted(name)}"
+        case Start(inner):
+            return _ATOM, f"START({inner})"
+        case Strict(inner):
+            return _ATOM, f"STRICT({inner})"
+        case Filter(inner, condition):
+            return _LOOSE, f"{inner} FILTER {condition}"
+        case Keep(inner, labels):
+            return _LOOSE, f"{inner} KEEP [{', '.join(map(quoted, labels))}]"
+        case PartitionBy(inner, keys):
+            return _LOOSE, f"{inner} PARTITION BY [{', '.join(map(str, keys))}]"
+        case _:
+            raise TypeError(f"{type(pattern).__name__} is not a pattern that has a text")
+
+
+def _times(minimum: int, maximum: int | None) -> str:
+    if minimum == 1 and maximum is None:
+        return "+"
+    if minimum == maximum:
+        return f"{{{integer_text(minimum)}}}"
+    return f"{{{integer_text(minimum)},{'' if maximum is None else integer_text(maximum)}}}"

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from estero.errors import NOWHERE, Span
-from estero.language.tree.pattern import Pattern
+from estero.language.tree.literals import integer_text
+from estero.language.tree.pattern import Filter, Keep, PartitionBy, Pattern, as_atom
+from estero.language.tree.words import quoted
 
 
 class Strategy(Enum):
@@ -41,12 +44,43 @@ class TimeUnit(Enum):
     WEEKS = 604_800_000_000_000
 
 
+UNITS: Final = {name: unit for unit in TimeUnit for name in (unit.name, unit.name.removesuffix("S"))}
+"""Units of a duration by their name in capitals, plural and singular."""
+
+_ELSEWHERE: Final = {
+    **dict.fromkeys(("s", "sec"), "SECONDS"),
+    **dict.fromkeys(("m", "min"), "MINUTES"),
+    **dict.fromkeys(("h", "hr"), "HOURS"),
+    "d": "DAYS",
+    **dict.fromkeys(("w", "wk"), "WEEKS"),
+    **dict.fromkeys(("ms", "milli", "msec"), "MILLISECONDS"),
+    **dict.fromkeys(("us", "µs", "micro", "usec"), "MICROSECONDS"),
+    **dict.fromkeys(("ns", "nano", "nsec"), "NANOSECONDS"),
+    **dict.fromkeys(("row", "tuple", "position"), "EVENTS"),
+}
+"""What units are called elsewhere."""
+
+
+def unit_of(word: str) -> str:
+    """The unit that a short or other name is for, as it is written, or the empty string.
+
+    >>> unit_of("min"), unit_of("rows"), unit_of("fortnights")
+    ('MINUTES', 'EVENTS', '')
+    """
+    folded = word.lower()
+    unit = UNITS.get(word.upper())
+    return unit.name if unit else _ELSEWHERE.get(folded) or _ELSEWHERE.get(folded.removesuffix("s"), "")
+
+
 @dataclass(frozen=True, slots=True)
 class EventWindow:
     """``WITHIN n EVENTS``: end − start ≤ n, in positions of the whole stream."""
 
     events: int
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+    def __str__(self) -> str:
+        return f"{integer_text(self.events)} EVENTS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +89,9 @@ class DurationWindow:
 
     parts: tuple[tuple[int, TimeUnit], ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+    def __str__(self) -> str:
+        return " ".join(f"{integer_text(amount)} {unit.name}" for amount, unit in self.parts)
 
     @property
     def nanoseconds(self) -> int:
@@ -70,6 +107,9 @@ class AttributeWindow:
     attribute: str
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
+    def __str__(self) -> str:
+        return f"{integer_text(self.ticks)} [{quoted(self.attribute)}]"
+
 
 Window = EventWindow | DurationWindow | AttributeWindow
 
@@ -82,6 +122,11 @@ class SelectItem:
     attributes: tuple[str, ...] | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
+    def __str__(self) -> str:
+        if self.attributes is not None:
+            return f"{quoted(self.label)}[{_names(self.attributes)}]"
+        return '"' + self.label + '"' if self.label.upper() == "NONE" else quoted(self.label)
+
 
 @dataclass(frozen=True, slots=True)
 class KeyBracket:
@@ -90,11 +135,15 @@ class KeyBracket:
     alternatives: tuple[str, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
+    def __str__(self) -> str:
+        return f"[{_names(self.alternatives)}]"
+
 
 @dataclass(frozen=True, slots=True)
 class QueryTree:
     """The syntax tree of a query. `select` None is ``*``, the empty tuple is ``NONE``.
 
+    It prints as canonical text that parses back to an equal tree, with as few parentheses as that needs.
     `text` is what was parsed (empty when built without one); spans are offsets into it. `places` are
     the spans of the clauses by name (LIST, STRATEGY, FROM, WHERE, PARTITION BY, WITHIN, CONSUME BY, LIMIT).
     """
@@ -111,6 +160,33 @@ class QueryTree:
     places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
-        from estero.language.tree.render import render_query
+        clauses = ["SELECT"]
+        if self.strategy is not Strategy.ALL:
+            clauses.append(self.strategy.value)
+        clauses.append("*" if self.select is None else ", ".join(map(str, self.select)) or "NONE")
+        if self.streams:
+            clauses.append(f"FROM {_names(self.streams)}")
+        clauses.append(f"WHERE {_where(self.pattern)}")
+        if self.partition_by:
+            clauses.append(f"PARTITION BY {', '.join(map(str, self.partition_by))}")
+        if self.window is not None:
+            clauses.append(f"WITHIN {self.window}")
+        if self.consume is not Consume.NONE:
+            clauses.append(f"CONSUME BY {self.consume.value}")
+        if self.limit is not None:
+            clauses.append(f"LIMIT {integer_text(self.limit)}")
+        return " ".join(clauses)
 
-        return render_query(self)
+
+def _where(pattern: Pattern) -> str:
+    """The pattern, in parentheses where its PARTITION BY would be taken for the query's clause."""
+    tail = pattern
+    while isinstance(tail, Filter | Keep | PartitionBy):
+        if isinstance(tail, PartitionBy) and all(key.variable is None for key in tail.keys):
+            return as_atom(pattern)
+        tail = tail.pattern
+    return str(pattern)
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(map(quoted, names))

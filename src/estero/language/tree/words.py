@@ -1,11 +1,9 @@
-"""The words of the language: keywords, units, aggregates and scalar functions."""
+"""The words of the language: keywords, names, aggregates and scalar functions."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
-
-from estero.language.tree.query import TimeUnit
 
 KEYWORDS: Final = (
     *("SELECT", "FROM", "WHERE", "PARTITION", "BY", "WITHIN", "CONSUME", "LIMIT"),
@@ -13,9 +11,6 @@ KEYWORDS: Final = (
     *("IN", "BETWEEN", "LIKE", "IS", "TRUE", "FALSE", "NULL"),
 )
 """Reserved in any case: a name that is one of these is written in double quotes."""
-
-UNITS: Final = {name: unit for unit in TimeUnit for name in (unit.name, unit.name.removesuffix("S"))}
-"""Units of a duration by their name in capitals, plural and singular."""
 
 AGGREGATES: Final = ("count", "sum", "avg", "stddev", "min", "max", "first", "last")
 """Functions of the set of events marked with a variable."""

@@ -1,8 +1,8 @@
 """The reference semantics: what a query means, executable, obviously right and slow (semantics.md).
 
 Everything fast is compared with this. It enumerates all complex events of a finite stream as sets, so
-it is for tens of events. `semantics_values` holds the meaning of expressions, `semantics_filters` of
-filters over complex events, `semantics_patterns` of patterns; here they become answers to queries.
+it is for tens of events. `values` holds the meaning of expressions, `filters` of
+filters over complex events, `patterns` of patterns; here they become answers to queries.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from estero.errors import DataError, QueryError
-from estero.language.tree.expressions import Value
+from estero.language.tree.literals import Value
 from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import (
     Consume,

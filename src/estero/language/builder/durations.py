@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
-from estero.language.syntax.mistakes_in_clauses import unit_of
-from estero.language.tree.query import TimeUnit
+from estero.language.tree.query import TimeUnit, unit_of
 
 Part = tuple[int, TimeUnit]
 _PARTS: Final = re.compile(r"\s*(?:\d+\s*[^\W\d]+\s*)+")

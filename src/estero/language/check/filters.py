@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from estero.errors import Span
-from estero.language.check.check_set_predicates import check_set_predicate
 from estero.language.check.kinds import NUMBERS, KindChecker
 from estero.language.check.labels import KnownTypes
+from estero.language.check.predicate_arguments import check_set_predicate
 from estero.language.check.problems import Problems
 from estero.language.check.set_predicates import registered
 from estero.language.tree.expressions import (

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeAlias
 
-from estero.language.builder.build_conditions import (
+from estero.language.builder.conditions import (
     Condition,
     Expression,
     Variable,
@@ -32,7 +32,7 @@ from estero.language.builder.build_conditions import (
     outside,
     var,
 )
-from estero.language.builder.build_durations import durations_of, unit_named
+from estero.language.builder.durations import durations_of, unit_named
 from estero.language.tree.pattern import (
     All,
     As,
@@ -64,7 +64,6 @@ from estero.language.tree.query import (
     Strategy,
     TimeUnit,
 )
-from estero.language.tree.render import render_pattern, render_query
 
 __all__ = [
     "Condition",
@@ -115,7 +114,7 @@ class PatternBuilder:
     is_group: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return render_pattern(self.tree)
+        return str(self.tree)
 
     def named(self, variable: str) -> PatternBuilder:
         """Marks all that this pattern marks with `variable` too: ``φ AS x``.
@@ -298,7 +297,7 @@ class QueryBuilder:
     tree: QueryTree
 
     def __str__(self) -> str:
-        return render_query(self.tree)
+        return str(self.tree)
 
     def show(self, *labels: str | tuple[str, SequenceOf[str]], **attributes: SequenceOf[str]) -> QueryBuilder:
         """Shows labels with all attributes, or some: ``show("a", b=["price"])``; no label is ``NONE``.

@@ -8,11 +8,11 @@ from typing import Final
 
 from estero.errors import NOWHERE, QueryError, Span
 from estero.language.check.atoms import arguments_by_name, attributes_in_order
-from estero.language.check.check_clauses import check_clauses
+from estero.language.check.clauses import check_clauses
 from estero.language.check.kinds import NUMBERS, KindChecker
 from estero.language.check.labels import KnownTypes
 from estero.language.check.problems import Problems
-from estero.language.syntax.parse_conjunctive import parse_conjunctive
+from estero.language.syntax.parser import parse_conjunctive
 from estero.language.tree.conjunctive import Atom, ConjunctiveTree, Variable
 from estero.language.tree.expressions import Attribute, Literal
 from estero.language.tree.names import SPELLING, listed, some, suggestion
@@ -29,7 +29,7 @@ def check_conjunctive(
 
     Without a schema only what needs none is checked. A tree without a text is checked as its text.
 
-    >>> from estero.language.syntax.parse_conjunctive import parse_conjunctive
+    >>> from estero.language.syntax.parser import parse_conjunctive
     >>> query = parse_conjunctive("Q(x, y) <- A(x), B(x, y), C(y)")
     >>> print(check_conjunctive(query)[0].message)
     this query is not hierarchical: B(x, y) has both x and y, A(x) has x without y, and C(y) has y without x

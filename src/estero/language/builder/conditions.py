@@ -35,13 +35,12 @@ from estero.language.tree.expressions import (
     Or,
     Range,
     SetPredicate,
-    Value,
     VariableReference,
     with_variable,
     without_variable,
 )
+from estero.language.tree.literals import Value
 from estero.language.tree.pattern import PartitionKey
-from estero.language.tree.render_conditions import render_condition
 from estero.language.tree.words import AGGREGATES, SCALAR_FUNCTIONS
 
 Operand: TypeAlias = "Expression | Condition | Value"
@@ -164,7 +163,7 @@ class Expression:
     tree: Node
 
     def __str__(self) -> str:
-        return render_condition(self.tree)
+        return str(self.tree)
 
     def __bool__(self) -> bool:
         raise TypeError("a value of events is not known in Python; join conditions with &, | and ~")
@@ -286,7 +285,7 @@ class Condition:
     is_group: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return render_condition(self.tree)
+        return str(self.tree)
 
     def __bool__(self) -> bool:
         raise TypeError("a condition on events is not known in Python; join conditions with &, | and ~")

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from estero.errors import QueryError, Span
-from estero.language.check.check_clauses import check_alternatives, check_clauses
-from estero.language.check.check_filters import check_filter
-from estero.language.check.check_scopes import check_scopes
+from estero.language.check.clauses import check_alternatives, check_clauses
+from estero.language.check.filters import check_filter
 from estero.language.check.kinds import NUMBERS, kind_of
 from estero.language.check.labels import KnownTypes, bound_names, labels_of
 from estero.language.check.problems import Problems
-from estero.language.syntax.parse import parse_query
+from estero.language.check.scopes import check_scopes
+from estero.language.syntax.parser import parse_query
 from estero.language.tree.names import SPELLING, listed, some, suggestion
 from estero.language.tree.pattern import (
     EventType,
@@ -31,7 +31,6 @@ from estero.language.tree.pattern import (
     Sequence,
 )
 from estero.language.tree.query import QueryTree
-from estero.language.tree.render import render_query
 from estero.language.tree.schema import Kind, Schema
 from estero.language.tree.selection import label_types
 from estero.language.tree.words import quoted
@@ -44,13 +43,13 @@ def check_query(tree: QueryTree, schema: Schema | None = None) -> list[QueryErro
 
     A tree without a text is checked as its canonical text, so that every error has a place.
 
-    >>> from estero.language.syntax.parse import parse_query
+    >>> from estero.language.syntax.parser import parse_query
     >>> [error.message for error in check_query(parse_query("SELECT x WHERE a AS y WITHIN 0 EVENTS"))]
     ['no event is marked x', 'a window has to be longer than 0 events']
     """
     if not tree.text:
         try:
-            tree = parse_query(render_query(tree))
+            tree = parse_query(str(tree))
         except QueryError as error:
             return [error]
     problems = Problems(tree.text)

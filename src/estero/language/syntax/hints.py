@@ -1,0 +1,84 @@
+"""How to mend what stands in the wrong place, where no known mistake explains it."""
+
+from __future__ import annotations
+
+import re
+
+from estero.language.syntax.clauses import unclosed
+from estero.language.syntax.misplaced import Misplaced
+from estero.language.tree.names import suggestion
+from estero.language.tree.words import is_keyword
+
+
+def in_ceql(found: Misplaced) -> str:
+    """The hint for a query, a pattern or a condition."""
+    return _on_signs(found) or _on_words(found) or _advice(found)
+
+
+def _on_signs(found: Misplaced) -> str:
+    kind, before, accepted = found.token.type, found.before, found.accepted
+    opened = unclosed(before)
+    if {"NAME", "_LSQUARE"} <= accepted and re.search(r"\bWITHIN\s+\d+$", before, re.IGNORECASE):
+        return "a window is written WITHIN 10 SECONDS, WITHIN 100 EVENTS or WITHIN 5 [time]"
+    if kind == "EQUAL" and before.endswith("="):
+        return "equality is written with one ="
+    if kind in ("$END", "WITHIN", "CONSUME", "LIMIT", "FROM", "WHERE") and opened is not None:
+        return f"the {before[opened]!r} at character {opened + 1} is not closed"
+    if accepted == {"_LBRACE"}:
+        return "the members of a set stand in braces: IN {1, 2, 5..9}"
+    if kind in ("_RPAR", "_RSQUARE", "_RBRACE") and opened is None:
+        return f"nothing is open that this {str(found.token)!r} could close"
+    if kind in ("SEMICOLON", "COLON", "ALL", "UNLESS") and re.search(r"(?i)\bfilter\b", before):
+        return "a filter covers all of the pattern before it; to go on, put both in parentheses"
+    return ""
+
+
+def _on_words(found: Misplaced) -> str:
+    token, accepted = found.token, found.accepted
+    if {"WHERE", "FROM"} <= accepted and token.type in ("NAME", "QUOTED", "_LPAR"):
+        return suggestion(token, ("WHERE", "FROM")) or "the pattern comes after WHERE"
+    if token.type == "FLOAT" and accepted <= {"INT", "MINUS"}:
+        return "a whole number of smaller units says the same: 1 HOUR 30 MINUTES"
+    if token.type == "QUOTED" and "STRING" in accepted and "NAME" not in accepted:
+        return f"single quotes make a string: '{token[1:-1]}'"
+    if "STAR" in accepted and token.type in ("FROM", "WHERE"):
+        return "SELECT * shows all labels, and SELECT NONE no label"
+    if "NAME" in accepted and is_keyword(token):
+        return f'{token.upper()} is a keyword; as a name it is written "{token}"'
+    return found.misspelt if token.type == "NAME" else ""
+
+
+def _advice(found: Misplaced) -> str:
+    """What is written there."""
+    accepted = found.accepted
+    if "SELECT" in accepted:
+        return "the shortest query is SELECT * WHERE and an event type"
+    if "$END" in accepted <= {"$END", "CONSUME", "LIMIT"}:
+        return "the clauses stand in this order, each once: PARTITION BY, WITHIN, CONSUME BY, LIMIT"
+    if accepted == {"INT"}:
+        return "how often is written {2}, {2,} or {2,5}"
+    if "SEMICOLON" in accepted:
+        return "between two patterns stands ; for later, : for the very next event, or AND, OR, ALL, UNLESS"
+    if found.token.type == "$END":
+        return "something has to follow the last word, or it is one too many"
+    return "something is missing before it, or it is one too many"
+
+
+def in_conjunctive(found: Misplaced) -> str:
+    """The hint for a conjunctive query."""
+    kind, before, accepted = found.token.type, found.before, found.accepted
+    opened = unclosed(before)
+    if not before:
+        return "the shortest query is Q(x) <- T(x)"
+    if "_IMPLIED_BY" in accepted:
+        return "between the head and the atoms stands <-"
+    if opened is not None and kind in ("$END", "WITHIN", "LIMIT", "FROM", "_IMPLIED_BY"):
+        return f"the {before[opened]!r} at character {opened + 1} is not closed"
+    if opened is not None:
+        return "the arguments of an atom are variables, constants and _, separated by commas: T(x, 5, _)"
+    if kind == "NAME":
+        near = suggestion(found.token.upper(), ("FROM", "WITHIN", "LIMIT"))
+        return near or "atoms are separated by commas"
+    if kind in ("FROM", "WITHIN", "LIMIT") and "_LPAR" not in accepted and not before.endswith(","):
+        return "the clauses stand in this order, each once: FROM, WITHIN, LIMIT"
+    return "an atom is a type with its arguments in parentheses: T(x, y)"

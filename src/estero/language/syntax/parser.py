@@ -1,0 +1,156 @@
+"""Text → syntax tree, by the grammars ceql.lark and conjunctive.lark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from estero.errors import QueryError, Span
+from estero.language.syntax.conditions import node_of
+from estero.language.syntax.queries import CONJUNCTIVE, PRODUCTIONS
+from estero.language.syntax.syntax_errors import syntax_error
+from estero.language.tree.conjunctive import ConjunctiveTree
+from estero.language.tree.expressions import Node
+from estero.language.tree.pattern import Filter, Pattern
+from estero.language.tree.query import QueryTree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lark import Lark, Token, Tree
+
+MAXIMUM_DEPTH: Final = 100
+"""How deep a tree may be. Chains of one operator are one level, so this counts nested parentheses."""
+
+
+def parse_query(text: str) -> QueryTree:
+    """The syntax tree of a whole query, with spans into `text`.
+
+    Raises `QueryError` with place, what was found and expected, and a hint where one is known.
+
+    >>> print(parse_query("select * where a as x; b+ within 2 hours"))
+    SELECT * WHERE a AS x ; b+ WITHIN 2 HOURS
+    """
+    tree: QueryTree = _parse(text, "query")
+    return replace(tree, text=text)
+
+
+def parse_pattern(text: str) -> Pattern:
+    """The syntax tree of a pattern. PARTITION BY is a part of it, as there is no query around.
+
+    Raises `QueryError` as `parse_query` does.
+    """
+    return cast(Pattern, _parse(text, "pattern"))
+
+
+def parse_condition(text: str) -> Node:
+    """The syntax tree of a filter, or of a predicate over one event.
+
+    Raises `QueryError` as `parse_query` does.
+
+    >>> parse_condition("volume > 5 AND name = 'INTC'").parts[0]
+    Comparison(operator='>', left=Attribute(name='volume', variable=None), right=Literal(value=5))
+    """
+    return node_of(_parse(text, "condition"))
+
+
+def parse_conjunctive(text: str) -> ConjunctiveTree:
+    """The syntax tree of a conjunctive query, with spans into `text`.
+
+    Raises `QueryError` with place, what was found and expected, and a hint.
+
+    >>> print(parse_conjunctive("Q(x, y) <- T(x), S(x,y), R(k: x, l: y) as r within 10 events"))
+    Q(x, y) <- T(x), S(x, y), R(k: x, l: y) AS r WITHIN 10 EVENTS
+    """
+    tree: ConjunctiveTree = _parse(text, "conjunctive_query")
+    return replace(tree, text=text)
+
+
+@cache
+def parser(start: str = "query") -> Lark:
+    """The parser of the grammar that `start` is in, made once for each grammar; takes 0.1 s."""
+    if start in ("pattern", "condition"):
+        return parser()
+    from lark import Lark
+
+    name = "ceql.lark" if start == "query" else "conjunctive.lark"
+    starts = ["query", "pattern", "condition"] if start == "query" else [start]
+    grammar = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer="basic", start=starts, propagate_positions=True)
+
+
+def _parse(text: str, start: str) -> Any:
+    from lark.exceptions import UnexpectedInput
+
+    try:
+        _check_characters(text)
+        tree = parser(start).parse(text, start=start)
+        found = tree if isinstance(tree, str) else _built(tree)
+        _check_depth(found)
+    except UnexpectedInput as problem:
+        raise syntax_error(problem, text, start, parser(start)) from None
+    except QueryError as error:
+        error.text = text
+        raise
+    return found
+
+
+def _check_characters(text: str) -> None:
+    """Raises `QueryError` for half of a surrogate pair: no engine, file or terminal takes such a text."""
+    for place, character in enumerate(text):
+        if "\ud800" <= character <= "\udfff":
+            raise QueryError(
+                f"{character!r} is half of a surrogate pair, which is no character",
+                span=Span(place, place + 1),
+                found=repr(character),
+                expected="a character",
+                hint="it comes from text that was cut or decoded wrongly; leave it out",
+            )
+
+
+def _built(tree: Tree[Token]) -> Any:
+    """What a whole parse tree means: bottom-up without recursion, so that no chain is too long.
+
+    Raises `QueryError`, without its text, for what the grammar allows and the language does not.
+    """
+    results: dict[int, Any] = {}
+    stack: list[tuple[Tree[Token], bool]] = [(tree, False)]
+    while stack:
+        node, ready = stack.pop()
+        subtrees = [child for child in node.children if not isinstance(child, str)]
+        if subtrees and not ready:
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(subtrees))
+            continue
+        children = [child if isinstance(child, str) else results.pop(id(child)) for child in node.children]
+        span = Span(node.meta.start_pos, node.meta.end_pos)
+        results[id(node)] = _PRODUCTIONS[str(node.data)](children, span)
+    return results[id(tree)]
+
+
+_PRODUCTIONS: Final = {**PRODUCTIONS, **CONJUNCTIVE}
+
+
+def _check_depth(found: object) -> None:
+    """Refuse what a recursive pass could not walk."""
+    root = found.pattern if isinstance(found, QueryTree) else found
+    level = [root] if isinstance(root, Pattern | Node) else []
+    for _ in range(MAXIMUM_DEPTH):
+        level = [child for node in level for child in _below(node)]
+        if not level:
+            return
+    raise QueryError(
+        f"this is nested more than {MAXIMUM_DEPTH} levels deep",
+        span=level[0].span,
+        found="a deeper level",
+        expected=f"at most {MAXIMUM_DEPTH} levels of operators",
+        hint="chains of ; : OR AND ALL count as one level; a sum of many terms does not",
+    )
+
+
+def _below(node: Pattern | Node) -> Iterator[Pattern | Node]:
+    yield from node.children()
+    if isinstance(node, Filter):
+        yield node.condition

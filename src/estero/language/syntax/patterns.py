@@ -1,0 +1,196 @@
+"""The productions of patterns: Lark's parse tree → nodes of the pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from estero.errors import QueryError, Span
+from estero.language.syntax.conditions import Children, Production, name_of, node_of, refused, span_of
+from estero.language.tree import pattern as p
+from estero.language.tree.literals import integer_value
+from estero.language.tree.names import suggestion
+
+if TYPE_CHECKING:
+    from lark import Token
+
+_UNKNOWN: Final = p.EventType("_")
+"""Stands in a tail for the pattern that it will be put around."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """A FILTER, KEEP or PARTITION BY behind a pattern, before it is put around it.
+
+    `nodes` are one for each bracket of PARTITION BY, with the bracket's span, and otherwise one.
+    """
+
+    nodes: tuple[p.Filter | p.Keep | p.PartitionBy, ...]
+    span: Span
+
+    @property
+    def plain_keys(self) -> list[p.PartitionBy]:
+        """The nodes of a PARTITION BY all of whose keys are attributes without a variable; none of others."""
+        found = [node for node in self.nodes if isinstance(node, p.PartitionBy)]
+        return found if all(key.variable is None for node in found for key in node.keys) else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Absent:
+    """A ``NOT(…)`` of a sequence."""
+
+    pattern: p.Pattern
+    span: Span
+
+
+def with_tails(pattern: p.Pattern, tails: list[Tail]) -> p.Pattern:
+    """The pattern with FILTER, KEEP and PARTITION BY around it, the first innermost."""
+    start = pattern.span.start
+    for tail in tails:
+        for node in tail.nodes:
+            span = Span(min(start, tail.span.start), node.span.end)
+            pattern = replace(node, pattern=pattern, span=span)
+    return pattern
+
+
+def _filter_tail(children: Children, span: Span) -> Tail:
+    return Tail((p.Filter(_UNKNOWN, node_of(children[1]), span=span),), span)
+
+
+def _keep_tail(children: Children, span: Span) -> Tail:
+    return Tail((p.Keep(_UNKNOWN, tuple(map(name_of, children[1:])), span=span),), span)
+
+
+def _lone_key(children: Children, span: Span) -> p.PartitionBy:
+    (key,) = children
+    if key.variable is not None:
+        raise QueryError(
+            "keys of variables stand in brackets",
+            span=span,
+            found="a key without brackets",
+            expected="PARTITION BY [x.a, y.b]: what x and y mark agrees, x.a = y.b",
+            hint="or leave the variable out: PARTITION BY a is the attribute a of all events",
+        )
+    return p.PartitionBy(_UNKNOWN, (key,), span=span)
+
+
+def _key(children: Children, _span: Span) -> p.PartitionKey:
+    *variable, attribute = map(name_of, children)
+    return p.PartitionKey(attribute, variable[0] if variable else None)
+
+
+def _absent(children: Children, span: Span) -> _Absent:
+    inner = children[1]
+    while isinstance(inner, p.As | p.Filter):
+        inner = inner.pattern
+    if isinstance(inner, p.EventType):
+        return _Absent(children[1], span)
+    several = isinstance(inner, p.Disjunction) and all(isinstance(each, p.EventType) for each in inner.parts)
+    raise QueryError(
+        "NOT(…) takes one event type",
+        span=children[1].span,
+        found="several event types" if several else "a larger pattern",
+        expected="an event type, with AS and FILTER if wanted",
+        hint=f"for none of them write a ; {' ; '.join(f'NOT({each})' for each in inner.parts)} ; b"
+        if several
+        else "for a pattern that must not happen inside another, write UNLESS",
+    )
+
+
+@dataclass(slots=True)
+class _Chain:
+    """A sequence as far as it is read: `absent` are the NOT(…) since the last part."""
+
+    parts: list[p.Pattern] = field(default_factory=list)
+    links: list[p.Link] = field(default_factory=list)
+    absent: list[p.Pattern] = field(default_factory=list)
+    contiguous: bool = False
+
+
+def _sequence(children: Children, span: Span) -> p.Pattern:
+    for end, item in (("start", children[0]), ("end", children[-1])):
+        if isinstance(item, _Absent):
+            raise QueryError(
+                "NOT(…) stands between two parts of a sequence",
+                span=item.span,
+                found=f"NOT at the {end} of a sequence",
+                expected="a part that happens before it and one that happens after it",
+                hint="for a pattern that must not happen inside another, write UNLESS",
+            )
+    chain = _Chain(parts=[children[0]])
+    for separator, item in zip(children[1::2], children[2::2], strict=True):
+        contiguous = separator.type == "COLON"
+        if chain.absent and contiguous != chain.contiguous:
+            raise refused(
+                separator,
+                "the links on both sides of NOT(…) differ",
+                ":" if chain.contiguous else ";",
+                "';' forbids such events between the parts, ':' asks for one event that is not such",
+            )
+        chain.contiguous = contiguous
+        if isinstance(item, _Absent):
+            chain.absent.append(item.pattern)
+            continue
+        chain.parts.append(item)
+        chain.links.append(p.Link(contiguous, tuple(chain.absent)))
+        chain.absent.clear()
+    return p.Sequence(tuple(chain.parts), tuple(chain.links), span=span)
+
+
+def _iteration(contiguous: bool) -> Production:
+    def build(children: Children, span: Span) -> p.Pattern:
+        pattern, (minimum, maximum) = children
+        return p.Iteration(pattern, contiguous, minimum, maximum, span=span)
+
+    return build
+
+
+def _times(token: Token) -> int:
+    return integer_value(token, span_of(token))
+
+
+def _modified(children: Children, span: Span) -> p.Pattern:
+    word, pattern = children
+    if word.upper() == "START":
+        return p.Start(pattern, span=span)
+    if word.upper() == "STRICT":
+        return p.Strict(pattern, span=span)
+    raise refused(
+        word,
+        f"{word}(…) is not an operator of patterns",
+        "START, STRICT or NOT before a parenthesis",
+        suggestion(word.upper(), ("START", "STRICT", "NOT"))
+        or f"to filter events of {word}, write {word} FILTER …",
+    )
+
+
+PRODUCTIONS: Final[Mapping[str, Production]] = {
+    "tailed": lambda children, _: with_tails(children[0], children[1:]),
+    "filter_tail": _filter_tail,
+    "keep_tail": _keep_tail,
+    "partition_tail": lambda children, span: Tail(tuple(children[2:]), span),
+    "bracket": lambda keys, span: p.PartitionBy(_UNKNOWN, tuple(keys), span=span),
+    "lone_key": _lone_key,
+    "key": _key,
+    "disjunction": lambda parts, span: p.Disjunction(tuple(parts), span=span),
+    "unless": lambda children, span: p.Unless(children[0], children[2], span=span),
+    "conjunction": lambda parts, span: p.Conjunction(tuple(parts), span=span),
+    "all": lambda children, span: p.All(tuple(children[::2]), span=span),
+    "absent": _absent,
+    "sequence": _sequence,
+    "plus": lambda children, span: p.Iteration(children[0], span=span),
+    "contiguous_plus": lambda children, span: p.Iteration(children[0], contiguous=True, span=span),
+    "iteration": _iteration(contiguous=False),
+    "contiguous_iteration": _iteration(contiguous=True),
+    "exactly": lambda times, _: (_times(times[0]), _times(times[0])),
+    "at_least": lambda times, _: (_times(times[0]), None),
+    "from_to": lambda times, _: (_times(times[0]), _times(times[1])),
+    "optional": lambda children, span: p.Optional(children[0], span=span),
+    "as_": lambda children, span: p.As(children[0], name_of(children[2]), span=span),
+    "rename": lambda children, span: p.Rename(children[0], *map(name_of, children[1:]), span=span),
+    "event_type": lambda names, span: p.EventType(name_of(names[0]), span=span),
+    "stream_type": lambda names, span: p.EventType(name_of(names[2]), name_of(names[0]), span=span),
+    "modified": _modified,
+    "group": lambda children, _: children[0],
+}
