@@ -189,7 +189,7 @@ def test_many_parts_that_nothing_joins_are_joined_by_no_key() -> None:
 def test_parts_that_nothing_joins_are_found(where: str, events: list[Event]) -> None:
     tree = estero.query(f"SELECT * WHERE {where} WITHIN 3 EVENTS").tree
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("estero.automata.all_joins.MOST_APART", 1)
+        patch.setattr("estero.automata.joins.all_joins.MOST_APART", 1)
         assert isinstance(join_plan(tree, Layout(TYPED)), JoinPlan)
         found = in_process(tree, events)
     assert found == evaluate_query(tree, events, tick=TICK)

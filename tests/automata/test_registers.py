@@ -16,14 +16,13 @@ from estero.automata.cea import CEA, FIRST, EventPredicate, Guard, Transition
 from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.correlated.push_down import PushedDown, push_down
 from estero.automata.determinize import LazyAutomaton
-from estero.automata.drop_hidden import drop_hidden
 from estero.automata.registers import (
     Action,
-    LiveRegisters,
     RegisterProgram,
     Step,
     Value,
-    carries,
+    drop_hidden,
+    live_registers,
     tables,
 )
 from estero.automata.residual import Agreement, Hidden, Key, Residual
@@ -106,7 +105,7 @@ class Mark:
     by: Transition
 
     def has(self, key: Key) -> bool:
-        return carries(self.by.labels, self.by.hidden, key)
+        return self.by.carries(key)
 
 
 Run = tuple[Mark, ...]
@@ -234,7 +233,7 @@ def survives(program: RegisterProgram, automaton: CEA, run: Run, *, forgetful: b
     steps = dict(
         zip(marks, tables(program, [each[0] for each in marks], [each[1] for each in marks]), strict=True)
     )
-    live = LiveRegisters(automaton, program)
+    live = live_registers(automaton, program)
     registers: Registers = {}
     for mark in run:
         for number, register, column in steps[mark.by.labels, mark.by.hidden]:
@@ -251,7 +250,7 @@ def survives(program: RegisterProgram, automaton: CEA, run: Run, *, forgetful: b
             else:
                 registers[register] = stored(action, registers, register, value)
         if forgetful:
-            alive = live.of([mark.by.target])
+            alive = [mark.by.target in states for states in live]
             registers = {register: held for register, held in registers.items() if alive[register]}
     return True
 
@@ -426,10 +425,8 @@ def test_steps_of_an_event_come_in_the_order_of_their_actions() -> None:
 def test_a_register_is_live_until_its_last_check() -> None:
     automaton, _, found = pushed("A AS u ; B AS v ; C FILTER u.n < v.n")
     assert found.program is not None
-    live = LiveRegisters(automaton, found.program)
-    assert [live.of([state]) for state in range(automaton.states)] == [[True], [True], [False], [False]]
-    assert live.of([2, 3]) == [False]
-    assert live.of([1, 2]) == [True]
+    live = live_registers(automaton, found.program)
+    assert live == [{0, 1}]
     lazy = LazyAutomaton(automaton, registers=found.program)
     [(_, after_a)] = lazy.row(0, lazy.class_of(0b1)).edges
     [(_, after_b)] = lazy.row(after_a, lazy.class_of(0b10)).edges
@@ -440,9 +437,9 @@ def test_a_register_is_live_until_its_last_check() -> None:
 def test_a_register_is_dead_where_it_will_be_unset_first() -> None:
     automaton, _, found = pushed("(A AS u : B AS v : C FILTER u.n < v.n):+")
     assert found.program is not None
-    live = LiveRegisters(automaton, found.program)
+    live = live_registers(automaton, found.program)
     after = {
-        next(iter(each.labels - {"u", "v"})): live.of([each.target])
+        next(iter(each.labels - {"u", "v"})): [each.target in states for states in live]
         for each in automaton.transitions
         if each.target not in automaton.final
     }
@@ -453,4 +450,4 @@ def test_states_with_unknown_keys_are_not_asked() -> None:
     steps = (Step("nobody", Action.LESS, 0, 0),)
     program = RegisterProgram(1, (Value(Attribute("n"), ("A",)),), steps)
     automaton, _, _ = pushed("A ; B")
-    assert LiveRegisters(automaton, program).of(range(automaton.states)) == [False]
+    assert live_registers(automaton, program) == [set()]

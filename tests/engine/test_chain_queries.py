@@ -15,8 +15,7 @@ from automata.chain_runs import complex_event
 from automata.run_trees import is_true, key_of
 from automata.test_chain import CHAINS, chain_for
 from engine.chain_steps import enumerated
-from estero.automata.chain import Chain
-from estero.automata.chain_columns import ChainColumns, chain_columns
+from estero.automata.chain import Chain, ChainColumns, chain_columns
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaBatch
 from estero.engine.runs.run_chain import BITS_IN_WORD, ChainStep, ChainTables, chain_tables

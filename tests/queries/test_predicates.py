@@ -13,8 +13,7 @@ import pytest
 import estero
 from answers.sifting import Made, made_of, matches_of, store_of, visible
 from estero.answers.sieve import Sieve
-from estero.automata.residual import Residual
-from estero.automata.residual_reads import predicates_called
+from estero.automata.residual import Residual, predicates_called
 from estero.errors import DataError
 from estero.language.check.queries import check_query
 from estero.language.check.set_predicates import known_predicates, registered, registered_among

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from estero.automata.residual import NO_HIDDEN, HiddenSet
+from estero.automata.exploration import reached
+from estero.automata.residual import NO_HIDDEN, HiddenSet, Key, carries
 from estero.language.tree.expressions import Node
 from estero.language.tree.pattern import Pattern
 
@@ -72,6 +73,10 @@ class Transition:
     target: int
     hidden: HiddenSet = NO_HIDDEN
 
+    def carries(self, key: Key) -> bool:
+        """Whether it marks its event as one of `key`."""
+        return carries(self.labels, self.hidden, key)
+
 
 @dataclass(frozen=True, slots=True)
 class CEA:
@@ -108,3 +113,47 @@ class CEA:
         for transition in self.transitions:
             yield transition.source
             yield transition.target
+
+    def types_of(self, guard: Guard) -> tuple[str, ...] | None:
+        """The types of the events that pass a guard, as far as it names types; None where it names none."""
+        asked = [self.predicates[bit] for bit in sorted(guard.present)]
+        types = [each.types for each in asked if each != FIRST]
+        return tuple(name for name in types[0] if all(name in each for each in types)) if types else None
+
+    def leading_to(self, states: Iterable[int], along: Callable[[Transition], bool]) -> set[int]:
+        """The states from which transitions for which `along` is true lead to one of `states`; these too."""
+        before: dict[int, list[int]] = {}
+        for each in filter(along, self.transitions):
+            before.setdefault(each.target, []).append(each.source)
+        return {*reached(states, lambda state: before.get(state, ()))}
+
+
+def why_others_matter(automaton: CEA) -> str:
+    """Why a run is more than the sequence of the events it marks, as a phrase; empty where it is not.
+
+    Where it is empty, every state between the first and the last marked event passes over any event, and
+    nothing else is read without being marked.
+    """
+    if FIRST in automaton.predicates:
+        return "it asks which event is the first of the stream"
+    waiting = {each.source for each in automaton.transitions if _waits(each)}
+    entered = {each.target for each in automaton.transitions}
+    if automaton.initial & (waiting | entered):
+        return "a run can begin in a state that others pass through"
+    for each in automaton.transitions:
+        if not each.labels and not _waits(each):
+            if each.source == each.target and each.guard.absent:
+                return "an event that must be absent is looked for"
+            return "an event is read that is not shown"
+    if any(state not in waiting for state in entered - automaton.final):
+        return "some events have to follow one another at once"
+    return ""
+
+
+def _waits(transition: Transition) -> bool:
+    """Whether it passes over any event and remembers nothing."""
+    return (
+        transition.source == transition.target
+        and transition.guard == ALWAYS
+        and not (transition.labels or transition.hidden)
+    )

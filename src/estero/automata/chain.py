@@ -147,25 +147,88 @@ class Chain:
             yield f"{source} → {target}  on {predicate}: mark {marks}{suffix}"
 
 
+class _Keys:
+    """Numbers the keys that the transitions of a chain compare; all states are entered by some types."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._entered: list[dict[str, None]] = [{} for _ in chain.states]
+        for each in chain.transitions:
+            self._entered[each.target] |= dict.fromkeys(chain.predicates[each.predicate].types)
+        self.numbers: dict[JoinKey, int] = {}
+
+    def pair(
+        self, source: int, predicate: int, left: tuple[Node, ...], right: tuple[Node, ...]
+    ) -> tuple[int, int]:
+        """The numbers of a key of the event by which `source` was entered, and of one of that at hand."""
+        before, here = self._entered[source], self._chain.predicates[predicate].types
+        one, other = (JoinKey(dict.fromkeys(types, key)) for types, key in ((before, left), (here, right)))
+        return self.numbers.setdefault(one, len(self.numbers)), self.numbers.setdefault(
+            other, len(self.numbers)
+        )
+
+
 def as_pcea(chain: Chain) -> PCEA:
     """The parallelised automaton with the same states, bits and transitions, of one source at most each.
 
     Transition k is that of the chain, but for all that is compared by other operators than ``=``.
     """
-    entered: list[dict[str, None]] = [{} for _ in chain.states]
-    for each in chain.transitions:
-        entered[each.target] |= dict.fromkeys(chain.predicates[each.predicate].types)
-    keys: dict[JoinKey, int] = {}
-
-    def key(expressions: tuple[Node, ...], types: tuple[str, ...]) -> int:
-        return keys.setdefault(JoinKey(dict.fromkeys(types, expressions)), len(keys))
-
+    keys = _Keys(chain)
     transitions = []
     for each in chain.transitions:
         sources: tuple[Source, ...] = ()
         if each.source is not None:
-            left = key(each.left, tuple(entered[each.source]))
-            right = key(each.right, chain.predicates[each.predicate].types)
-            sources = (Source(each.source, left, right),)
+            pair = keys.pair(each.source, each.predicate, each.left, each.right)
+            sources = (Source(each.source, *pair),)
         transitions.append(PceaTransition(sources, each.predicate, each.labels, each.target))
-    return PCEA(chain.states, chain.final, tuple(transitions), chain.predicates, tuple(keys))
+    return PCEA(chain.states, chain.final, tuple(transitions), chain.predicates, tuple(keys.numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTransition:
+    """A transition of a chain (see `ChainTransition`), whose comparisons are numbers of `ChainColumns.keys`.
+
+    Key `left` of the event marked before is key `right` of the event at hand; the two of each pair in
+    `unequal` differ. An event without one of them passes nothing. Where a run begins nothing is compared.
+    """
+
+    source: int | None
+    predicate: int
+    left: int
+    right: int
+    unequal: tuple[tuple[int, int], ...]
+    labels: LabelSet
+    hidden: HiddenSet
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainColumns:
+    """The transitions of a chain, in its order, and the keys that they compare."""
+
+    transitions: tuple[ColumnTransition, ...]
+    keys: tuple[JoinKey, ...]
+
+
+def chain_columns(chain: Chain) -> ChainColumns:
+    """Equalities of two neighbours as one key, each disequality as one of a single value.
+
+    Raises ValueError where neighbours are compared by order, which no list of keys can tell.
+    """
+    if chain.ordered:
+        raise ValueError("some neighbours are compared by an order")
+    keys = _Keys(chain)
+    transitions = []
+    for each in chain.transitions:
+        pair, unequal = (0, 0), []
+        if each.source is not None:
+            pair = keys.pair(each.source, each.predicate, each.left, each.right)
+            unequal = [
+                keys.pair(each.source, each.predicate, (one.left,), (one.right,)) for one in each.different
+            ]
+        transitions.append(
+            ColumnTransition(
+                each.source, each.predicate, *pair, tuple(unequal), each.labels, each.hidden, each.target
+            )
+        )
+    return ChainColumns(tuple(transitions), tuple(keys.numbers))

@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from estero.automata.cea import CEA, NO_LABELS, LabelSet
+from estero.automata.cea import CEA, NO_LABELS, LabelSet, Transition
+from estero.automata.exploration import leaving
 from estero.automata.growth import too_many_states
-from estero.automata.registers import LiveRegisters, RegisterProgram
+from estero.automata.registers import RegisterProgram, live_registers
 from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.errors import LimitExceeded
 
@@ -57,17 +58,14 @@ class LazyAutomaton:
     _state_ids: dict[frozenset[int], int] = field(default_factory=dict)
     _class_ids: dict[int, int] = field(default_factory=dict)
     _label_ids: dict[_Labels, int] = field(default_factory=dict)
-    _leaving: dict[int, list[int]] = field(default_factory=dict)
+    _leaving: dict[int, list[Transition]] = field(default_factory=dict)
     _moves: dict[tuple[int, int], list[tuple[_Labels, int]]] = field(default_factory=dict)
-    _live: LiveRegisters | None = None
+    _live: list[set[int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        leaving: dict[int, list[int]] = defaultdict(list)
-        for number, transition in enumerate(self.cea.transitions):
-            leaving[transition.source].append(number)
-        self._leaving = dict(leaving)
+        self._leaving = leaving(self.cea.transitions)
         if self.registers is not None:
-            self._live = LiveRegisters(self.cea, self.registers)
+            self._live = live_registers(self.cea, self.registers)
         for transition in self.cea.transitions:
             labels = transition.labels, transition.hidden
             if labels != _PASSED and labels not in self._label_ids:
@@ -101,7 +99,7 @@ class LazyAutomaton:
 
     def live_registers(self, state: int) -> list[bool]:
         """For each register whether what it holds in `state` can still matter; none without `registers`."""
-        return [] if self._live is None else self._live.of(self.subsets[state])
+        return [not live.isdisjoint(self.subsets[state]) for live in self._live]
 
     def described(self, state: int) -> tuple[int, ...]:
         """What `state` stands for, whatever its number: the states of the CEA, ascending."""
@@ -129,9 +127,10 @@ class LazyAutomaton:
         """What one state of the CEA does with an event with these bits."""
         key = (source, bits)
         if key not in self._moves:
-            leaving = [self.cea.transitions[number] for number in self._leaving.get(source, ())]
             self._moves[key] = [
-                ((each.labels, each.hidden), each.target) for each in leaving if each.guard.allows(bits)
+                ((each.labels, each.hidden), each.target)
+                for each in self._leaving.get(source, ())
+                if each.guard.allows(bits)
             ]
         return self._moves[key]
 

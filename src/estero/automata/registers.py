@@ -8,11 +8,11 @@ a comparison survives.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from estero.automata.cea import CEA, LabelSet, Transition
-from estero.automata.residual import ALL_MARKED, Hidden, HiddenSet, Key
+from estero.automata.residual import ALL_MARKED, Hidden, HiddenSet, Key, Residual, carries, needed_hidden
 from estero.language.tree.expressions import Node
 
 
@@ -80,13 +80,6 @@ CHECKS = range(Action.LESS, Action.STORE)
 """The actions that compare an event with a register."""
 
 
-def carries(labels: LabelSet, hidden: HiddenSet, key: Key) -> bool:
-    """Whether an event that is marked so belongs to `key`."""
-    if isinstance(key, Hidden):
-        return key in hidden
-    return bool(labels) if key == ALL_MARKED else key in labels
-
-
 def tables(
     program: RegisterProgram, label_sets: Sequence[LabelSet], hidden_sets: Sequence[HiddenSet]
 ) -> list[list[tuple[int, int, int]]]:
@@ -106,43 +99,51 @@ def tables(
     ]
 
 
-class LiveRegisters:
-    """In which states of an automaton what a register holds can still matter.
+def live_registers(automaton: CEA, program: RegisterProgram) -> list[set[int]]:
+    """For each register the states in which what it holds can still matter.
 
-    A register is dead where no CHECK of it can be reached before it is unset or stored anew. Two runs in
-    the same state that differ in dead registers only are the same run from there on.
+    In other states no CHECK of it can be reached before it is unset or stored anew. Two runs in the same
+    state that differ in dead registers only are the same run from there on.
     """
-
-    def __init__(self, automaton: CEA, program: RegisterProgram) -> None:
-        self._registers = program.registers
-        self._live: list[set[int]] = [set() for _ in range(automaton.states)]
-        into: list[list[int]] = [[] for _ in range(automaton.states)]
-        kept: list[frozenset[int]] = []
-        for number, transition in enumerate(automaton.transitions):
-            into[transition.target].append(number)
-            asked, ended = _uses(program, transition)
-            self._live[transition.source] |= asked
-            kept.append(frozenset(range(program.registers)) - ended)
-        todo = [state for state, live in enumerate(self._live) if live]
-        while todo:
-            target = todo.pop()
-            for number in into[target]:
-                source = automaton.transitions[number].source
-                new = (self._live[target] & kept[number]) - self._live[source]
-                if new:
-                    self._live[source] |= new
-                    todo.append(source)
-
-    def of(self, states: Iterable[int]) -> list[bool]:
-        """For each register whether it is live in one of these states (one of `LazyAutomaton.subsets`)."""
-        live = set().union(*(self._live[state] for state in states))
-        return [register in live for register in range(self._registers)]
+    return [_live(automaton, program, register) for register in range(program.registers)]
 
 
-def _uses(program: RegisterProgram, transition: Transition) -> tuple[set[int], set[int]]:
-    """The registers whose content a transition asks for, and those whose content ends there."""
-    steps = [step for step in program.steps if carries(transition.labels, transition.hidden, step.key)]
-    unset = {step.register for step in steps if step.action == Action.RESET}
-    asked = {step.register for step in steps if step.action in CHECKS} - unset
-    stored = {step.register for step in steps if step.action == Action.STORE}
-    return asked, unset | stored
+def _live(automaton: CEA, program: RegisterProgram, register: int) -> set[int]:
+    steps = [step for step in program.steps if step.register == register]
+
+    def does(each: Transition, *actions: int) -> bool:
+        return any(step.action in actions and each.carries(step.key) for step in steps)
+
+    asking = [each for each in automaton.transitions if does(each, *CHECKS) and not does(each, Action.RESET)]
+    return automaton.leading_to(
+        (each.source for each in asking), lambda each: not does(each, Action.RESET, Action.STORE)
+    )
+
+
+def drop_hidden(
+    automaton: CEA, program: RegisterProgram | None, residuals: Iterable[Residual] = ()
+) -> tuple[CEA, RegisterProgram | None]:
+    """The automaton with those hidden labels only that `program` or `residuals` need, and the program for it.
+
+    `residuals` are those that are left, and keep their labels. Of the others, a hidden label that is on the
+    same transitions as a label of the answer says nothing new: registers go by that one. Without hidden
+    labels every complex event is found once, and nothing has to be sifted.
+    """
+    needed = needed_hidden(residuals)
+    if program is not None:
+        hidden = {step.key for step in program.steps if isinstance(step.key, Hidden)} - needed
+        shown: dict[Key, Key] = {key: _shown(automaton, key) for key in hidden}
+        steps = [replace(step, key=shown.get(step.key, step.key)) for step in program.steps]
+        program = replace(program, steps=tuple(dict.fromkeys(steps)))
+        needed |= {step.key for step in program.steps if isinstance(step.key, Hidden)}
+    transitions = (replace(each, hidden=each.hidden & needed) for each in automaton.transitions)
+    return replace(automaton, transitions=tuple(dict.fromkeys(transitions))), program
+
+
+def _shown(automaton: CEA, hidden: Hidden) -> Key:
+    """A label of the answer that is on the same transitions, or else `hidden` itself."""
+    labels = sorted({label for each in automaton.transitions for label in each.labels})
+    for label in (*labels, ALL_MARKED):
+        if all(each.carries(label) == each.carries(hidden) for each in automaton.transitions):
+            return label
+    return hidden

@@ -11,10 +11,8 @@ from estero.automata.compile.products import intervals_only
 from estero.automata.correlated.equality_classes import partitioned
 from estero.automata.correlated.push_down import push_down
 from estero.automata.determinize import DEFAULT_STATE_CAP, LazyAutomaton
-from estero.automata.drop_hidden import drop_hidden
-from estero.automata.registers import RegisterProgram, Value
-from estero.automata.residual import Residual
-from estero.automata.residual_reads import columns_read, predicates_called
+from estero.automata.registers import RegisterProgram, Value, drop_hidden
+from estero.automata.residual import Residual, columns_read, predicates_called
 from estero.automata.strategies import MaxAutomaton
 from estero.language.check.set_predicates import RegisteredPredicate, registered_among
 from estero.language.tree.query import Consume, DurationWindow, EventWindow, QueryTree, Strategy

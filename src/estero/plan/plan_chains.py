@@ -12,15 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from estero.automata.cea import CEA
-from estero.automata.chain import Chain, ChainTransition, as_pcea
-from estero.automata.chain_columns import ColumnTransition, chain_columns
+from estero.automata.chain import Chain, ChainTransition, ColumnTransition, as_pcea, chain_columns
 from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.correlated.compile_chain import chain_of
 from estero.automata.correlated.equality_classes import partitioned
 from estero.automata.correlated.push_down import Decision
 from estero.automata.pcea import PceaTransition
-from estero.automata.residual import Residual
-from estero.automata.residual_reads import columns_read, predicates_called
+from estero.automata.residual import Residual, columns_read, predicates_called
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree.expressions import ComparisonOperator
 from estero.language.tree.pattern import Pattern

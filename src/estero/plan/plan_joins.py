@@ -11,8 +11,7 @@ from estero.automata.joins.q_tree import Node as QTree
 from estero.automata.joins.q_tree import tree_lines
 from estero.automata.pcea import PCEA, JoinKey
 from estero.automata.registers import Value
-from estero.automata.residual import Residual
-from estero.automata.residual_reads import columns_read
+from estero.automata.residual import Residual, columns_read
 from estero.language.check.atoms import NamedAtom, named_atoms
 from estero.language.check.kinds import kind_of
 from estero.language.check.set_predicates import RegisteredPredicate

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from estero.answers.report import Reporter
 from estero.automata.cea import LabelSet
-from estero.automata.chain_columns import ColumnTransition
+from estero.automata.chain import ColumnTransition
 from estero.automata.pcea import PceaTransition
 from estero.automata.pcea import Source as RunSource
 from estero.automata.residual import NO_HIDDEN, HiddenSet

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from estero.answers.sieve.asking import Asker
 from estero.answers.sieve.marked import EventsAtHand, Instances, Integers, Mask
 from estero.answers.sieve.truth import FALSE, TRUE, Truths, fold
-from estero.automata.residual import ALL_MARKED, Agreement
-from estero.automata.residual_reads import key_choices
+from estero.automata.residual import ALL_MARKED, Agreement, key_choices
 from estero.classify.columns import ColumnType
 from estero.language.tree.schema import Kind, Schema
 

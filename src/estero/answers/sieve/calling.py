@@ -10,7 +10,7 @@ import pyarrow as pa
 from estero.answers.report import POSITION
 from estero.answers.sieve.marked import EventsAtHand, Instances, Marked
 from estero.answers.sieve.truth import Truths, as_number
-from estero.automata.residual_reads import all_attributes
+from estero.automata.residual import all_attributes
 from estero.errors import DataError
 from estero.language.check.set_predicates import RegisteredPredicate
 from estero.language.tree.expressions import Attribute, Literal, SetPredicate, VariableReference

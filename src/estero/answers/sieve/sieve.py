@@ -15,8 +15,7 @@ from estero.answers.sieve.duplicates import Duplicates
 from estero.answers.sieve.marked import EventsAtHand, Instances, MarkTable
 from estero.answers.sieve.strategies import strategic
 from estero.answers.sieve.truth import TRUE
-from estero.automata.residual import Hidden, Residual
-from estero.automata.residual_reads import columns_read, predicates_called
+from estero.automata.residual import Hidden, Residual, columns_read, predicates_called
 from estero.classify.columns import ColumnType
 from estero.engine.walk.enumerate import Matches
 from estero.language.check.set_predicates import RegisteredPredicate

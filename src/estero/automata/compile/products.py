@@ -8,19 +8,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from enum import Enum
+from typing import Any
 
 from estero.automata.cea import CEA, NO_LABELS, EventPredicate, LabelSet
 from estero.automata.compile.fragment import Arc, Fragment, Workshop, freeze, thaw
 from estero.automata.compile.need import Need
+from estero.automata.exploration import explore, leaving
 from estero.automata.residual import NO_HIDDEN, Hidden, HiddenSet
 
-Step = tuple[Need, LabelSet, HiddenSet, Hashable]
+Step = tuple[tuple[Need, LabelSet, HiddenSet], Hashable]
 """What a transition asks and marks, and the state after it."""
 
 
 def conjunction(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
     """The complex events of both: they read the same events and mark them alike."""
-    leaving_one, leaving_two = _leaving(one), _leaving(two)
+    leaving_one, leaving_two = leaving(one.arcs), leaving(two.arcs)
     met = _Met(workshop)
 
     def steps(state: tuple[int, int]) -> Iterator[Step]:
@@ -28,19 +30,19 @@ def conjunction(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
             for b in leaving_two[state[1]]:
                 need = met(a.need, b.need) if a.labels == b.labels else None
                 if need is not None:
-                    yield need, a.labels, a.hidden | b.hidden, (a.target, b.target)
+                    yield (need, a.labels, a.hidden | b.hidden), (a.target, b.target)
 
-    return _explore(workshop, (one.initial, two.initial), steps, lambda at: at == (one.final, two.final))
+    return _product(workshop, (one.initial, two.initial), steps, (one.final, two.final))
 
 
 def all_of(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
     """Unions of a complex event of each: a part may still wait in its initial state, or be through."""
-    leaving_one, leaving_two = _leaving(one), _leaving(two)
+    leaving_one, leaving_two = leaving(one.arcs), leaving(two.arcs)
     stand_still = Need()
     met = _Met(workshop)
 
-    def moves(part: Fragment, leaving: dict[int, list[Arc]], state: int) -> Iterator[Arc]:
-        yield from leaving[state]
+    def moves(part: Fragment, arcs: dict[int, list[Arc]], state: int) -> Iterator[Arc]:
+        yield from arcs[state]
         if state in (part.initial, part.final):
             yield Arc(state, stand_still, NO_LABELS, state)
 
@@ -50,9 +52,9 @@ def all_of(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
                 need = met(a.need, b.need)
                 target = (a.target, b.target)
                 if need is not None and target != (one.initial, two.initial):
-                    yield need, a.labels | b.labels, a.hidden | b.hidden, target
+                    yield (need, a.labels | b.labels, a.hidden | b.hidden), target
 
-    return _explore(workshop, (one.initial, two.initial), steps, lambda at: at == (one.final, two.final))
+    return _product(workshop, (one.initial, two.initial), steps, (one.final, two.final))
 
 
 def unless(workshop: Workshop, wanted: Fragment, forbidden: Fragment) -> Fragment:
@@ -61,20 +63,20 @@ def unless(workshop: Workshop, wanted: Fragment, forbidden: Fragment) -> Fragmen
     Beside each state stands the set of states that runs of `forbidden` have come to; they begin anew at
     every event. Each transition is split by the predicates that those runs would ask about.
     """
-    leaving, leaving_forbidden = _leaving(wanted), _leaving(forbidden)
+    after_wanted, after_forbidden = leaving(wanted.arcs), leaving(forbidden.arcs)
     nothing: frozenset[int] = frozenset()
 
     def steps(state: tuple[int, frozenset[int]]) -> Iterator[Step]:
-        open_runs = [arc for source in (forbidden.initial, *state[1]) for arc in leaving_forbidden[source]]
+        open_runs = [arc for source in (forbidden.initial, *state[1]) for arc in after_forbidden[source]]
         asked = _asked(open_runs)
-        for arc in leaving[state[0]]:
+        for arc in after_wanted[state[0]]:
             for need in _cases(workshop, arc.need, asked):
                 reached = frozenset(each.target for each in open_runs if _passes(need, each.need))
                 if forbidden.final not in reached:
                     after = nothing if arc.target == wanted.final else reached
-                    yield need, arc.labels, arc.hidden, (arc.target, after)
+                    yield (need, arc.labels, arc.hidden), (arc.target, after)
 
-    return _explore(workshop, (wanted.initial, nothing), steps, lambda at: at == (wanted.final, nothing))
+    return _product(workshop, (wanted.initial, nothing), steps, (wanted.final, nothing))
 
 
 class _Marked(Enum):
@@ -83,20 +85,19 @@ class _Marked(Enum):
 
 def strict(workshop: Workshop, fragment: Fragment) -> Fragment:
     """The complex events whose marked positions form an interval: nothing unmarked between two marks."""
-    leaving = _leaving(fragment)
+    arcs = leaving(fragment.arcs)
 
     def steps(state: tuple[int, _Marked]) -> Iterator[Step]:
-        for arc in leaving[state[0]]:
+        for arc in arcs[state[0]]:
             if arc.labels and state[1] is _Marked.NO_MORE:
                 continue
             after = _Marked.NOW if arc.labels else state[1]
             if state[1] is _Marked.NOW and not arc.labels:
                 after = _Marked.NO_MORE
             after = _Marked.NOT_YET if arc.target == fragment.final else after
-            yield arc.need, arc.labels, arc.hidden, (arc.target, after)
+            yield (arc.need, arc.labels, arc.hidden), (arc.target, after)
 
-    final = (fragment.final, _Marked.NOT_YET)
-    return _explore(workshop, (fragment.initial, _Marked.NOT_YET), steps, lambda at: at == final)
+    return _product(workshop, (fragment.initial, _Marked.NOT_YET), steps, (fragment.final, _Marked.NOT_YET))
 
 
 def intervals_only(automaton: CEA) -> CEA:
@@ -139,30 +140,25 @@ def passed_over(
 # ------------------------------------------------------------------------------------------- pieces
 
 
-def _explore(
+def _product(
     workshop: Workshop,
     initial: Hashable,
-    steps: Callable[..., Iterable[Step]],
-    is_final: Callable[[Hashable], bool],
+    steps: Callable[[Any], Iterable[Step]],
+    final: Hashable,
 ) -> Fragment:
-    """The states that can be reached from `initial`, renamed; there is at most one final one."""
-    start, end = workshop.state(), workshop.state()
-    names: dict[Hashable, int] = {initial: start}
+    """The states that can be reached from `initial`, renamed; nothing leaves `final`."""
+    names = defaultdict[Hashable, int](workshop.state)
+    start, names[final] = names[initial], workshop.state()
     arcs: dict[tuple[int, int, LabelSet, int, HiddenSet], Arc] = {}
     same = _Same()
-    todo = [initial]
-    while todo:
-        state = todo.pop()
-        for need, labels, hidden, target in steps(state):
-            if target not in names:
-                names[target] = end if is_final(target) else workshop.state()
-                if names[target] != end:
-                    todo.append(target)
-            workshop.spend(1)
-            known = same(need)
-            arc = Arc(names[state], known, labels, names[target], hidden)
-            arcs[arc.source, id(known), labels, arc.target, hidden] = arc
-    return Fragment(start, end, tuple(arcs.values()))
+    for source, (need, labels, hidden), target in explore(
+        [initial], lambda state: () if state == final else steps(state)
+    ):
+        workshop.spend(1)
+        known = same(need)
+        arc = Arc(names[source], known, labels, names[target], hidden)
+        arcs[arc.source, id(known), labels, arc.target, hidden] = arc
+    return Fragment(start, names[final], tuple(arcs.values()))
 
 
 class _Same:
@@ -194,13 +190,6 @@ class _Met:
         if pair not in self._met:
             self._met[pair] = one.meet(two)
         return self._met[pair]
-
-
-def _leaving(fragment: Fragment) -> defaultdict[int, list[Arc]]:
-    leaving: defaultdict[int, list[Arc]] = defaultdict(list)
-    for arc in fragment.arcs:
-        leaving[arc.source].append(arc)
-    return leaving
 
 
 def _asked(arcs: Iterable[Arc]) -> list[EventPredicate]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from estero.automata.cea import CEA, LabelSet, Transition
 from estero.automata.chain import Neighbours
-from estero.automata.registers import CHECKS, Action, carries
-from estero.automata.residual import ALL_MARKED, Hidden, Key
+from estero.automata.registers import CHECKS, Action
+from estero.automata.residual import ALL_MARKED, Hidden, Key, carries
 from estero.language.tree.expressions import ComparisonOperator, Node
 
 Use = tuple[Key, Action, Node]

@@ -12,16 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Final
 
-from estero.automata.cea import CEA, EventPredicate, Transition
+from estero.automata.cea import CEA, EventPredicate, Transition, why_others_matter
 from estero.automata.chain import Chain, ChainTransition, Neighbours, is_range
 from estero.automata.correlated.carried import Carried, Facts, NotCarried, Register, event_name
 from estero.automata.correlated.push_down import Decision, Draft
 from estero.automata.correlated.unambiguous import BEGIN, Edge, Letter, Machine, unambiguous
-from estero.automata.correlated.unmarked import why_others_matter
-from estero.automata.drop_hidden import needed_hidden
 from estero.automata.formulas.reads import read_of
-from estero.automata.registers import Action, carries
-from estero.automata.residual import HiddenSet, Key, Residual
+from estero.automata.registers import Action
+from estero.automata.residual import HiddenSet, Key, Residual, carries, needed_hidden
 from estero.language.tree.conditions import conjuncts, variables_of
 from estero.language.tree.expressions import And, Between, Comparison, IsNull, Node, Not
 from estero.language.tree.schema import Schema

@@ -13,13 +13,12 @@ from dataclasses import dataclass, fields, replace
 from itertools import islice, product
 from typing import Final
 
-from estero.automata.cea import CEA, Transition
+from estero.automata.cea import CEA, Transition, why_others_matter
 from estero.automata.compile.compile_pattern import Compiled, compile_pattern
 from estero.automata.correlated.carried import event_name
 from estero.automata.correlated.push_down import Decision
-from estero.automata.correlated.unmarked import why_others_matter
-from estero.automata.registers import Action, carries
-from estero.automata.residual import Hidden, Key, Residual
+from estero.automata.registers import Action
+from estero.automata.residual import Hidden, Key, Residual, carries
 from estero.language.check.labels import type_names
 from estero.language.tree.conditions import conjuncts
 from estero.language.tree.expressions import And, Attribute, Comparison

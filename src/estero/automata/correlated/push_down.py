@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from estero.automata.cea import CEA, FIRST, Transition
-from estero.automata.registers import Action, RegisterProgram, Step, Value, carries
-from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual
+from estero.automata.registers import Action, RegisterProgram, Step, Value
+from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual, carries
 from estero.language.check.kinds import kind_of
 from estero.language.tree.expressions import (
     Aggregate,

@@ -1,0 +1,77 @@
+"""What can be reached from where: the one search that all constructions and analyses share.
+
+States are any hashable values. They are found breadth first, so that their numbers follow the runs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Protocol, TypeVar
+
+State = TypeVar("State", bound=Hashable)
+What = TypeVar("What")
+
+
+def explore(
+    start: Iterable[State], step: Callable[[State], Iterable[tuple[What, State]]]
+) -> Iterator[tuple[State, What, State]]:
+    """All transitions that can be reached from `start`, as (source, what, target).
+
+    `step` gives what leads from a state to which others; it is asked once for each state.
+
+    >>> list(explore([3], lambda n: [("down", n - 1)] if n > 1 else []))
+    [(3, 'down', 2), (2, 'down', 1)]
+    """
+    found = list(dict.fromkeys(start))
+    seen = set(found)
+    for source in found:  # which grows meanwhile
+        for what, target in step(source):
+            if target not in seen:
+                seen.add(target)
+                found.append(target)
+            yield source, what, target
+
+
+def reached(start: Iterable[State], step: Callable[[State], Iterable[State]]) -> list[State]:
+    """`start` and all states to which `step` leads from there, in the order in which they are found."""
+    found = list(dict.fromkeys(start))
+    seen = set(found)
+    for source in found:
+        new = [target for target in dict.fromkeys(step(source)) if target not in seen]
+        seen.update(new)
+        found += new
+    return found
+
+
+def between(start: State, end: State, pairs: Iterable[tuple[State, State]]) -> set[State]:
+    """The states on ways from `start` to `end`, where `pairs` are the sources and targets of transitions.
+
+    >>> sorted(between(1, 3, [(1, 2), (2, 3), (2, 4), (5, 3)]))
+    [1, 2, 3]
+    """
+    after: defaultdict[State, list[State]] = defaultdict(list)
+    before: defaultdict[State, list[State]] = defaultdict(list)
+    for source, target in pairs:
+        after[source].append(target)
+        before[target].append(source)
+    return {*reached([start], after.__getitem__)} & {*reached([end], before.__getitem__)}
+
+
+class HasSource(Protocol):
+    """A transition of any kind."""
+
+    @property
+    def source(self) -> int:
+        """The state that it leaves."""
+
+
+Leaving = TypeVar("Leaving", bound=HasSource)
+
+
+def leaving(transitions: Iterable[Leaving]) -> defaultdict[int, list[Leaving]]:
+    """The transitions that leave each state, in their order."""
+    found: defaultdict[int, list[Leaving]] = defaultdict(list)
+    for each in transitions:
+        found[each.source].append(each)
+    return found
