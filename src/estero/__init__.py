@@ -110,3 +110,8 @@ def __getattr__(name: str) -> object:
     found: object = getattr(import_module(_HOMES[name]), name)
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    """All public names, whether they were asked for or not, so that completion finds them."""
+    return sorted({*globals(), *__all__})

@@ -10,7 +10,8 @@ import sys
 import unicodedata
 import warnings
 from dataclasses import dataclass
-from typing import Final
+from importlib.util import find_spec
+from typing import Final, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,23 @@ class DataError(EsteroError):
 
 class EnvironmentProblem(EsteroError):
     """Something outside Estero is missing (Java, a package); says what to install."""
+
+
+class MissingPackage(EnvironmentProblem, ImportError):
+    """A package is not installed that comes with one of Estero's extras; says which."""
+
+
+_PACKAGES: Final = {"spark": ("pyspark", "pandas"), "plot": ("matplotlib",)}
+"""The packages of each extra (pyproject.toml) that are looked for before they are used."""
+
+
+def require(extra: Literal["spark", "plot"], purpose: str) -> None:
+    """Raises `MissingPackage` where a package of an extra is not installed; `purpose` begins its sentence."""
+    for package in _PACKAGES[extra]:
+        if find_spec(package) is None:
+            raise MissingPackage(
+                f"{purpose} needs {package}, which is not installed: pip install 'estero[{extra}]'"
+            )
 
 
 class LimitExceeded(EsteroError):

@@ -426,7 +426,8 @@ def test_spark_is_the_default_and_writes_the_same_file(night: Path, tmp_path: Pa
         check=False,
         env=os.environ | {"SPARK_LOCAL_DIRS": str(tmp_path / "scratch")},
     )
-    assert (process.returncode, process.stdout, said(process.stderr)) == (0, "", "")
+    assert (process.returncode, process.stdout) == (0, "")
+    assert said(process.stderr) == "running on Spark, local[*] (--engine duckdb runs in this process)\n"
     run(night, "frost", "--positions", "--out", tmp_path / "d.jsonl")
     assert sorted((tmp_path / "s.jsonl").read_text().splitlines()) == sorted(
         (tmp_path / "d.jsonl").read_text().splitlines()
@@ -437,7 +438,10 @@ def test_spark_is_the_default_and_writes_the_same_file(night: Path, tmp_path: Pa
 def test_a_master_that_is_none_is_one_sentence(night: Path) -> None:
     arguments: list[str | Path] = ["run", night / "frost.ceql", "--events", night / "events.parquet", *LAYOUT]
     process = subprocess.run(
-        command(*arguments, "--master", "nonsense"), capture_output=True, text=True, check=False
+        command(*arguments, "--engine", "spark", "--master", "nonsense"),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert process.returncode == 1
     assert said(process.stderr).startswith("error: Spark did not start: Master must either be")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+from estero.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,8 +17,12 @@ if TYPE_CHECKING:
 def pandas_of(table: pa.Table) -> pd.DataFrame:
     """The table as a pandas frame; lists of events are arrays of dicts.
 
+    Raises `EnvironmentProblem` without pandas.
+
     Arrow makes nanoseconds inside of lists integers. Here they are Timestamps, as in a column of their own.
     """
+    if find_spec("pandas") is None:
+        raise EnvironmentProblem("to_pandas() needs pandas: pip install pandas")
     frame = table.to_pandas()
     for place, field in enumerate(table.schema):
         if pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type):

