@@ -19,7 +19,7 @@ import pyarrow.parquet
 import pytest
 
 import estero
-from estero.cli.checkpoint import check_note
+from estero.cli.stream import check_note
 from estero.events.database import connect
 from estero.events.reading_errors import interruptible, reading
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from estero.cli import flags
 from estero.cli.ending import (
     NOBODY_READS,
     drop_output,
@@ -27,16 +26,15 @@ from estero.cli.ending import (
 )
 from estero.cli.options import (
     PICTURES,
-    Columns,
+    Command,
     Count,
     Debug,
-    Delimiter,
     Engine,
     EngineOption,
-    Events,
     ExplainOption,
     Format,
     FormatOption,
+    Group,
     Limit,
     Master,
     Order,
@@ -47,12 +45,10 @@ from estero.cli.options import (
     Stream,
     Svg,
     Time,
-    TimestampFormat,
     TimeUnit,
     Type,
-    Types,
     format_of,
-    stream_of,
+    with_event_options,
 )
 from estero.cli.stream import (
     Checkpoint,
@@ -84,7 +80,7 @@ DATA_OR_RUN_ERROR = 1
 QUERY_OR_USAGE_ERROR = 2
 
 app = typer.Typer(
-    cls=flags.Group,
+    cls=Group,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -177,19 +173,12 @@ def explained(error: Exception) -> int:
     return QUERY_OR_USAGE_ERROR if isinstance(error, QueryError) else DATA_OR_RUN_ERROR
 
 
-@app.command(cls=flags.Command)
+@app.command(cls=Command)
+@with_event_options
 @reported
 def run(
     query: QueryFile,
-    events: Events = None,
-    type: Type = None,
-    time: Time = None,
-    time_unit: TimeUnit = None,
-    order: Order = None,
-    types: Types = None,
-    delimiter: Delimiter = None,
-    columns: Columns = None,
-    timestamp_format: TimestampFormat = None,
+    stream: Stream | None,
     out: Out = None,
     format: FormatOption = None,
     engine: EngineOption = None,
@@ -201,10 +190,9 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Find the complex events of a query in a stream of events."""
-    if events is None:
+    if stream is None:
         raise typer.BadParameter("run needs events", param_hint="--events")
     chosen = format_of(out, format)
-    stream = stream_of(events, type, time, time_unit, order, types, delimiter, columns, timestamp_format)
     parsed = _query(query)
     if explain:
         from estero.cli.terminal import messages
@@ -221,56 +209,34 @@ def run(
         _show(found, chosen, all_rows=limit is not None, positions=positions)
 
 
-@app.command(cls=flags.Command)
+@app.command(cls=Command)
+@with_event_options
 @reported
 def check(
     query: QueryFile,
-    events: Events = None,
-    type: Type = None,
-    time: Time = None,
-    time_unit: TimeUnit = None,
-    order: Order = None,
-    types: Types = None,
-    delimiter: Delimiter = None,
-    columns: Columns = None,
-    timestamp_format: TimestampFormat = None,
+    stream: Stream | None,
     debug: Debug = False,
 ) -> None:
     """Say everything that is wrong with a query; with events, whether it fits them, too."""
     import estero
 
     text = _text(query)
-    if events is None:
-        _raise_all(estero.check(text))
-    else:
-        stream = stream_of(events, type, time, time_unit, order, types, delimiter, columns, timestamp_format)
-        _raise_all(estero.check(text, stream.path, **stream.arguments))
+    _raise_all(estero.check(text) if stream is None else estero.check(text, stream.path, **stream.arguments))
     print(f"{query}: ok")
 
 
-@app.command(cls=flags.Command)
+@app.command(cls=Command)
+@with_event_options
 @reported
 def explain(
     query: QueryFile,
-    events: Events = None,
-    type: Type = None,
-    time: Time = None,
-    time_unit: TimeUnit = None,
-    order: Order = None,
-    types: Types = None,
-    delimiter: Delimiter = None,
-    columns: Columns = None,
-    timestamp_format: TimestampFormat = None,
+    stream: Stream | None,
     svg: Svg = None,
     debug: Debug = False,
 ) -> None:
     """Say how a query is evaluated: plan, guarantee, filters, automaton and, with events, the SQL."""
     parsed = _query(query)
-    if events is None:
-        explanation = parsed.explain()
-    else:
-        stream = stream_of(events, type, time, time_unit, order, types, delimiter, columns, timestamp_format)
-        explanation = parsed.explain(stream.path, **stream.arguments)
+    explanation = parsed.explain() if stream is None else parsed.explain(stream.path, **stream.arguments)
     if svg is not None:
         from estero.answers.output_file import output_file
 
@@ -279,7 +245,7 @@ def explain(
     print(explanation)
 
 
-@app.command(cls=flags.Command)
+@app.command(cls=Command)
 @reported
 def stream(
     query: QueryFile,
@@ -320,7 +286,7 @@ def stream(
     )
 
 
-@app.command(cls=flags.Command)
+@app.command(cls=Command)
 @reported
 def demo(
     picture: Picture = Path("estero-demo.svg"),

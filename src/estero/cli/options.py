@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from estero.events.spooling import is_pipe, spooled
 
@@ -174,17 +178,19 @@ class Stream:
 
 
 def stream_of(
-    events: str,
-    type: str | None,
-    time: str | None,
-    time_unit: str | None,
-    order: list[str] | None,
-    types: list[str] | None,
-    delimiter: str | None,
-    columns: str | None,
-    timestamp_format: str | None,
-) -> Stream:
-    """The stream that the options of a command describe."""
+    events: Events = None,
+    type: Type = None,
+    time: Time = None,
+    time_unit: TimeUnit = None,
+    order: Order = None,
+    types: Types = None,
+    delimiter: Delimiter = None,
+    columns: Columns = None,
+    timestamp_format: TimestampFormat = None,
+) -> Stream | None:
+    """The stream that the options of a command describe; None without events."""
+    if events is None:
+        return None
     csv_options: dict[str, Any] = {}
     if delimiter is not None:
         csv_options["delim"] = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
@@ -195,6 +201,24 @@ def stream_of(
     layout = {"type": type, "time": time, "time_unit": time_unit, "order": order or []}
     named = tuple(name.strip() for each in types or () for name in each.split(",") if name.strip())
     return Stream(_as_file(events), layout, csv_options or None, named)
+
+
+def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of `stream_of` in place of its parameter `stream`."""
+    own = signature(command, eval_str=True)
+    options = signature(stream_of, eval_str=True).parameters
+
+    @wraps(command)
+    def with_options(**given: Any) -> None:
+        stream = stream_of(**{name: given.pop(name) for name in options})
+        command(stream=stream, **given)
+
+    parameters: list[Parameter] = []
+    for each in own.parameters.values():
+        parameters += options.values() if each.name == "stream" else [each]
+    with_options.__dict__["__signature__"] = own.replace(parameters=parameters)
+    with_options.__annotations__ = {each.name: each.annotation for each in parameters}
+    return with_options
 
 
 def _as_file(events: str) -> str:
@@ -222,3 +246,26 @@ def format_of(out: Path | None, named: Format | None) -> Format:
             f"{out.name} does not say its format: use one of {known}, or give --format", param_hint="--out"
         )
     return named or SUFFIXES[out.suffix.lower()]
+
+
+class Command(TyperCommand):
+    """A command of the program."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters; typer shows ``<bool>`` behind flags that say nothing else."""
+        return _without_values(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """The program itself."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """As those of `Command`."""
+        return _without_values(super().get_params(ctx))
+
+
+def _without_values(params: list[Any]) -> list[Any]:
+    for each in params:
+        if isinstance(each, TyperOption) and each.is_flag and each.metavar is None:
+            each.metavar = ""
+    return params

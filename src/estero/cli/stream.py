@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import tempfile
@@ -13,6 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from estero import DataError
+from estero.answers.output_file import output_file
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -22,6 +26,7 @@ T = TypeVar("T")
 
 PLACES = "Where events come from, and complex events go"
 SPARK = "Options for Spark"
+_NOTE = "estero.json"
 
 Source = Annotated[
     str | None,
@@ -135,7 +140,6 @@ def follow_stream(
     session: dict[str, Any],
 ) -> None:
     """Runs a query over a stream until it ends or is stopped. Usage errors come before Spark starts."""
-    from estero.cli.checkpoint import check_note, note_of, write_note
     from estero.cli.terminal import working
     from estero.spark import read_stream, stream_session, write_stream
 
@@ -189,6 +193,44 @@ def jar_files(places: Sequence[str] | None) -> list[str]:
     return files
 
 
+def check_note(checkpoint: Path, note: dict[str, str]) -> None:
+    """Raises `DataError` where the checkpoint was made by another query, or from or to somewhere else.
+
+    The same where what is noted in it cannot be read.
+    """
+    file = checkpoint / _NOTE
+    if not file.is_file():
+        return
+    try:
+        noted = dict(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise DataError(
+            "this note of what the checkpoint is of cannot be read",
+            file=str(file),
+            hint="if query, source and sink are those of before, delete it: it is written anew",
+        ) from error
+    for what, value in note.items():
+        if noted.get(what) != value:
+            raise DataError(
+                f"this checkpoint has another {what}: {noted.get(what)}",
+                file=str(checkpoint),
+                hint="a new query starts with a new checkpoint, and reads everything from the beginning",
+            )
+
+
+def write_note(checkpoint: Path, note: dict[str, str]) -> None:
+    """Notes what the checkpoint is of."""
+    with output_file(checkpoint / _NOTE) as file:
+        file.write(json.dumps(note, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def note_of(query: Query, source: str, sink: str) -> dict[str, str]:
+    """What has to stay the same; options of readers and writers may change."""
+    from estero.spark import sink_address, source_address
+
+    return {"query": str(query), "source": str(source_address(source)), "sink": str(sink_address(sink))}
+
+
 def _checked_usage(
     source: str | None, sink: str, checkpoint: Path | None, trigger: str | None, time: str | None
 ) -> str:
@@ -215,8 +257,6 @@ def _checked_usage(
 
 def _meant(option: str, read: Callable[[T], object], text: T) -> None:
     """Reads an option's text; what is wrong with it is a usage error."""
-    from estero import DataError
-
     try:
         read(text)
     except DataError as error:
