@@ -22,7 +22,8 @@ from estero.classify.classify import (
     time_column,
 )
 from estero.classify.columns import column_type
-from estero.events.sources import MAPPED_TYPE, open_source
+from estero.events.sources import open_source
+from estero.events.tables.table_columns import MAPPED_TYPE
 from estero.language.tree.expressions import (
     And,
     Arithmetic,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -185,6 +186,20 @@ def test_an_overflow_in_an_event_that_is_screened_away_is_none() -> None:
     assert len(found(source, named)) == 1
     with pytest.raises(DataError, match=r"a number does not fit into 64 bits: .*, in A\[n \+ 1 > 0\]"):
         found(source, (EventPredicate(("A",), more),))
+
+
+def test_queries_after_a_screened_one_have_all_threads_again() -> None:
+    table = pa.table({"type": ["A", "B"], "s": ["a", "b"], "time": [1, 2]})
+    source = source_of(table, "plain")
+    asked = "SELECT current_setting('threads') AS threads"
+    default = source._rows(asked)
+    classification = Classification((EventPredicate(("A",)),), source.schema, "type")
+    screened = source.read(classification)
+    assert isinstance(screened, Generator)
+    assert next(screened).num_rows == 1
+    assert source._rows(asked) == [(1,)]  # a second query leaves the screened one its only thread
+    screened.close()
+    assert source._rows(asked) == default
 
 
 def test_an_iterator_is_screened_and_its_order_checked_all_the_same() -> None:

@@ -130,7 +130,7 @@ def test_a_malformed_row_of_csv_is_named_by_file_place_and_column(tmp_path: Path
     with pytest.raises(DataError) as error:
         open_source(path, csv_options={"types": {"a": "BIGINT"}})
     assert (error.value.file, error.value.row, error.value.column) == (path, 30_001, "a")
-    assert str(error.value).startswith(f"{path}, row 30001, column 'a': 'oops' is no BIGINT")
+    assert str(error.value).startswith(f"{path}, row 30001, column 'a': 'oops' cannot be read as BIGINT")
     path = write_csv(tmp_path / "wide.csv", "a,b,c", *good, "1,2,y,z")
     with pytest.raises(DataError, match=r"wide.csv, line 30002: the row has 4 columns, not 3"):
         rows(open_source(path))
@@ -209,3 +209,12 @@ def test_an_overflow_names_the_predicate() -> None:
     classification = Classification((fine, over), source.schema)
     with pytest.raises(DataError, match=r"a number does not fit into 64 bits: Overflow .*, in Event\["):
         list(source.read(classification))
+
+
+def test_an_error_that_speaks_of_64_bits_is_no_overflow() -> None:
+    tables = {"A": pa.table({"64 bits": [2**53 + 1]}), "B": pa.table({"64 bits": [1.5]})}
+    source = open_source(tables)
+    positive = EventPredicate(("A",), Comparison(">", Attribute("64 bits"), Literal(0)))
+    with pytest.raises(DataError, match="no float is equal to it") as error:
+        list(source.read(Classification((positive,), source.schema, source.type_column)))
+    assert error.value.message.endswith("no float is equal to it")  # and not in which predicate

@@ -32,7 +32,7 @@ for bit in sorted(random.Random(7).sample(range(8 * len(sound)), 400)):
     with open(path, "wb") as file:
         file.write(damaged)
     try:
-        for batch in open_input(path).stream():
+        for batch in open_input(path).stream(None):
             for column in batch.columns:
                 str(column)
     except DataError:

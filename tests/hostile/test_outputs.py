@@ -191,8 +191,8 @@ def test_a_forked_process_reads_anew_what_was_being_read(condition: str) -> None
     )
     refused, anew, went_on = done.stdout.splitlines()
     assert refused == (
-        "these complex events were being read when the process forked, and the new process cannot read on: "
-        "ask the answer anew there, or read it after the fork"
+        "the process was forked while these complex events were being read, and the new process cannot "
+        "read on: ask the answer again there, or read it after the fork"
     )
     assert (anew, went_on) == ("20000 5", "20000")
 

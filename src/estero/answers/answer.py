@@ -18,7 +18,7 @@ from estero.answers.shown_values import held_by_python
 from estero.answers.writers import write_answer
 from estero.engine.walk.share import Share
 from estero.errors import DataError, EnvironmentProblem, legible
-from estero.events.tables.zones import has_intervals
+from estero.events.tables.shown_types import has_intervals
 
 if TYPE_CHECKING:
     import pandas as pd

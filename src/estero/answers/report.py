@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from estero.classify.working_names import is_kept
 from estero.errors import DataError
-from estero.events.tables.shared_columns import plain_type
+from estero.events.tables.shown_types import plain_type
 from estero.language.tree.selection import Shown
 
 if TYPE_CHECKING:

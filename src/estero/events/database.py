@@ -13,6 +13,8 @@ from sqlglot import exp
 
 Connection = duckdb.DuckDBPyConnection
 
+EVENTS = "events"
+"""The relation that statements read; where each type has its own table, these are ``events0``, …"""
 
 _opened: weakref.WeakSet[Connection] = weakref.WeakSet()
 

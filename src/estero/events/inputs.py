@@ -14,15 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from estero.errors import DataError
-from estero.events.database import connect
+from estero.events.database import Connection, connect
 from estero.events.paths import as_file, as_one_file, files_of
 from estero.events.reading_errors import reading
 from estero.events.tables.arrow_files import arrow_batches, arrow_schema
 from estero.events.tables.pandas_frames import hint_at_index, table_of_frame
 from estero.events.tables.relations import Relation
+from estero.events.tables.shown_types import is_text
 from estero.events.text.csv_files import csv_layout, malformed_row
 from estero.events.text.json_files import json_layout
-from estero.events.text.names_in_files import names_in_parquet
+from estero.events.text.names_in_files import may_be_changed, names_in_parquet
 from estero.events.text.text_kinds import literal
 from estero.events.text.text_layout import TextLayout
 
@@ -47,22 +48,25 @@ _ACCEPTED = (
 )
 
 
+_TIMES = (pa.types.is_timestamp, pa.types.is_date, pa.types.is_integer)
+
+Stream = Callable[[Sequence[str] | None], pa.RecordBatchReader]
+"""Opens a stream of events, with all columns or with these at least."""
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """One relation: a `query` in SQL over files, a `table` in memory, or a `stream` of record batches.
 
-    `stream` opens a new stream at each call, but a `one_shot` input only once; `narrow`, where it is there,
-    one of some columns. `file` names the path in
-    errors, where there is one; `hint` is said where a column is missing. `nothing` are the columns of a table
-    without a row as they came. `files` are those that it stands for, and `layout` is that of text files.
-    `of_pandas` says that the table was a frame of pandas.
-    `names` are those in files of which DuckDB changes some: ``v`` and ``V`` become ``v`` and ``V_1``.
+    `stream` opens a new stream at each call, but a `one_shot` input only once; it may leave out all columns
+    but those that it is given. `file` names the path in errors, where there is one, `files` are those that it
+    stands for, and `layout` is that of text files. `hint` is said where a column is missing. `nothing` are
+    the columns of a table without a row as they came. `of_pandas`: the table was a frame of pandas.
     """
 
     query: str | None = None
     table: pa.Table | None = None
-    stream: Callable[[], pa.RecordBatchReader] | None = None
-    narrow: Callable[[Sequence[str]], pa.RecordBatchReader] | None = None
+    stream: Stream | None = None
     schema: pa.Schema | None = None
     file: str | None = None
     one_shot: bool = False
@@ -71,7 +75,39 @@ class Input:
     files: tuple[str, ...] = ()
     layout: TextLayout | None = None
     of_pandas: bool = False
-    names: Callable[[duckdb.DuckDBPyConnection], Sequence[str]] | None = None
+
+    def reader(self, columns: Sequence[str]) -> pa.RecordBatchReader:
+        """The batches of a table or stream, with these columns at least."""
+        if self.table is not None:
+            return self.table.select(columns).to_reader()
+        if self.stream is None:
+            raise ValueError("files are not read here: DuckDB reads them itself")
+        return self.stream(columns)
+
+    def names(self, connection: Connection, described: Sequence[str]) -> Sequence[str]:
+        """The names of the columns where DuckDB describes these: it says ``v_1`` for a ``V`` beside ``v``."""
+        if self.files and self.query is not None and self.layout is None and may_be_changed(described):
+            return names_in_parquet(self.files[0], connection)
+        return described
+
+    def without_types(self, type_column: str | None, time: str | None) -> Input:
+        """The input as it is, unless it is a table without a row: then its columns are of no type.
+
+        pandas makes such columns floats or objects, Arrow NULLs or strings. No query is refused for the types
+        of columns in which nothing stands. Only a type column of strings keeps its type, and a time column
+        that can be one.
+        """
+        if self.table is None or self.table.num_rows:
+            return self
+        fields = [
+            field
+            if (field.name == type_column and is_text(field.type))
+            or (field.name == time and any(is_kind(field.type) for is_kind in _TIMES))
+            else field.with_type(pa.null())
+            for field in self.table.schema
+        ]
+        table = pa.schema(fields).empty_table()
+        return replace(self, table=table, schema=table.schema, nothing=self.table.schema)
 
 
 def open_input(events: object, csv_options: Mapping[str, object] | None = None) -> Input:
@@ -118,7 +154,7 @@ def _of_exporter(events: Any) -> Input:
     return Input(stream=functools.partial(_exported, events), schema=schema)
 
 
-def _exported(events: Any) -> pa.RecordBatchReader:
+def _exported(events: Any, _: Sequence[str] | None) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_stream(events)
 
 
@@ -168,7 +204,7 @@ def _of_stream(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Input:
     """A stream that passes once."""
     taken = False
 
-    def once() -> pa.RecordBatchReader:
+    def once(_: Sequence[str] | None) -> pa.RecordBatchReader:
         nonlocal taken
         if taken:
             raise read_twice()
@@ -228,9 +264,7 @@ def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
         if (empty := _schema_without_rows(files)) is not None:
             return Input(table=empty.empty_table(), schema=empty, file=path, files=tuple(files))
         listed = ", ".join(literal(as_one_file(file)) for file in files)
-        names = functools.partial(names_in_parquet, files[0])
-        query = f"SELECT * FROM read_parquet([{listed}])"
-        return Input(query=query, file=path, files=tuple(files), names=names)
+        return Input(query=f"SELECT * FROM read_parquet([{listed}])", file=path, files=tuple(files))
     with reading(path):
         layout = _layout(form, tuple(map(_stamp, files)), _Options(csv_options or {}))
     return Input(query=layout.query, file=path, files=tuple(files), layout=layout)
@@ -312,11 +346,11 @@ def _of_arrow_files(files: list[str], path: str) -> Input:
     with reading(path):
         schema = arrow_schema(files[0])
     stream = functools.partial(_stream_of_files, files, schema)
-    return Input(stream=stream, narrow=stream, schema=schema, file=path)
+    return Input(stream=stream, schema=schema, file=path)
 
 
 def _stream_of_files(
-    files: list[str], schema: pa.Schema, columns: Sequence[str] | None = None
+    files: list[str], schema: pa.Schema, columns: Sequence[str] | None
 ) -> pa.RecordBatchReader:
     def batches() -> Iterator[pa.RecordBatch]:
         for file in files:

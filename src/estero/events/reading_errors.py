@@ -27,6 +27,10 @@ _PREFIX = re.compile(r"^(?:\w+ )*Error: ")
 _CSV_HINT = "mend the line, or say how to read the file: csv_options={'types': …, 'delim': …, 'nullstr': …}"
 
 
+class TooLargeError(DataError):
+    """A number that does not fit into 64 bits."""
+
+
 @contextmanager
 def reading(what: str | None = None) -> Iterator[None]:
     """Turns errors of reading inside the block into `DataError`; `what` names the file where known.
@@ -71,7 +75,7 @@ def data_error(error: BaseException, what: str | None = None) -> DataError:
         message, _, hint = found[1].partition("\n")
         return DataError(message.strip(), file=what, hint=hint.strip())
     if isinstance(error, duckdb.OutOfRangeException) or "out of range" in text.lower():
-        return DataError(f"a number does not fit into 64 bits: {_first_sentence(text)}", file=what)
+        return TooLargeError(f"a number does not fit into 64 bits: {_first_sentence(text)}", file=what)
     if isinstance(error, PermissionError):
         return DataError("the file cannot be read: permission denied", file=what)
     if "No files found" in text:

@@ -8,10 +8,10 @@ import functools
 import itertools
 import os
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
@@ -22,23 +22,24 @@ from estero.classify.classify import KEYS, classify_sql, stream_order
 from estero.classify.columns import ColumnType, as_read, column_type, has_order
 from estero.classify.working_names import check_names, check_names_together
 from estero.errors import DataError
-from estero.events.attaching import EVENTS, Attached
-from estero.events.database import Connection, connect
-from estero.events.fetching import fetched
+from estero.events.database import EVENTS, Connection, connect
+from estero.events.execution import Execution
 from estero.events.inputs import Input, open_input, read_twice
-from estero.events.reading_errors import how_to_have_timestamps, reading
+from estero.events.reading_errors import TooLargeError, how_to_have_timestamps, reading
 from estero.events.screening import Screen
 from estero.events.stream_order import OrderCheck, null_time, refuse_infinite, refuse_nat
-from estero.events.tables.nothing import as_they_came, without_types
-from estero.events.tables.shared_columns import Shared, common, in_common, plain_type
-from estero.events.tables.zones import batch_in_zones, together, zone_in, zone_of
-from estero.events.text.names_in_files import may_be_changed
-from estero.events.text.odd_texts import odd_text
+from estero.events.tables.shown_types import (
+    as_shown,
+    as_they_came,
+    common_zone,
+    plain_type,
+    zone_in,
+    zone_of,
+)
+from estero.events.tables.table_columns import MAPPED_TYPE, TableColumn, union_columns, union_query
+from estero.events.text.text_layout import odd_text
 from estero.language.tree.schema import Attributes, EventLayout, Kind, Schema
 from estero.plan.plan import Classification, Layout
-
-MAPPED_TYPE = "__type"
-"""The type column of a source in which each type has its own table."""
 
 BATCH = 131_072
 """Rows of a classified batch, at most."""
@@ -50,6 +51,8 @@ Where all are left (dense) smaller batches take a tenth longer.
 """
 
 _LETTERS = 40
+_INTEGER = ColumnType(Kind.INT, "BIGINT")
+_TIMESTAMP = ColumnType(Kind.TIMESTAMP, "TIMESTAMP")
 
 
 class Source:
@@ -66,10 +69,17 @@ class Source:
         self._sorted: bool | None = None
         self._spent = False
         self._connections: dict[int, Connection] = {}
+        self._screening = 0
         self.type_column = MAPPED_TYPE if mapped else columns.type
-        self._kinds_of_inputs = {name: self._describe(each) for name, each in inputs.items()}
-        check_names_together(self._kinds_of_inputs)
-        self.column_types: Mapping[str, ColumnType] = self._union() | self._time_of_nothing(columns)
+        self._tables = {name: self._describe(name, each) for name, each in inputs.items()}
+        check_names_together(self._tables)
+        union = union_columns(self._tables)
+        if mapped:
+            union = {MAPPED_TYPE: ColumnType(Kind.STRING)} | union
+        if columns.time is not None and union.get(columns.time, _INTEGER).kind is Kind.NULL:
+            # Times without any value are read as the query will want them.
+            union[columns.time] = _TIMESTAMP if columns.time_unit is None else _INTEGER
+        self.column_types: Mapping[str, ColumnType] = union
         self._came = self._types_as_they_came()
         self._nothing = self._types_of_nothing()
         self.only_type = columns.only_type
@@ -89,7 +99,7 @@ class Source:
                     "this answer cannot be pickled, because its events can only be read in this process: "
                     "pickle its table, answer.to_arrow(), or run the query on a file or a table"
                 ) from error
-        return self.__dict__ | {"_connections": {}}
+        return self.__dict__ | {"_connections": {}, "_screening": 0}
 
     @property
     def _connection(self) -> Connection:
@@ -165,8 +175,8 @@ class Source:
         statement = classify_sql(
             dataclasses.replace(classification, predicates=silent), EVENTS, columns=self.column_types
         )
-        with Attached(self._connection, empty, view=self.view()) as (connection, _), reading(self.file):
-            schema = connection.sql(f"{statement} LIMIT 0").to_arrow_table().schema
+        with Execution(self._connection, empty, view=self.view()) as execution, reading(self.file):
+            schema = execution.schema(statement)
         return self._as_shown(pa.RecordBatch.from_pylist([], schema=schema)).schema
 
     def is_sorted(self) -> bool:
@@ -206,8 +216,8 @@ class Source:
 
     # --------------------------------------------------------------------------------- opening
 
-    def _describe(self, each: Input) -> dict[str, tuple[str, ColumnType]]:
-        """The columns of one input: the engine's type and how expressions read it."""
+    def _describe(self, type_name: str, each: Input) -> dict[str, TableColumn]:
+        """The columns of one input."""
         if each.schema is not None:
             check_names(each.schema.names, each.file)
         opened = self._connection if each.schema is None else _describer(os.getpid())
@@ -215,45 +225,22 @@ class Source:
             if each.query is None:
                 connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
             rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
-            names: Sequence[str] = [row[0] for row in rows]
-            if each.names is not None and may_be_changed(names):
-                names = each.names(connection)
-            check_names(names, each.file)
+            check_names(each.names(connection, [row[0] for row in rows]), each.file)
         kinds = {row[0]: column_type(row[1], "duckdb") for row in rows}
         role = kinds.get(self.type_column or "")
         if role is not None and role.kind is Kind.NULL and (each.layout or each.nothing is not None):
             kinds[str(self.type_column)] = ColumnType(Kind.STRING, "VARCHAR")
-        return {row[0]: (row[1], kinds[row[0]]) for row in rows}
-
-    def _time_of_nothing(self, columns: EventLayout) -> dict[str, ColumnType]:
-        """How a time column without any value is read: as the query will want it."""
-        time = columns.time
-        if time is None or self._union().get(time, ColumnType(Kind.INT)).kind is not Kind.NULL:
-            return {}
-        integer = ColumnType(Kind.INT, "BIGINT")
-        return {time: ColumnType(Kind.TIMESTAMP, "TIMESTAMP") if columns.time_unit is None else integer}
-
-    def _union(self) -> dict[str, ColumnType]:
-        """The columns of all inputs together; an integer beside a float is read as a float."""
-        together: dict[str, Shared] = {}
-        for type_name, columns in self._kinds_of_inputs.items():
-            for name, (engine_type, column) in columns.items():
-                here = Shared(type_name, engine_type, column)
-                known = together.get(name)
-                together[name] = here if known is None else common(name, known, here)
-        return ({MAPPED_TYPE: ColumnType(Kind.STRING)} if self._mapped else {}) | {
-            name: shared.column for name, shared in together.items()
-        }
+        return {row[0]: TableColumn(type_name, row[1], kinds[row[0]]) for row in rows}
 
     def _types_as_they_came(self) -> dict[str, pa.DataType]:
         """For each column the type that says in which zones its values are shown."""
         came: dict[str, list[pa.DataType]] = {}
-        for each, columns in zip(self._inputs.values(), self._kinds_of_inputs.values(), strict=True):
-            for name, (engine_type, _) in columns.items():
-                of_file = pa.timestamp("us", zone_in(engine_type))
+        for each, columns in zip(self._inputs.values(), self._tables.values(), strict=True):
+            for name, column in columns.items():
+                of_file = pa.timestamp("us", zone_in(column.engine_type))
                 known = of_file if each.schema is None else plain_type(each.schema.field(name).type)
                 came.setdefault(name, []).append(known)
-        found = {name: together(types) for name, types in came.items()}
+        found = {name: common_zone(types) for name, types in came.items()}
         return {name: each for name, each in found.items() if each is not None}
 
     def _types_of_nothing(self) -> dict[str, pa.DataType] | None:
@@ -274,7 +261,7 @@ class Source:
             if name is not None and name not in self.column_types:
                 raise self._no_such_column(role, name)
         if self._mapped:
-            for type_name, columns in self._kinds_of_inputs.items():
+            for type_name, columns in self._tables.items():
                 if time is not None and time not in columns:
                     raise self._no_such_column("time", time, f" in the table of {type_name}", columns)
         if self.type_column is not None and self.column_types[self.type_column].kind is not Kind.STRING:
@@ -305,11 +292,11 @@ class Source:
 
     def _check_order_columns(self) -> None:
         for name in self.order:
-            for columns in self._kinds_of_inputs.values():
-                engine_type, column = columns.get(name, ("BIGINT", self.column_types[name]))
-                if not has_order(engine_type, column):
+            for columns in self._tables.values():
+                here = columns.get(name)
+                if here is not None and not has_order(here.engine_type, here.column):
                     raise DataError(
-                        f"the order column holds values of type {engine_type}, which have no order here",
+                        f"the order column holds values of type {here.engine_type}, which have no order here",
                         file=self.file,
                         column=name,
                         hint="name columns of numbers, strings, truth values or times",
@@ -349,7 +336,7 @@ class Source:
             return Schema(shared=together, time=time, time_unit=time_unit)
         types = {
             type_name: {name: self.column_types[name].kind for name in table}
-            for type_name, table in self._kinds_of_inputs.items()
+            for type_name, table in self._tables.items()
         }
         return Schema(types, closed=True, time=time, time_unit=time_unit)
 
@@ -365,25 +352,7 @@ class Source:
 
     def view(self) -> str | None:
         """The union of the inputs, as a query, where each type has its own."""
-        if not self._mapped:
-            return None
-        parts = []
-        for index, (type_name, columns) in enumerate(self._kinds_of_inputs.items()):
-            selected = [f"{exp.Literal.string(type_name).sql('duckdb')} AS {MAPPED_TYPE}"]
-            for name, (engine_type, column) in columns.items():
-                shared = self.column_types[name]
-                value = in_common(name, Shared(type_name, engine_type, column), shared, self._sharing(name))
-                selected.append(f"{value.sql('duckdb')} AS {_quoted(name)}")
-            parts.append(f"SELECT {', '.join(selected)} FROM {EVENTS}{index}")
-        return " UNION ALL BY NAME ".join(parts)
-
-    def _sharing(self, name: str) -> list[Shared]:
-        """The columns of this name in all tables."""
-        return [
-            Shared(type_name, *columns[name])
-            for type_name, columns in self._kinds_of_inputs.items()
-            if name in columns
-        ]
+        return union_query(self._tables, self.column_types) if self._mapped else None
 
     def _follower(self) -> OrderCheck | None:
         names = self._ordering()
@@ -433,45 +402,48 @@ class Source:
         refuse_infinite(batch, self.schema.time)
         if self._nothing is not None:
             return _with_unsigned_keys(as_they_came(batch, self._nothing))
-        return _with_unsigned_keys(batch_in_zones(batch, self._came))
+        return _with_unsigned_keys(as_shown(batch, self._came))
 
     def _run(self, sql: str, screen: Screen | None = None) -> Iterator[pa.RecordBatch]:
-        """The answer to a query over ``events``; a failure of a stream comes out as it was raised.
-
-        What is screened has its positions, and threads would change the order: there is one.
-        """
+        """The answer to a query over ``events``."""
         if self.one_shot and self._spent:
             raise read_twice()
         self._spent = True
-        if screen is not None:
-            self._connection.execute("SET threads = 1")
-        attached = Attached(
-            self._connection,
-            self._inputs.values(),
-            view=self.view(),
-            follower=self._follower(),
-            screen=screen,
-        )
-        with attached as (connection, watch), reading(self.file):
+        with (
+            self._threads(alone=screen is not None),
+            Execution(
+                self._connection,
+                self._inputs.values(),
+                view=self.view(),
+                order=self._follower(),
+                screen=screen,
+            ) as execution,
+            reading(self.file),
+        ):
+            selective = screen is not None and screen.selective
+            yield from execution.batches(sql, SELECTIVE_BATCH if selective else BATCH)
 
-            def batches() -> pa.RecordBatchReader:
-                rows = SELECTIVE_BATCH if screen is not None and screen.selective else BATCH
-                return connection.sql(sql).to_arrow_reader(rows)
+    @contextmanager
+    def _threads(self, *, alone: bool) -> Iterator[None]:
+        """Has DuckDB use one thread (`alone`), or all, unless another query of this source needs one.
 
-            try:
-                yield from fetched(batches, connection.interrupt, watch.stopped)
-            except (duckdb.Error, RuntimeError, OSError, pa.ArrowException):
-                if watch.failure is None:
-                    raise
-            if watch.failure is not None:  # a stream that broke off can look like one that ended
-                raise watch.failure
+        What is screened has its positions, and threads would change the order. They are those of the whole
+        database, and one more database would take 20 ms.
+        """
+        self._screening += alone
+        if alone or not self._screening:
+            self._connection.execute("SET threads = 1" if alone else "RESET threads")
+        try:
+            yield
+        finally:
+            self._screening -= alone
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for batch in self._run(sql) for row in batch.to_pylist()]
 
     def _naming_the_predicate(self, classification: Classification, error: DataError) -> DataError:
         """An overflow, with the predicate in which it happened where the events can be read again."""
-        if "64 bits" not in error.message or self.one_shot:
+        if not isinstance(error, TooLargeError) or self.one_shot:
             return error
         for predicate in classification.predicates:
             alone = Classification((predicate,), self.schema, self.type_column, self.only_type, order=())
@@ -536,5 +508,5 @@ def open_source(
     named = events if isinstance(events, Mapping) else {columns.only_type: events}
     inputs = {str(name): open_input(each, csv_options) for name, each in named.items()}
     if not declared:
-        inputs = {name: without_types(each, columns.type, columns.time) for name, each in inputs.items()}
+        inputs = {name: each.without_types(columns.type, columns.time) for name, each in inputs.items()}
     return Source(inputs, columns, mapped=mapped)

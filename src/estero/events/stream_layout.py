@@ -153,8 +153,7 @@ def _schema_of(each: object) -> pa.Schema:
     found: Input = open_input(each)
     if found.schema is not None:
         return found.schema
-    connection = connect()
-    with reading(found.file):
+    with connect() as connection, reading(found.file):
         return connection.sql(f"{found.query} LIMIT 0").to_arrow_table().schema
 
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from estero.answers.answer import Answer
 from estero.classify.classify import POSITION, TIME
 from estero.errors import DataError
-from estero.events.incoming import Classifier, Incoming
+from estero.events.batch_classifier import Classifier, Incoming
 from estero.events.reorder_buffer import HeldBack
 from estero.events.sources import Source
 from estero.events.stream_layout import StreamLayout
-from estero.events.tables.shared_columns import plain_type
+from estero.events.tables.shown_types import plain_type
 from estero.plan.identity import fingerprint, query_of
 from estero.plan.plan_joins import AnyPlan
 from estero.recognize.in_process import time_type

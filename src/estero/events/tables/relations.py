@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
 import duckdb
@@ -40,7 +40,7 @@ class Relation:
         self._batches: list[pa.RecordBatch] | None = None
         self._file: tempfile._TemporaryFileWrapper[bytes] | None = None
 
-    def __call__(self) -> pa.RecordBatchReader:
+    def __call__(self, _: Sequence[str] | None = None) -> pa.RecordBatchReader:
         """A new stream of its rows."""
         with self._lock:
             if self._batches is None:

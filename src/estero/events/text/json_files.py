@@ -16,10 +16,9 @@ from estero.events.text.text_kinds import (
     NONE,
     Text,
     TextColumn,
-    classes_of,
+    classes_of_json,
     literal,
     quoted,
-    time_classes_of,
     type_of,
 )
 from estero.events.text.text_layout import SAMPLE, Part, TextLayout
@@ -149,24 +148,6 @@ def _classes(connection: Connection, texts: str, first: dict[str, Text]) -> dict
         f"SELECT {', '.join(asked)} FROM (SELECT {', '.join((*values, *strings))} FROM ({texts}))"
     ).fetchall()[0]
     return {name: Text(found or 0) for name, found in zip(first, row, strict=True)}
-
-
-def classes_of_json(value: str, inner: str, first: Text = NONE) -> str:
-    """SQL: the class of a value of JSON, of which `inner` is the string.
-
-    Numbers that no type holds are SLASHED, strings STRING.
-    """
-    text = f"CAST({value} AS VARCHAR)"
-    string = f"{Text.STRING:d} | ({time_classes_of(inner)})"
-    if type_of(first & ~Text.STRING) == "VARCHAR":
-        string = f"{Text.STRING | Text.OTHER:d}"
-    number = f"CASE WHEN {{0}} = {Text.OTHER:d} THEN {Text.SLASHED:d} ELSE {{0}} END"
-    return (
-        f"CASE WHEN {value} IS NULL OR {text} = 'null' THEN {Text.NULL:d}"
-        f" WHEN starts_with({text}, '\"') THEN {string}"
-        f" WHEN starts_with({text}, '{{') OR starts_with({text}, '[') THEN {Text.NESTED:d}"
-        f" ELSE {number.format(classes_of(text, first, spaced=False))} END"
-    )
 
 
 def _columns(

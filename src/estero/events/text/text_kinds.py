@@ -131,6 +131,24 @@ def time_classes_of(text: str) -> str:
     return f"CASE WHEN ascii({text}) NOT BETWEEN 48 AND 57 THEN {Text.OTHER:d}{whens} ELSE {Text.OTHER:d} END"
 
 
+def classes_of_json(value: str, inner: str, first: Text = NONE) -> str:
+    """SQL: the class of a value of JSON, of which `inner` is the string.
+
+    Numbers that no type holds are SLASHED, strings STRING.
+    """
+    text = f"CAST({value} AS VARCHAR)"
+    string = f"{Text.STRING:d} | ({time_classes_of(inner)})"
+    if type_of(first & ~Text.STRING) == "VARCHAR":
+        string = f"{Text.STRING | Text.OTHER:d}"
+    number = f"CASE WHEN {{0}} = {Text.OTHER:d} THEN {Text.SLASHED:d} ELSE {{0}} END"
+    return (
+        f"CASE WHEN {value} IS NULL OR {text} = 'null' THEN {Text.NULL:d}"
+        f" WHEN starts_with({text}, '\"') THEN {string}"
+        f" WHEN starts_with({text}, '{{') OR starts_with({text}, '[') THEN {Text.NESTED:d}"
+        f" ELSE {number.format(classes_of(text, first, spaced=False))} END"
+    )
+
+
 def _tests(text: str) -> list[tuple[Text, str, str]]:
     """The classes with the condition of each; no text meets two of them."""
     lower = f"lower({text})"

@@ -1,7 +1,8 @@
 """Text files → their layout: the columns with types that all rows fit, and the query that reads them.
 
 Readers give every column as text. One pass over all rows decides the types (`text_kinds`), so that what
-stands below the first rows is not bent to fit them. Spark reads by the same layout.
+stands below the first rows is not bent to fit them. Spark reads by the same layout. `odd_text` finds the row
+that keeps a column from having the type that the rows above it promise.
 """
 
 from __future__ import annotations
@@ -14,7 +15,17 @@ from typing import Any, Literal
 from estero.errors import DataError
 from estero.events.database import Connection
 from estero.events.paths import as_one_file
-from estero.events.text.text_kinds import NONE, Text, TextColumn, classes_of, literal, quoted, type_of
+from estero.events.text.text_kinds import (
+    NONE,
+    Text,
+    TextColumn,
+    allowed_by,
+    classes_of,
+    classes_of_json,
+    literal,
+    quoted,
+    type_of,
+)
 
 SAMPLE = 2048
 """Rows that say which columns are strings anyway, and which class to try first. Types come from all rows."""
@@ -36,6 +47,14 @@ _TIMES: Mapping[str, Text] = {
 """Which texts a type of times holds without loss."""
 _COARSE = ("DATE", "TIMESTAMP_S", "TIMESTAMP_MS")
 """Those of them that hold no microseconds: a text may not have any."""
+
+_ALIKE = (
+    Text.SMALL | Text.LARGE | Text.FLOAT | Text.NAMED,
+    Text.BOOL | Text.SHORT,
+    Text.DATE | Text.TIME | Text.NANO | Text.ZONED,
+)
+"""Classes that people take for one kind: a word among numbers is odder than a float among integers."""
+_ALWAYS = Text.NULL | Text.SPACED
 
 _WHOLE = re.compile("U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|INT|INT[1248]|LONG|SHORT")
 _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC)\(\d+, ?(\d+)\)")
@@ -230,19 +249,73 @@ def _lossless(asked: str, text: str) -> str | None:
 def _misfit(connection: Connection, column: TextColumn, parts: Sequence[Part]) -> DataError:
     """The error that names the first text that does not fit the type that is given."""
     asked = column.type if column.format is None else f"{column.type} written as {column.format}"
-    for part in parts:
+    found = _first_text(connection, misfits(column), column, parts)
+    if found is None:
+        raise ValueError(f"all texts of {column.name} fit {asked}")
+    return DataError(
+        f"{found.text!r} cannot be read as {asked} without loss",
+        file=found.file,
+        row=found.row,
+        column=column.name,
+        hint="csv_options={'types': …} says what a column holds",
+    )
+
+
+# ---------------------------------------------------------------------------------------- odd texts
+
+
+@dataclass(frozen=True, slots=True)
+class OddText:
+    """A text of another kind than the first one of its column, and where it stands; `row` counts from 1."""
+
+    file: str
+    row: int
+    text: str
+
+
+def odd_text(connection: Connection, layout: TextLayout, name: str) -> OddText | None:
+    """What made a column one of strings or JSON; None where it begins with such texts, or has a type."""
+    column = next((each for each in layout.columns if each.name == name), None)
+    if column is None or column.given or column.type not in ("VARCHAR", "JSON"):
+        return None
+    text = quoted(name)
+    is_json = layout.form == "json"
+    classes = classes_of_json(text, f"{text} ->> '$'") if is_json else classes_of(number_text(column))
+    first = _first_class(connection, classes, column, layout.parts)
+    promised = type_of(first)
+    if promised in (None, "VARCHAR"):
+        return None
+    for allowed in (*(kind for kind in _ALIKE if first & kind), allowed_by(str(promised))):
+        odd = f"({classes}) & {~(allowed | _ALWAYS) & 0xFFFF:d} <> 0"
+        found = _first_text(connection, odd, column, layout.parts)
+        if found is not None:
+            return found
+    return None
+
+
+def _with(column: TextColumn, parts: Sequence[Part]) -> list[Part]:
+    """The parts that have a column."""
+    return [part for part in parts if column.name in part.names]
+
+
+def _first_class(connection: Connection, classes: str, column: TextColumn, parts: Sequence[Part]) -> Text:
+    """The class of the first text that there is."""
+    for part in _with(column, parts):
+        asked = f"SELECT {classes} FROM {part.relation} WHERE {quoted(column.name)} IS NOT NULL LIMIT 1"
+        if (found := connection.execute(asked).fetchone()) is not None:
+            return Text(found[0])
+    return NONE
+
+
+def _first_text(
+    connection: Connection, condition: str, column: TextColumn, parts: Sequence[Part]
+) -> OddText | None:
+    """The first text for which a condition in SQL is true."""
+    text = quoted(column.name)
+    for part in _with(column, parts):
         for file in part.files:
-            alone = part.relation_of(file)
-            numbered = f"SELECT {quoted(column.name)}, row_number() OVER () AS __row FROM {alone}"
-            found = connection.execute(
-                f"SELECT {quoted(column.name)}, __row FROM ({numbered}) WHERE {misfits(column)} LIMIT 1"
-            ).fetchall()
-            if found:
-                return DataError(
-                    f"{found[0][0]!r} is no {asked}, or would lose something as one",
-                    file=file,
-                    row=found[0][1],
-                    column=column.name,
-                    hint="csv_options={'types': …} says what a column holds",
-                )
-    raise ValueError(f"all texts of {column.name} fit {asked}")
+            numbered = f"SELECT {text}, row_number() OVER () AS __row FROM {part.relation_of(file)}"
+            asked = f"SELECT CAST({text} AS VARCHAR), __row FROM ({numbered}) WHERE {condition} LIMIT 1"
+            if (found := connection.execute(asked).fetchone()) is not None:
+                return OddText(file, found[1], found[0])
+    return None

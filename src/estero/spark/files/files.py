@@ -20,7 +20,7 @@ from estero.events.database import connect
 from estero.events.inputs import open_input
 from estero.events.reading_errors import reading
 from estero.events.spooling import is_pipe
-from estero.events.tables.shared_columns import plain_type
+from estero.events.tables.shown_types import plain_type
 from estero.spark.failures import jobs
 from estero.spark.files.parquet_files import parquet_frame
 from estero.spark.files.text_files import TextReading
@@ -52,7 +52,7 @@ def read_events(
         return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
     if found.stream is not None:
         with reading(found.file):
-            return spark.createDataFrame(_plain(found.stream().read_all()))
+            return spark.createDataFrame(_plain(found.stream(None).read_all()))
     with jobs():
         return parquet_frame(spark, found.files, list(map(as_named, found.files)))
 

@@ -1,8 +1,9 @@
-"""What comes in without a zone goes out without one, and what has a zone keeps it; durations stay durations.
+"""The types in which answers show columns: those in which they came, with their zones and durations.
 
-DuckDB has instants, but no zones: whatever has a zone comes back in UTC. The type tells the zone, so it is
-put back there; no value changes. A duration comes back as an interval of months, days and nanoseconds, which
-neither pandas nor Polars knows.
+What comes in without a zone goes out without one, and what has a zone keeps it. DuckDB has instants, but no
+zones: whatever has a zone comes back in UTC. The type tells the zone, so it is put back there; no value
+changes. A duration comes back as an interval of months, days and nanoseconds, which neither pandas nor Polars
+knows.
 """
 
 from __future__ import annotations
@@ -14,6 +15,23 @@ import pyarrow as pa
 
 UTC = "UTC"
 _INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+
+
+def plain_type(data_type: pa.DataType) -> pa.DataType:
+    """The type without dictionaries and views."""
+    if pa.types.is_dictionary(data_type):
+        return plain_type(data_type.value_type)
+    if pa.types.is_string_view(data_type):
+        return pa.string()
+    if pa.types.is_binary_view(data_type):
+        return pa.binary()
+    return data_type
+
+
+def is_text(data_type: pa.DataType) -> bool:
+    """Whether values of this type are strings, encoded or not."""
+    plain = plain_type(data_type)
+    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain))
 
 
 def in_zones_of(data_type: pa.DataType, came: pa.DataType) -> pa.DataType:
@@ -43,10 +61,10 @@ def in_zones_of(data_type: pa.DataType, came: pa.DataType) -> pa.DataType:
     return data_type
 
 
-def together(types: Iterable[pa.DataType]) -> pa.DataType | None:
+def common_zone(types: Iterable[pa.DataType]) -> pa.DataType | None:
     """The type whose zones a column has that came in these types: UTC where they differ; None for no type.
 
-    >>> together([pa.timestamp("us", "Asia/Tokyo"), pa.timestamp("us")])
+    >>> common_zone([pa.timestamp("us", "Asia/Tokyo"), pa.timestamp("us")])
     TimestampType(timestamp[us, tz=UTC])
     """
     distinct = [each for each in dict.fromkeys(types) if not pa.types.is_null(each)]
@@ -67,7 +85,7 @@ def zone_in(engine_type: str) -> str | None:
     return UTC if "TIME ZONE" in engine_type or "TZ" in engine_type else None
 
 
-def batch_in_zones(batch: pa.RecordBatch, came: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+def as_shown(batch: pa.RecordBatch, came: Mapping[str, pa.DataType]) -> pa.RecordBatch:
     """The batch, its columns in the zones of the types in which they came, and durations as durations."""
     for place, field in enumerate(batch.schema):
         if field.name in came:
@@ -75,6 +93,12 @@ def batch_in_zones(batch: pa.RecordBatch, came: Mapping[str, pa.DataType]) -> pa
             if wanted != field.type:
                 batch = batch.set_column(place, field.with_type(wanted), in_type(batch.column(place), wanted))
     return batch
+
+
+def as_they_came(batch: pa.RecordBatch, came: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    """A batch without a row, its columns in the types in which they came."""
+    fields = [field.with_type(came.get(field.name, field.type)) for field in batch.schema]
+    return pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
 
 
 def has_intervals(data_type: pa.DataType) -> bool:

@@ -1,34 +1,67 @@
-"""Columns that the tables of several types share: one type for all, to which no value is bent.
+"""The columns of events in one table, or in a table for each type, and the union of such tables.
 
-What has no exact form in that type is an error of the row that has it, which names the column, its value
-and what the other table holds.
+A column that several tables share has one type for all, to which no value is bent. What has no exact form in
+that type is an error of the row that has it: it names the column, its value and what the other table holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
 from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Tick, as_read, cast
 from estero.errors import DataError
+from estero.events.database import EVENTS
 from estero.language.tree.schema import Kind
+
+MAPPED_TYPE = "__type"
+"""The type column of a source in which each type has its own table."""
 
 _HINT = "rename one of the two columns, or convert it"
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """A column in the table of `type_name`: DuckDB's type, and how expressions read it."""
+class TableColumn:
+    """A column in the table of a type of events: DuckDB's type, and how expressions read it."""
 
     type_name: str
     engine_type: str
     column: ColumnType
 
 
-def common(name: str, one: Shared, other: Shared) -> Shared:
+Tables = Mapping[str, Mapping[str, TableColumn]]
+"""For each type of events the columns of its table, by name; one table for all types is that of any name."""
+
+
+def union_columns(tables: Tables) -> dict[str, ColumnType]:
+    """How expressions read the columns of all tables; an integer beside a float is read as a float.
+
+    Raises `DataError` for columns of one name that hold values of different kinds.
+    """
+    union: dict[str, TableColumn] = {}
+    for columns in tables.values():
+        for name, here in columns.items():
+            known = union.get(name)
+            union[name] = here if known is None else _common(name, known, here)
+    return {name: found.column for name, found in union.items()}
+
+
+def union_query(tables: Tables, union: Mapping[str, ColumnType]) -> str:
+    """All events of ``events0``, ``events1``, …, the tables in order, with their types in `MAPPED_TYPE`."""
+    parts = []
+    for place, (type_name, columns) in enumerate(tables.items()):
+        selected = [f"{exp.Literal.string(type_name).sql('duckdb')} AS {MAPPED_TYPE}"]
+        for name, here in columns.items():
+            sharing = [each[name] for each in tables.values() if name in each]
+            value = _in_union(name, here, union[name], sharing)
+            selected.append(f"{value.sql('duckdb')} AS {exp.to_identifier(name, quoted=True).sql('duckdb')}")
+        parts.append(f"SELECT {', '.join(selected)} FROM {EVENTS}{place}")
+    return " UNION ALL BY NAME ".join(parts)
+
+
+def _common(name: str, one: TableColumn, other: TableColumn) -> TableColumn:
     """How a column of two tables is read in their union; raises `DataError` for values of two kinds.
 
     Integers beside floats are floats, and timestamps have the finer resolution.
@@ -41,9 +74,9 @@ def common(name: str, one: Shared, other: Shared) -> Shared:
         return other if left.kind is Kind.NULL else one
     if len(kinds) == 1:
         tick: Tick = "ns" if "ns" in (left.tick, right.tick) else "us"
-        return Shared(one.type_name, one.engine_type, ColumnType(left.kind, tick=tick))
+        return TableColumn(one.type_name, one.engine_type, ColumnType(left.kind, tick=tick))
     if kinds == {Kind.INT, Kind.FLOAT}:
-        return Shared(one.type_name, one.engine_type, ColumnType(Kind.FLOAT))
+        return TableColumn(one.type_name, one.engine_type, ColumnType(Kind.FLOAT))
     raise DataError(
         f"{name!r} is {left.kind.value} in the table of {one.type_name} "
         f"and {right.kind.value} in that of {other.type_name}",
@@ -52,7 +85,7 @@ def common(name: str, one: Shared, other: Shared) -> Shared:
     )
 
 
-def in_common(name: str, here: Shared, shared: ColumnType, tables: Sequence[Shared]) -> exp.Expr:
+def _in_union(name: str, here: TableColumn, shared: ColumnType, tables: Sequence[TableColumn]) -> exp.Expr:
     """The column of one table as it is in the union; `tables` are those that have it, this one among them.
 
     Evaluating it is an error for a value that has no equal there.
@@ -84,7 +117,7 @@ def _loses(column: ColumnType) -> bool:
     return column.kind is Kind.FLOAT or column.checked
 
 
-def _checked(name: str, here: Shared, fits: exp.Expr, bent: exp.Expr, said: str) -> exp.Expr:
+def _checked(name: str, here: TableColumn, fits: exp.Expr, bent: exp.Expr, said: str) -> exp.Expr:
     reference = exp.column(name, quoted=True)
     text = exp.DPipe(
         this=exp.DPipe(
@@ -105,14 +138,3 @@ def _engine_type(column: ColumnType) -> str:
     if column.kind is Kind.TIMESTAMP:
         return "TIMESTAMP_NS" if column.tick == "ns" else "TIMESTAMP"
     return {Kind.BOOL: "BOOLEAN", Kind.INT: "BIGINT", Kind.FLOAT: "DOUBLE"}.get(column.kind, "VARCHAR")
-
-
-def plain_type(data_type: pa.DataType) -> pa.DataType:
-    """The type in which answers show a column: without dictionaries and views."""
-    if pa.types.is_dictionary(data_type):
-        return plain_type(data_type.value_type)
-    if pa.types.is_string_view(data_type):
-        return pa.string()
-    if pa.types.is_binary_view(data_type):
-        return pa.binary()
-    return data_type

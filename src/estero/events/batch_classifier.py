@@ -16,19 +16,16 @@ from numpy.typing import NDArray
 
 from estero.classify.classify import KEYS, classify_sql
 from estero.errors import DataError
-from estero.events.attaching import EVENTS
-from estero.events.database import connect
+from estero.events.database import EVENTS, connect
 from estero.events.inputs import open_input
 from estero.events.reading_errors import reading
 from estero.events.sources import Source
 from estero.events.stream_layout import StreamLayout, time_kind
 from estero.events.stream_order import null_time, refuse_infinite, refuse_nat
-from estero.events.tables.shared_columns import plain_type
-from estero.events.tables.zones import in_type
+from estero.events.tables.shown_types import in_type, is_text, plain_type
 from estero.plan.plan import Classification
 
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
 class Incoming(NamedTuple):
@@ -133,7 +130,7 @@ class Classifier:
         found = open_input(batch)
         if found.stream is not None:
             with reading():
-                return found.stream().read_all()
+                return found.stream(None).read_all()
         if found.table is None:
             raise DataError(
                 "a file is not pushed: read it first, or use Query.run, which reads files", file=found.file
@@ -207,7 +204,7 @@ def _fits(given: pa.DataType, declared: pa.DataType) -> bool:
         return any(of_kind(given) for of_kind in _NUMBERS)
     alike: tuple[Callable[[pa.DataType], bool], ...] = (
         pa.types.is_integer,
-        lambda kind: any(is_text(kind) for is_text in _TEXTS),
+        is_text,
         lambda kind: bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind)),
         pa.types.is_boolean,
     )

@@ -1,0 +1,184 @@
+"""One query over the inputs of a source: a cursor of DuckDB, read by a thread and watched as it goes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from queue import Empty, Queue
+from typing import Self
+
+import duckdb
+import pyarrow as pa
+
+from estero.errors import DataError, EnvironmentProblem
+from estero.events.database import EVENTS, Connection, keep_when_forked
+from estero.events.inputs import Input
+from estero.events.reading_errors import reading
+from estero.events.screening import Screen
+from estero.events.stream_order import OrderCheck
+
+AHEAD = 2
+"""Batches that wait, at most: enough that neither side idles, and few enough to bound the memory."""
+
+_PATIENCE_S = 5.0
+
+
+class AbandonedError(Exception):
+    """Raised inside a stream that nobody reads any more."""
+
+
+class Execution:
+    """A cursor of `connection` on which the inputs are readable as ``events``, for one query.
+
+    With `view` they are readable under numbers, and that query over them is ``events``. `order` checks the
+    order of streams as they pass; `screen` is what the only input is screened by.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        inputs: Iterable[Input],
+        *,
+        view: str | None = None,
+        order: OrderCheck | None = None,
+        screen: Screen | None = None,
+    ) -> None:
+        self._cursor = connection.cursor()
+        self._process = os.getpid()
+        keep_when_forked(self._cursor)
+        self._inputs = inputs
+        self._view = view
+        self._order = order
+        self._screen = screen
+        self._stopped = threading.Event()
+        # DuckDB passes on only the text of what a stream raises, so the error itself is kept here.
+        self._failure: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        self._cursor.execute("SET TimeZone = 'UTC'")
+        for place, each in enumerate(self._inputs):
+            self._attach(EVENTS if self._view is None else f"{EVENTS}{place}", each)
+        if self._view is not None:
+            self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {EVENTS} AS {self._view}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if os.getpid() == self._process:
+            self._cursor.close()
+
+    def schema(self, sql: str) -> pa.Schema:
+        """The columns of a query, which reads nothing."""
+        return self._cursor.sql(f"{sql} LIMIT 0").to_arrow_table().schema
+
+    def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
+        """The answer in batches of at most so many `rows`; what a stream raises comes out as it is."""
+        try:
+            yield from _fetched(
+                lambda: self._cursor.sql(sql).to_arrow_reader(rows), self._cursor.interrupt, self._stopped
+            )
+        except (duckdb.Error, RuntimeError, OSError, pa.ArrowException):
+            if self._failure is None:
+                raise
+        if self._failure is not None:  # a stream that broke off can look like one that ended
+            raise self._failure
+
+    def _attach(self, name: str, each: Input) -> None:
+        if each.query is not None:
+            with reading(each.file):
+                self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {each.query}")
+        elif self._screen is not None:
+            passed = self._screen.passed(self._checked(each.reader(self._screen.columns)))
+            self._cursor.register(name, self._watched(self._screen.schema, passed))
+        elif each.stream is not None:
+            stream = each.stream(None)
+            self._cursor.register(name, self._watched(stream.schema, self._checked(stream)))
+        else:
+            self._cursor.register(name, each.table)
+
+    def _checked(self, stream: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches of a stream; an event out of order is a `DataError`."""
+        for batch in stream:
+            if self._order is not None:
+                self._order.follow(batch)
+                if self._order.first_unsorted is not None:
+                    raise DataError(
+                        "the event is earlier than the one before it, and a stream that passes once is not "
+                        "sorted here",
+                        row=self._order.first_unsorted,
+                        hint="sort it, or collect it into a table first (pyarrow.Table.from_batches): "
+                        "tables are sorted",
+                    )
+            yield batch
+
+    def _watched(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
+        """The batches as a stream that ends when nobody reads it any more, and whose errors are kept."""
+
+        def watched() -> Iterator[pa.RecordBatch]:
+            try:
+                for batch in batches:
+                    if self._stopped.is_set():
+                        raise AbandonedError
+                    yield batch
+            except BaseException as error:
+                self._failure = error
+                raise
+
+        return pa.RecordBatchReader.from_batches(schema, watched())
+
+
+def _fetched(
+    batches: Callable[[], Iterable[pa.RecordBatch]], interrupt: Callable[[], None], stopped: threading.Event
+) -> Iterator[pa.RecordBatch]:
+    """What `batches()` yields, fetched by a thread of its own; its errors come out here.
+
+    The thread that consumes only waits on a queue, where Ctrl-C reaches it at once (inside DuckDB, or
+    inside a Python stream that DuckDB reads, it may be lost). When the consumer stops early, `stopped` is
+    set and `interrupt()` called. Raises `EnvironmentProblem` in a forked process, where the thread is not.
+    """
+    process = os.getpid()
+    queue: Queue[pa.RecordBatch | BaseException | None] = Queue(AHEAD)
+
+    def fetch() -> None:
+        outcome: BaseException | None = None
+        try:
+            for batch in batches():
+                queue.put(batch)
+                if stopped.is_set():
+                    break
+        except BaseException as error:  # noqa: BLE001  (handed to the consumer as it is)
+            outcome = error
+        queue.put(outcome)
+
+    thread = threading.Thread(target=fetch, name="estero-fetch", daemon=True)
+    thread.start()
+    try:
+        while isinstance(item := queue.get(), pa.RecordBatch):
+            yield item
+            if os.getpid() != process:
+                raise EnvironmentProblem(
+                    "the process was forked while these complex events were being read, and the new process "
+                    "cannot read on: ask the answer again there, or read it after the fork"
+                )
+        if item is not None:
+            raise item
+    finally:
+        if os.getpid() == process:
+            stopped.set()
+            _end(thread, queue, interrupt)
+
+
+def _end(
+    thread: threading.Thread,
+    queue: Queue[pa.RecordBatch | BaseException | None],
+    interrupt: Callable[[], None],
+) -> None:
+    """Waits for the thread, which may be about to put one more batch; but not for ever."""
+    for _ in range(int(_PATIENCE_S * 100)):
+        if not thread.is_alive():
+            return
+        interrupt()
+        try:
+            queue.get_nowait()
+        except Empty:
+            thread.join(0.01)
