@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from estero.answers.report import POSITION, TIME, EventStore
+from estero.answers.report import EventStore
 from estero.answers.sieve import Sieve
 from estero.answers.sieve.asking import substituted
 from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual
+from estero.classify.column_names import POSITION, TIME
 from estero.engine.walk.enumerate import Matches
 from estero.language.tree.expressions import (
     Aggregate,

@@ -21,9 +21,9 @@ from estero.classify.classify import (
     relevance,
     time_column,
 )
+from estero.classify.column_names import MAPPED_TYPE
 from estero.classify.columns import column_type
 from estero.events.sources import open_source
-from estero.events.tables.table_columns import MAPPED_TYPE
 from estero.language.tree.expressions import (
     And,
     Arithmetic,

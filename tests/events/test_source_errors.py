@@ -184,8 +184,6 @@ def test_batches_of_an_iterator_have_the_same_columns() -> None:
 def test_names_of_columns_are_their_own() -> None:
     with pytest.raises(DataError, match="two columns are named 'a'"):
         open_source(pa.table([[1], [2]], names=["a", "a"]))
-    with pytest.raises(DataError, match="the column name '__bits0' is used by Estero itself"):
-        open_source(pa.table({"__bits0": [1]}))
     odd = open_source(pa.table({'a"b': [1], "select": [2]}))
     assert rows(odd, 'a"b', "select") == [{"__position": 0, "__time": 0, 'a"b': 1, "select": 2}]
 

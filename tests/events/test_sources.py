@@ -15,9 +15,9 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from estero.classify.column_names import MAPPED_TYPE
 from estero.errors import DataError
 from estero.events.sources import open_source
-from estero.events.tables.table_columns import MAPPED_TYPE
 from estero.language.tree.query import TimeUnit
 from estero.language.tree.schema import EventLayout, Kind
 from events.reading import TRADES, column, rows, write_csv

@@ -12,10 +12,12 @@ import estero
 from estero.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.filterwarnings("ignore:the key (start|end|start_time) is shown as")
 NAMES = [
     "${x}",
     "${env:HOME}",
@@ -32,29 +34,44 @@ NAMES = [
     "events",
     "rowid",
     "position",
+    "start",
+    "end",
+    "start_time",
+    "label",
+    "match",
     "__keyword",
-    "__bitsy",
-    "__values",
-    "__column0",
-    "__payload0",
-    "__clock",
-    "__range",
-    "__ordinal_",
-    "$1",
-    "?",
-]
-WORKING = [
     "__position",
-    "__Time",
-    "__POSITION",
-    "__value0",
+    "__Position_",
+    "__TIME",
+    "__type",
+    "__Key0",
     "__key1",
     "__bits0",
     "__screen0",
+    "__value0",
+    "__value1",
     "__ordinal",
     "__arrival",
-    "__type",
     "__held_time",
+    "__held_order0",
+    "__held_relevant",
+    "__order0",
+    "__order1",
+    "__own",
+    "__own__own",
+    "__OWN__position",
+    "__column0",
+    "__payload0",
+    "__event0",
+    "__relevant",
+    "__keyed",
+    "__clock",
+    "__range",
+    "__home",
+    "__task",
+    "$1",
+    "?",
+    " ",
 ]
 
 
@@ -78,20 +95,17 @@ def used_everywhere(name: str) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_of_any_letters_is_a_name(name: str) -> None:
-    found = estero.query(used_everywhere(name)).run(one_column(name), type="kind", time="t").to_arrow()
-    assert found.num_rows == 4
+    found = estero.query(used_everywhere(name)).run(one_column(name), type="kind", time="t", order=[name])
+    table = found.to_arrow()
+    assert table.num_rows == 4
     if name != "position":  # the place of the event is called so, too
-        assert {event[name] for row in found.to_pylist() for event in row["b"]} == {0, 1}
+        assert {event[name] for row in table.to_pylist() for event in row["b"]} == {0, 1}
 
 
-@pytest.mark.spark
-def test_names_of_any_letters_are_names_on_spark(spark: SparkSession) -> None:
-    """All of them at once: as types, labels, attributes, in predicates, as keys, and inside of values."""
-    from estero.spark import collect, recognize
-
+def all_names() -> tuple[pa.Table, str]:
+    """Events with a column of each name, each of a type of its own, and a query that asks for all of them."""
     numbers = dict.fromkeys(NAMES, 0)
     rows = [{**numbers, "kind": name, "t": t, "nested": numbers} for t, name in enumerate(NAMES)]
-    table = pa.Table.from_pylist(rows)
     marked = [(quoted(name), quoted(f"{name}'s")) for name in NAMES]
     query = (
         f"SELECT {', '.join(label for _, label in marked)} "
@@ -99,12 +113,117 @@ def test_names_of_any_letters_are_names_on_spark(spark: SparkSession) -> None:
         f"FILTER {' AND '.join(f'{label}[{x} = 0]' for x, label in marked)} "
         f"PARTITION BY {', '.join(f'[{x}]' for x, _ in marked)}"
     )
-    here = estero.query(query).run(table, type="kind", time="t").to_arrow().to_pylist()
+    return pa.Table.from_pylist(rows), query
+
+
+def pushed(query: str, schema: object, batches: list[Any], **layout: Any) -> pa.Table:
+    """What a recognizer finds that goes on from a snapshot after each batch."""
+    recognizer = estero.query(query).recognizer(schema, **layout)
+    found = []
+    for batch in batches:
+        found.append(recognizer.push(batch).to_arrow())
+        recognizer = estero.restore(query, recognizer.snapshot())
+    return pa.concat_tables([*found, recognizer.flush().to_arrow()])
+
+
+WAYS: dict[str, Callable[[str, pa.Table, dict[str, Any]], pa.Table]] = {
+    "sorted": lambda query, table, layout: (
+        estero.query(query).run(table.take(list(range(table.num_rows))[::-1]), **layout).to_arrow()
+    ),
+    "batches": lambda query, table, layout: (
+        estero.query(query).run(iter(table.to_batches(max_chunksize=9)), **layout).to_arrow()
+    ),
+    "encoded": lambda query, table, layout: (
+        estero.query(query)
+        .run(table.set_column(len(NAMES), "kind", table["kind"].dictionary_encode()), **layout)
+        .to_arrow()
+    ),
+    "recognizer": lambda query, table, layout: pushed(
+        query, table.schema, table.to_batches(max_chunksize=20), **layout
+    ),
+    "held back": lambda query, table, layout: pushed(
+        query, table.schema, table.to_batches(max_chunksize=20), **layout, lateness=3
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_names_of_any_letters_are_names_however_events_come(way: str) -> None:
+    table, query = all_names()
+    layout: dict[str, Any] = {"type": "kind", "time": "t", "order": NAMES}
+    here = estero.query(query).run(table, **layout).to_arrow()
+    assert here.num_rows == len(NAMES)
+    found = WAYS[way](query, table, layout)
+    assert list(map(str, found.to_pylist())) == list(map(str, here.to_pylist()))
+
+
+def test_names_of_any_letters_are_names_in_a_table_for_each_type() -> None:
+    table, query = all_names()
+    parts = {name: table.slice(place, 1).drop_columns("kind") for place, name in enumerate(NAMES)}
+    found = estero.query(query).run(parts, time="t", order=NAMES).to_arrow()
+    assert found.num_rows == len(NAMES)
+    schemas = {name: part.schema for name, part in parts.items()}
+    batches = [{name: part} for name, part in parts.items()][:3]
+    assert pushed(query, schemas, batches, time="t", order=NAMES).to_pylist() == found[:3].to_pylist()
+
+
+@pytest.mark.parametrize("name", ["__time", "__position", "__value0"])
+def test_names_of_working_columns_are_names_in_what_the_sieve_asks(name: str) -> None:
+    x = quoted(name)
+    table = pa.table({name: [1, 2, 4, 8], "t": range(4)})
+    found = estero.query(f"SELECT a WHERE Event+ AS a FILTER SUM(a.{x}) = 7 AND INCREASING(a.{x})").run(table)
+    assert [(each.start, each.end) for each in found] == [(0, 2)]
+
+
+def test_a_column_without_a_name_is_one_like_others() -> None:
+    table = pa.table({"": [3, 1, 2], "kind": ["B", "A", "A"], "t": [1, 0, 0]})
+    query = estero.query("SELECT A WHERE A ; B")
+    for order, expected in ((("",), [[1], [2]]), ((), [[1], [2]])):
+        found = query.run(table, type="kind", time="t", order=order).to_arrow().to_pylist()
+        assert sorted([event[""] for event in row["A"]] for row in found) == expected
+    for events in (table, iter(table.sort_by("").to_batches())):
+        of_time = query.run(events, type="kind", time="").to_arrow()
+        assert sorted(of_time.column("start_time").to_pylist()) == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["", "__type", "__TYPE", "__position"])
+def test_late_events_are_shown_with_their_own_names(name: str) -> None:
+    schemas = {"A": pa.schema({name: pa.int64(), "t": pa.int64()})}
+    recognizer = estero.query("SELECT * WHERE A").recognizer(schemas, time="t")
+    recognizer.push({"A": [{name: 1, "t": 9}]}).count()
+    recognizer.push({"A": [{name: 2, "t": 1}]}).count()
+    (late,) = recognizer.late_events().to_pylist()
+    assert late[name] == 2
+    assert set(late.values()) == {"A", 2, 1}
+
+
+@pytest.mark.spark
+def test_names_of_any_letters_are_names_on_spark(spark: SparkSession) -> None:
+    """All of them at once: as types, labels, attributes, in predicates, as keys, and inside of values."""
+    from estero.spark import collect, recognize
+
+    table, query = all_names()
+    layout: dict[str, Any] = {"type": "kind", "time": "t", "order": NAMES}
+    here = estero.query(query).run(table, **layout).to_arrow().to_pylist()
     df = spark.createDataFrame(table)
-    found = collect(recognize(df, query, type="kind", time="t", positions=True))
+    found = collect(recognize(df, query, **layout, positions=True))
     there = pa.Table.from_batches(found.batches(), found.schema).to_pylist()
     assert sorted(map(str, there)) == sorted(map(str, here))
     assert len(here) == len(NAMES)
+
+
+@pytest.mark.spark
+def test_names_of_working_columns_are_names_where_spark_counts_places(spark: SparkSession) -> None:
+    from estero.spark import collect, recognize
+
+    table = pa.table({"__ordinal": [1] * 4, "__position": [1, 2, 4, 8], "": range(4), "t": range(4)})
+    query = 'SELECT a WHERE Event AS a : Event AS b FILTER a["__position" > 1] PARTITION BY ["__ordinal"]'
+    here = estero.query(query).run(table, time="t", order=[""]).to_arrow()
+    df = spark.createDataFrame(table)
+    found = collect(recognize(df, query, time="t", order=[""], positions=True))
+    there = pa.Table.from_batches(found.batches(), found.schema)
+    assert here.num_rows == 2
+    assert sorted(map(str, there.to_pylist())) == sorted(map(str, here.to_pylist()))
 
 
 @pytest.mark.spark
@@ -119,22 +238,6 @@ def test_a_name_of_any_letters_is_a_name_in_a_join(spark: SparkSession) -> None:
     here = estero.conjunctive(query).run(table, type="kind", time="t", order=["kind"])
     found = recognize(spark.createDataFrame(table), query, type="kind", time="t", order=["kind"])
     assert found.count() == here.count() == 4
-
-
-@pytest.mark.parametrize("name", WORKING)
-def test_names_of_working_columns_are_refused_in_any_case(name: str) -> None:
-    with pytest.raises(DataError, match=f"the column name '{name}' is used by Estero itself"):
-        estero.query("SELECT * WHERE Event").run(pa.table({name: [1]}))
-
-
-@pytest.mark.spark
-def test_names_of_working_columns_are_refused_on_spark(spark: SparkSession) -> None:
-    from estero.spark import recognize
-
-    for name in WORKING:
-        df = spark.createDataFrame(pa.table({name: [1]}))
-        with pytest.raises(DataError, match=f"the column name '{name}' is used by Estero itself"):
-            recognize(df, "SELECT * WHERE Event")
 
 
 def test_a_name_with_a_nul_is_refused() -> None:

@@ -18,12 +18,12 @@ from pyspark.sql.streaming.state import GroupState
 from pyspark.sql.types import StructType
 
 from estero.answers.report import answer_schema
-from estero.classify.classify import KEYS, POSITION, TIME
+from estero.classify.column_names import KEYS, POSITION, RELEVANT, TIME
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
 from estero.recognize.in_process import InProcessRun, time_type
 from estero.spark.batch.batch import Work, without_positions
-from estero.spark.frames import RELEVANT, Tasks, payload_name
+from estero.spark.frames import Tasks, payload_name
 from estero.spark.streams.bucket import Duty
 from estero.spark.streams.headers import header_of
 from estero.spark.streams.packing import GUARD, Packing

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import estero
-from estero.classify.classify import TIME
+from estero.classify.column_names import TIME
 from estero.errors import DataError
 from estero.reference.queries import Event
 from estero.spark.streams import packing, stages

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from estero.spark import frames, recognize
+from estero.spark import recognize
 from estero.spark.batch.batch import Work
 from estero.spark.failures import jobs
 from spark.frames import parquet_frame
@@ -112,9 +112,3 @@ def test_ctrl_c_ends_a_job_of_any_length_and_leaves_the_session_as_it_was(spark:
 def test_the_driver_does_not_load_numba() -> None:
     program = "import sys, estero.queries.query, estero.spark.batch.batch; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
-
-
-def test_ordinals_have_the_name_that_recognition_looks_for() -> None:
-    from estero.recognize import recognition
-
-    assert frames.ORDINAL == recognition.ORDINAL

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
 import estero
-from estero.classify.classify import POSITION, TIME
+from estero.classify.column_names import POSITION, TIME
 from estero.errors import DataError
 from estero.language.tree.query import Consume, QueryTree
 from estero.language.tree.schema import EventLayout

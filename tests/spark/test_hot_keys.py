@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
 import estero
 from estero.answers.answer import Answer
-from estero.classify.classify import KEYS, TIME
+from estero.classify.column_names import KEYS, TIME
 from estero.errors import DataError
 from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTree
 from estero.language.tree.schema import EventLayout

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.classify.working_names import is_kept
+from estero.classify.column_names import POSITION, TIME, event_column, is_kept
 from estero.errors import DataError
 from estero.events.tables.shown_types import plain_type
 from estero.language.tree.selection import Shown
@@ -27,8 +27,6 @@ from estero.language.tree.selection import Shown
 if TYPE_CHECKING:
     from estero.engine.walk.enumerate import Matches
 
-POSITION = "__position"
-TIME = "__time"
 LABEL_KEY = b"estero:label"
 _MANY, _FEW = 32, 2048
 """Where there are many batches, those of few events are joined: events may be appended one by one."""
@@ -213,7 +211,7 @@ class Reporter:
         positions = _take(events, POSITION, rows)
         if self._positions_only:
             return positions
-        attributes = [_take(events, name, rows) for name in shown.attributes]
+        attributes = [_take(events, event_column(name), rows) for name in shown.attributes]
         return pa.StructArray.from_arrays([*attributes, positions], fields=list(item_type))
 
 
@@ -237,7 +235,7 @@ def answer_schema(
         column_names([key[0] for key in keys], [each.label for each in shown], timed=time is not None)
     )
     for alternatives in keys:
-        key_type = _common_type([plain_type(events.field(name).type) for name in alternatives])
+        key_type = _common_type([_shown_type(events, name) for name in alternatives])
         fields.append(pa.field(next(names), key_type))
     for each in shown:
         item = pa.int64() if positions_only else _event_type(each, events)
@@ -269,9 +267,13 @@ def positions_in(marked: pa.StructArray) -> pa.Array:
 
 
 def _event_type(shown: Shown, events: pa.Schema) -> pa.DataType:
-    attributes = [pa.field(name, plain_type(events.field(name).type)) for name in shown.attributes]
+    attributes = [pa.field(name, _shown_type(events, name)) for name in shown.attributes]
     place = _free("position", set(shown.attributes))
     return pa.struct([*attributes, pa.field(place, pa.int64(), nullable=False)])
+
+
+def _shown_type(events: pa.Schema, name: str) -> pa.DataType:
+    return plain_type(events.field(event_column(name)).type)
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -299,7 +301,7 @@ def _common_type(types: Sequence[pa.DataType]) -> pa.DataType:
 
 def _key(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArray[np.int64]) -> pa.Array:
     """The first of `alternatives` that is there; an event without any is in no partition."""
-    values = [_take(events, name, rows) for name in alternatives]
+    values = [_take(events, event_column(name), rows) for name in alternatives]
     wanted = _common_type([each.type for each in values])
     try:
         return pc.coalesce(*(each.cast(wanted) for each in values))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from estero.automata.cea import EventPredicate
+from estero.classify.column_names import BITS, SCREENED
 from estero.classify.columns import ColumnType, Dialect, as_read, cast, is_one_of
 from estero.classify.equalities import split
 from estero.classify.expression_sql import SQL, ExpressionWriter
@@ -17,9 +18,6 @@ from estero.plan.plan import Classification
 
 WORD = 63
 """Predicates per word: the sign bit stays free."""
-
-BITS = "__bits"
-"""How the names of the columns of bits begin."""
 
 
 def bits_name(word: int) -> str:
@@ -34,7 +32,7 @@ def words_of(classification: Classification) -> range:
 
 def screen_name(word: int) -> str:
     """The name of the column that holds the screened parts of predicates ``63 * word …``."""
-    return f"__screen{word}"
+    return f"{SCREENED}{word}"
 
 
 def has_type(types: Sequence[str], classification: Classification, columns: Mapping[str, ColumnType]) -> SQL:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from estero.classify.bits import BitWriter, bits_name, words_of
+from estero.classify.column_names import ARRIVAL, KEYS, POSITION, TIME, event_column
 from estero.classify.columns import ColumnType, Dialect, as_read, as_sorted, canonical, ticks
 from estero.classify.expression_sql import SQL
 from estero.classify.partition_keys import KeyWriter
@@ -21,9 +22,6 @@ from estero.classify.values import ValueWriter
 from estero.language.tree.expressions import Node
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
-
-POSITION, TIME = "__position", "__time"
-KEYS = ("__key0", "__key1")
 
 
 def classify_sql(
@@ -68,7 +66,7 @@ def classify_sql(
         values = ValueWriter(classification, dialect, known).columns(asked=exp.paren(exp.or_(*some)))
         outputs |= words | {name: text_of(value.sql, dialect) for name, value in values.items()}
     for name in classification.payload:
-        outputs[name] = _name(name)
+        outputs[event_column(name)] = _name(event_column(name))
     condition = exp.and_(*kept) if kept else exp.true()
     selected = ", ".join(f"{sql} AS {_name(name)}" for name, sql in outputs.items())
     return f"SELECT {selected} FROM ({inner}) WHERE {text_of(condition, dialect)}"
@@ -174,8 +172,8 @@ def _positioned(
     """`source` with its positions, in stream order."""
     ordering = ", ".join(each.sql(dialect="duckdb") for each in stream_order(classification, columns))
     if not ordered and ordering:
-        arrival = f"SELECT *, row_number() OVER () AS __arrival FROM {source}"
-        source = f"(SELECT * EXCLUDE (__arrival) FROM ({arrival}) ORDER BY {ordering}, __arrival)"
+        arrival = f"SELECT *, row_number() OVER () AS {ARRIVAL} FROM {source}"
+        source = f"(SELECT * EXCLUDE ({ARRIVAL}) FROM ({arrival}) ORDER BY {ordering}, {ARRIVAL})"
     return (
         f"SELECT *, row_number() OVER () - 1 AS {POSITION} FROM {source}"
         if positions

@@ -13,6 +13,7 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
+from estero.classify.column_names import event_column
 from estero.language.tree.schema import Kind
 
 Dialect = OneOf["duckdb", "spark"]
@@ -29,7 +30,7 @@ class ColumnType:
     """The kind of a column, and `cast`: the engine's type that expressions read it as (None: as it is).
 
     `checked` is whether that cast can overflow (unsigned 64-bit integers). `stands` is what the column is
-    called in the relation that is read, or computed from there, if it is not called by its own name.
+    called in the relation that is read, or computed from there, if it is not its `event_column`.
     """
 
     kind: Kind
@@ -115,7 +116,7 @@ def in_utc(column: ColumnType) -> ColumnType:
 
 def reference(name: str, column: ColumnType) -> exp.Expr:
     """The column as it is in the relation that is read."""
-    return exp.column(name, quoted=True) if column.stands is None else column.stands.copy()
+    return exp.column(event_column(name), quoted=True) if column.stands is None else column.stands.copy()
 
 
 def as_read(name: str, column: ColumnType) -> exp.Expr:

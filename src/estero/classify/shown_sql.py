@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from sqlglot import exp
+
 from estero.classify.classify import (
-    KEYS,
-    TIME,
     columns_of,
     key_columns,
     predicate_columns,
@@ -13,6 +15,7 @@ from estero.classify.classify import (
     time_column,
     value_columns,
 )
+from estero.classify.column_names import KEYS, TIME
 from estero.classify.sql_text import readable, text_of
 from estero.plan.plan import Classification
 
@@ -28,7 +31,10 @@ def spark_text(classification: Classification, source: str = "events") -> str:
     On Spark these are column expressions of a DataFrame, and `SORT BY` is a sort within each task. It is
     written for columns of Spark's own types (BIGINT, DOUBLE, TIMESTAMP, …).
     """
-    columns = columns_of(classification)
+    columns = {
+        name: replace(column, stands=exp.column(name, quoted=True))
+        for name, column in columns_of(classification).items()
+    }
     outputs: dict[str, str] = {}
     time = time_column(classification, "spark", columns=columns)
     if time is not None:

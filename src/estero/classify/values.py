@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from estero.automata.registers import Value
 from estero.classify.bits import has_type
+from estero.classify.column_names import VALUES
 from estero.classify.columns import ColumnType, Dialect, cast, micros
 from estero.classify.expression_sql import SQL, ExpressionWriter, Typed
 from estero.classify.partition_keys import hash_of_string
@@ -25,9 +26,6 @@ from estero.engine.int64 import GREATEST
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
-
-VALUES = "__value"
-"""How the names of these columns begin."""
 
 _LARGEST = np.int64(2**63 - 1)
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.classify.classify import KEYS, classify_sql
+from estero.classify.classify import classify_sql
+from estero.classify.column_names import KEYS, event_column
 from estero.errors import DataError
 from estero.events.database import EVENTS, connect
 from estero.events.inputs import open_input
@@ -31,8 +32,8 @@ _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 class Incoming(NamedTuple):
     """One batch, in order of arrival.
 
-    `events` are all its events; `times` int64[n] in ticks, 0 where there is no time; `classified`
-    the relevant ones, whose ``__position`` is their row in `events`.
+    `events` are all its events, their columns called by `event_column`; `times` int64[n] in ticks, 0
+    where there is no time; `classified` the relevant ones, whose ``__position`` is their row in `events`.
     """
 
     events: pa.Table
@@ -100,8 +101,10 @@ class Classifier:
 
     def _events(self, batch: object) -> pa.Table:
         """All events of a batch in one table, with the columns of the layout."""
+        if self._union is self._slots.get(""):
+            return _in_columns(self._table_of(batch, ""), self._layout.schemas[""], "")
         if not self._layout.mapped:
-            return _in_columns(self._table_of(batch, ""), self._layout.schemas[""])
+            batch = {"": batch}
         if not isinstance(batch, Mapping):
             raise DataError(
                 f"each type has its own table here, and {type(batch).__name__} is no mapping of types to them"
@@ -115,7 +118,7 @@ class Classifier:
             slot.table = (
                 schema.empty_table()
                 if given is None
-                else _in_columns(self._table_of(given, name), schema, f" in the events of {name}")
+                else _in_columns(self._table_of(given, name), schema, name)
             )
         with reading():
             together = self._connection.sql("EXECUTE together").to_arrow_table()
@@ -143,7 +146,7 @@ class Classifier:
     def _times(self, events: pa.Table) -> NDArray[np.int64]:
         if self._time is None or self._time_type is None:
             return np.zeros(events.num_rows, np.int64)
-        column = events.column(self._time)
+        column = events.column(event_column(self._time))
         if column.null_count:
             row = pc.index(pc.is_null(column), True).as_py()
             raise null_time(self._time, row + 1)
@@ -162,11 +165,12 @@ def _of_rows(rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Tabl
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _in_columns(table: pa.Table, schema: pa.Schema, where: str = "") -> pa.Table:
+def _in_columns(table: pa.Table, schema: pa.Schema, type_name: str) -> pa.Table:
     """The columns of the layout, in its types; others are left out."""
     if table.schema.equals(schema):
         return table
     names = table.schema.names
+    where = f" in the events of {type_name}" if type_name else ""
     columns = []
     for field in schema:
         if field.name not in names:

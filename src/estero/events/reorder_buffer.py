@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.classify.column_names import HELD_ARRIVAL as ARRIVAL
+from estero.classify.column_names import HELD_ORDER as ORDER
+from estero.classify.column_names import HELD_TIME as TIME
 from estero.engine.int64 import are_before, count_before, fall
 
 _TIMES = (pa.TimestampScalar, pa.Date32Scalar, pa.Date64Scalar, pa.DurationScalar)
-
-TIME, ARRIVAL, ORDER = "__held_time", "__held_arrival", "__held_order"
-"""Columns of what is held back, beside those of the events: the first two int64."""
 
 Rank = tuple[Any, ...]
 """Where an event sorts: its time, then what stands for each column of `order`."""

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from estero.automata.cea import EventPredicate
 from estero.classify.bits import WORD, screen_name
-from estero.classify.classify import POSITION
+from estero.classify.column_names import POSITION
 from estero.classify.equalities import Split, split
 from estero.classify.values import columns_read
 from estero.language.tree.expressions import Attribute, Literal, Node

@@ -18,9 +18,16 @@ from sqlglot import exp
 
 from estero.automata.cea import EventPredicate
 from estero.classify.bits import bits_name
-from estero.classify.classify import KEYS, classify_sql, stream_order
-from estero.classify.columns import ColumnType, as_read, column_type, has_order
-from estero.classify.working_names import check_names, check_names_together
+from estero.classify.classify import classify_sql, stream_order
+from estero.classify.column_names import (
+    KEYS,
+    MAPPED_TYPE,
+    check_names,
+    check_names_together,
+    event_column,
+    free_name,
+)
+from estero.classify.columns import ColumnType, as_read, column_type, has_order, reference
 from estero.errors import DataError
 from estero.events.database import EVENTS, Connection, connect
 from estero.events.execution import Execution
@@ -36,7 +43,7 @@ from estero.events.tables.shown_types import (
     zone_in,
     zone_of,
 )
-from estero.events.tables.table_columns import MAPPED_TYPE, TableColumn, union_columns, union_query
+from estero.events.tables.table_columns import TableColumn, renaming_query, union_columns, union_query
 from estero.events.text.text_layout import odd_text
 from estero.language.tree.schema import Attributes, EventLayout, Kind, Schema
 from estero.plan.plan import Classification, Layout
@@ -60,7 +67,8 @@ class Source:
 
     `schema` is what the language checks against, `layout` what a query is planned for: it knows the length
     of a tick of ``__time`` in nanoseconds, None where there is no time or its unit is not known. Where each
-    type has its own table (`mapped`), the type column is `MAPPED_TYPE`. A `one_shot` source can be read once.
+    type has its own table (`mapped`), the type column is `MAPPED_TYPE`, or a name like it that is free. A
+    `one_shot` source can be read once.
     """
 
     def __init__(self, inputs: Mapping[str, Input], columns: EventLayout, *, mapped: bool = False) -> None:
@@ -70,12 +78,13 @@ class Source:
         self._spent = False
         self._connections: dict[int, Connection] = {}
         self._screening = 0
-        self.type_column = MAPPED_TYPE if mapped else columns.type
+        self.type_column = columns.type
         self._tables = {name: self._describe(name, each) for name, each in inputs.items()}
         check_names_together(self._tables)
         union = union_columns(self._tables)
         if mapped:
-            union = {MAPPED_TYPE: ColumnType(Kind.STRING)} | union
+            self.type_column = free_name(MAPPED_TYPE, union)
+            union = {self.type_column: ColumnType(Kind.STRING)} | union
         if columns.time is not None and union.get(columns.time, _INTEGER).kind is Kind.NULL:
             # Times without any value are read as the query will want them.
             union[columns.time] = _TIMESTAMP if columns.time_unit is None else _INTEGER
@@ -112,12 +121,13 @@ class Source:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of all attributes, in order."""
-        return tuple(name for name in self.column_types if not (self._mapped and name == MAPPED_TYPE))
+        return tuple(name for name in self.column_types if not (self._mapped and name == self.type_column))
 
     @property
     def zone(self) -> str | None:
         """The zone of the time column, None where it has none or there is no time."""
-        came = self._came.get(self.schema.time or "")
+        time = self.schema.time
+        came = None if time is None else self._came.get(event_column(time))
         return None if came is None else zone_of(came)
 
     @property
@@ -226,11 +236,15 @@ class Source:
                 connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
             rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
             check_names(each.names(connection, [row[0] for row in rows]), each.file)
-        kinds = {row[0]: column_type(row[1], "duckdb") for row in rows}
-        role = kinds.get(self.type_column or "")
-        if role is not None and role.kind is Kind.NULL and (each.layout or each.nothing is not None):
-            kinds[str(self.type_column)] = ColumnType(Kind.STRING, "VARCHAR")
-        return {row[0]: TableColumn(type_name, row[1], kinds[row[0]]) for row in rows}
+        names = [row[0] for row in rows] if each.schema is None else each.schema.names
+        kinds = {name: column_type(row[1], "duckdb") for name, row in zip(names, rows, strict=True)}
+        role = self.type_column
+        untyped = each.layout is not None or each.nothing is not None
+        if role in kinds and kinds[role].kind is Kind.NULL and untyped:
+            kinds[role] = ColumnType(Kind.STRING, "VARCHAR")
+        return {
+            name: TableColumn(type_name, row[1], kinds[name]) for name, row in zip(names, rows, strict=True)
+        }
 
     def _types_as_they_came(self) -> dict[str, pa.DataType]:
         """For each column the type that says in which zones its values are shown."""
@@ -240,7 +254,7 @@ class Source:
                 of_file = pa.timestamp("us", zone_in(column.engine_type))
                 known = of_file if each.schema is None else plain_type(each.schema.field(name).type)
                 came.setdefault(name, []).append(known)
-        found = {name: common_zone(types) for name, types in came.items()}
+        found = {event_column(name): common_zone(types) for name, types in came.items()}
         return {name: each for name, each in found.items() if each is not None}
 
     def _types_of_nothing(self) -> dict[str, pa.DataType] | None:
@@ -248,7 +262,7 @@ class Source:
         schemas = [each.nothing for each in self._inputs.values() if each.nothing is not None]
         if len(schemas) < len(self._inputs):
             return None
-        return {field.name: plain_type(field.type) for schema in schemas for field in schema}
+        return {event_column(field.name): plain_type(field.type) for schema in schemas for field in schema}
 
     def _check_columns(self, layout: EventLayout) -> int | None:
         """The nanoseconds of a tick; raises `DataError` for columns that are missing or of a wrong kind."""
@@ -345,14 +359,20 @@ class Source:
     def _screen(self, classification: Classification) -> Screen | None:
         """What the events are screened by, where they are one Arrow table or stream in order."""
         schema = next(iter(self._inputs.values())).schema
-        if self._mapped or schema is None or not self.is_sorted():
+        if self.view() is not None or schema is None or not self.is_sorted():
             return None
         screen = Screen(classification, schema)
         return screen if screen.useful else None
 
     def view(self) -> str | None:
-        """The union of the inputs, as a query, where each type has its own."""
-        return union_query(self._tables, self.column_types) if self._mapped else None
+        """A query over the inputs, with columns called by `event_column`: their union, if there are several.
+
+        None where there is one input, with just these names.
+        """
+        if self._mapped:
+            return union_query(self._tables, self.column_types, str(self.type_column))
+        (columns,) = self._tables.values()
+        return None if all(name == event_column(name) for name in columns) else renaming_query(columns)
 
     def _follower(self) -> OrderCheck | None:
         names = self._ordering()
@@ -384,7 +404,8 @@ class Source:
         time = self.schema.time
         ordering = Classification((), self.schema, order=self.order)
         values = [each.sql("duckdb") for each in stream_order(ordering, self.column_types)]
-        is_null = "false" if time is None else f"{_quoted(time)} IS NULL"
+        at = None if time is None else reference(time, self.column_types[time])
+        is_null = "false" if at is None else f"{at.sql('duckdb')} IS NULL"
         here, before = ", ".join(values), ", ".join(f"lag({each}) OVER ()" for each in values)
         back = f"lag(true) OVER () AND ({here}) < ({before})"  # the first event is after none
         steps = f"SELECT {is_null} AS missing, {back} AS back FROM {EVENTS}"
@@ -468,10 +489,6 @@ def _with_unsigned_keys(batch: pa.RecordBatch) -> pa.RecordBatch:
         if name in KEYS and batch.schema.field(index).type == pa.int64():
             batch = batch.set_column(index, name, batch.column(index).view(pa.uint64()))
     return batch
-
-
-def _quoted(name: str) -> str:
-    return exp.to_identifier(name, quoted=True).sql("duckdb")
 
 
 @functools.cache

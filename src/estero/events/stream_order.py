@@ -11,10 +11,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from estero.classify.column_names import TIME
 from estero.engine.int64 import LEAST
 from estero.errors import DataError
-
-TIME = "__time"
 
 
 class OrderCheck:

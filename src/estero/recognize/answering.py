@@ -20,7 +20,7 @@ from estero.answers.sieve import Sieve, sifted_to_limit
 from estero.answers.sieve.batches import chosen, joined
 from estero.automata.cea import LabelSet
 from estero.automata.residual import HiddenSet
-from estero.classify.classify import POSITION
+from estero.classify.column_names import POSITION
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaRecognizer
 from estero.engine.recognizer import Recognizer

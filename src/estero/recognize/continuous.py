@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.answer import Answer
-from estero.classify.classify import POSITION, TIME
+from estero.classify.column_names import HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
 from estero.errors import DataError
 from estero.events.batch_classifier import Classifier, Incoming
 from estero.events.reorder_buffer import HeldBack
@@ -38,8 +38,6 @@ KIND = "a recognizer"
 LAYOUT = "layout"
 """The name under which a state says how events are laid out."""
 
-_RELEVANT = "__held_relevant"
-
 _MOST = 1 << 62
 """More events than any stream has: positions of further ones still fit their type."""
 
@@ -63,8 +61,9 @@ class ContinuousRecognizer:
         self._layout = layout
         self._classifier = Classifier(layout, source, plan.classification)
         self._events = self._classifier.schema
-        order = [plain_type(self._classifier.columns.field(name).type) for name in layout.columns.order]
-        self._held = HeldBack(_held_columns(self._events), order, layout.lateness)
+        order = [event_column(name) for name in layout.columns.order]
+        types = [plain_type(self._classifier.columns.field(name).type) for name in order]
+        self._held = HeldBack(_held_columns(self._events), types, layout.lateness)
         self._position = 0
         self._late = 0
         self._late_events = self._classifier.columns.empty_table()
@@ -99,7 +98,7 @@ class ContinuousRecognizer:
 
     def late_events(self) -> pa.Table:
         """The events of the last push that came too late, as they were pushed."""
-        return self._late_events
+        return self._late_events.rename_columns(list(map(attribute_in, self._late_events.column_names)))
 
     def push(self, events: object) -> Answer:
         """The complex events that end with this batch, or with what was held back until it came.
@@ -111,7 +110,9 @@ class ContinuousRecognizer:
         """
         self._turn.check_sound()
         incoming = self._classifier.classified(events)
-        order = [_one_array(incoming.events.column(name)) for name in self._layout.columns.order]
+        order = [
+            _one_array(incoming.events.column(event_column(name))) for name in self._layout.columns.order
+        ]
         late = self._held.late(incoming.times, order)
         on_time = np.flatnonzero(~late)
         self._late += late.size - on_time.size
@@ -189,7 +190,7 @@ class ContinuousRecognizer:
     def _let_go(self, *, everything: bool = False) -> Answer:
         """Recognizes what is held back no longer."""
         ready = self._held.let_go(everything=everything)
-        positions = np.flatnonzero(ready.column(_RELEVANT).to_numpy())
+        positions = np.flatnonzero(ready.column(HELD_RELEVANT).to_numpy())
         chosen = _one_batch(ready.select(self._events.names).take(pa.array(positions)))
         return self._recognized(_with_column(chosen, POSITION, pa.array(positions)), ready.num_rows)
 
@@ -237,7 +238,7 @@ def _count(number: int) -> int:
 def _held_columns(events: pa.Schema) -> pa.Schema:
     """The columns of events that are held back: irrelevant ones, which only count, have NULLs."""
     nullable = [field.with_nullable(True) for field in events]
-    return pa.schema([*nullable, pa.field(_RELEVANT, pa.bool_())])
+    return pa.schema([*nullable, pa.field(HELD_RELEVANT, pa.bool_())])
 
 
 def _held(incoming: Incoming, rows: NDArray[np.int64]) -> pa.Table:
@@ -248,7 +249,7 @@ def _held(incoming: Incoming, rows: NDArray[np.int64]) -> pa.Table:
     relevant = chosen >= 0
     taken = incoming.classified.take(pa.array(chosen, mask=~relevant))
     columns = [*taken.columns, pa.array(relevant)]
-    return pa.Table.from_arrays(columns, names=[*incoming.classified.schema.names, _RELEVANT])
+    return pa.Table.from_arrays(columns, names=[*incoming.classified.schema.names, HELD_RELEVANT])
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

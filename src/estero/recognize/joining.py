@@ -14,11 +14,9 @@ from estero.automata.chain import ColumnTransition
 from estero.automata.pcea import PceaTransition
 from estero.automata.pcea import Source as RunSource
 from estero.automata.residual import NO_HIDDEN, HiddenSet
-from estero.classify.bits import BITS
-from estero.classify.classify import KEYS, POSITION, TIME
+from estero.classify.column_names import BITS, KEYS, POSITION, TIME, VALUES, numbered
 from estero.classify.join_keys import join_keys
-from estero.classify.values import VALUES, as_integers
-from estero.classify.working_names import numbered
+from estero.classify.values import as_integers
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
 from estero.engine.runs.run_cea import (

@@ -12,10 +12,9 @@ from estero.answers.report import Reporter
 from estero.automata.determinize import LazyAutomaton
 from estero.automata.registers import tables
 from estero.automata.strategies import MaxAutomaton
-from estero.classify.bits import BITS, WORD
-from estero.classify.classify import KEYS, POSITION, TIME
-from estero.classify.values import VALUES, as_integers
-from estero.classify.working_names import numbered
+from estero.classify.bits import WORD
+from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, VALUES, numbered
+from estero.classify.values import as_integers
 from estero.engine.recognizer import EventBatch, Recognizer, Settings
 from estero.engine.runs.registers import RegisterTables
 from estero.engine.runs.run_cea import (
@@ -30,9 +29,6 @@ from estero.engine.walk.roots import Roots
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.plan import Plan
 from estero.recognize.answering import Answering, numbers_of, sieve_of
-
-ORDINAL = "__ordinal"
-"""An optional column of classified events: each one's place in its partition's stream."""
 
 _CONSUME = {
     Consume.NONE: CONSUME_NONE,

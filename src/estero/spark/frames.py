@@ -18,9 +18,6 @@ from sqlglot import exp
 
 from estero.classify.bits import bits_name, words_of
 from estero.classify.classify import (
-    KEYS,
-    POSITION,
-    TIME,
     key_columns,
     predicate_columns,
     relevance,
@@ -28,10 +25,24 @@ from estero.classify.classify import (
     time_column,
     value_columns,
 )
+from estero.classify.column_names import (
+    ARRIVAL,
+    COLUMN,
+    EVENT,
+    KEYED,
+    KEYS,
+    ORDER,
+    ORDINAL,
+    PAYLOAD,
+    POSITION,
+    RELEVANT,
+    TIME,
+    check_names,
+    event_column,
+)
 from estero.classify.columns import ColumnType, column_type, in_utc, reference
 from estero.classify.sql_text import text_of
 from estero.classify.values import ValueWriter
-from estero.classify.working_names import check_names
 from estero.errors import DataError
 from estero.plan.plan import Classification
 from estero.spark.matching import give_matcher_for
@@ -40,22 +51,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-ARRIVAL = "__arrival"
-ORDINAL = "__ordinal"
-"""As `recognition.ORDINAL`, which is not imported because Numba would come with it."""
 NULL_TIME = "estero: the time is NULL"
-ORDER = "__order"
-"""How the columns begin that the stream is sorted by."""
-RELEVANT = "__relevant"
-"""Where irrelevant events are there too: whether an event is relevant."""
-KEYED = "__keyed"
-"""The same for whether it has a partition key."""
-CLOCK = "__clock"
-"""The column of times that Spark follows as the watermark, where Estero makes it; it is in the room, too."""
-EVENT = "__event"
-"""How the columns of whole events begin."""
-COLUMN = "__column"
-"""How the columns of events are called while Spark computes."""
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
 
 
@@ -87,7 +83,12 @@ def columns_of_frame(schema: StructType) -> dict[str, ColumnType]:
     Raises `DataError` as `check_names` does.
     """
     check_names(schema.names, None)
-    return {field.name: column_type(field.dataType.simpleString(), "spark") for field in schema.fields}
+    return {
+        field.name: replace(
+            column_type(field.dataType.simpleString(), "spark"), stands=exp.column(field.name, quoted=True)
+        )
+        for field in schema.fields
+    }
 
 
 def columns_in_room(schema: StructType) -> dict[str, ColumnType]:
@@ -226,7 +227,7 @@ def classified_schema(events: StructType, classification: Classification, *, ord
     fields += [pa.field(bits_name(word), pa.int64()) for word in words_of(classification)]
     values = ValueWriter(classification, "spark", columns).columns()
     fields += [pa.field(name, value.arrow_type) for name, value in values.items()]
-    fields += [pa.field(name, arrow_type(name, events)) for name in classification.payload]
+    fields += [pa.field(event_column(name), arrow_type(name, events)) for name in classification.payload]
     return pa.schema(fields)
 
 
@@ -251,7 +252,7 @@ def arrow_type(name: str, events: StructType) -> pa.DataType:
 
 def payload_name(place: int) -> str:
     """The name under which an attribute of the payload crosses; PySpark stumbles over names with dots."""
-    return f"__payload{place}"
+    return f"{PAYLOAD}{place}"
 
 
 def payload_texts(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:

@@ -21,7 +21,8 @@ import pyarrow as pa
 from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 from pyspark.sql.udtf import AnalyzeResult, OrderingColumn, PartitioningColumn, SelectedColumn
 
-from estero.classify.classify import KEYS, POSITION, TIME, relevance, stream_order
+from estero.classify.classify import relevance, stream_order
+from estero.classify.column_names import KEYS, POSITION, RELEVANT, TIME
 from estero.classify.sql_text import text_of
 from estero.engine.int64 import fall
 from estero.errors import DataError, EsteroError
@@ -30,13 +31,7 @@ from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Classification, Layout
 from estero.plan.plan_joins import AnyPlan
 from estero.spark.batch.batch import Work, classified_batch, layout_of_schema, spark_schema
-from estero.spark.frames import (
-    RELEVANT,
-    columns_of_frame,
-    computed_texts,
-    payload_texts,
-    quoted,
-)
+from estero.spark.frames import columns_of_frame, computed_texts, payload_texts, quoted
 from estero.spark.matching import give_matcher
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from estero.answers.sieve.truth import UNKNOWN, Truths
+from estero.classify.column_names import attribute_in
 from estero.classify.columns import ColumnType, as_read, canonical, column_type
 from estero.classify.expression_sql import ExpressionWriter
 from estero.errors import DataError
@@ -114,7 +115,7 @@ class Asker:
         self._connection.register(_TABLE, schema.empty_table())
         rows = self._connection.execute(f"DESCRIBE FROM {_TABLE}").fetchall()
         self._connection.unregister(_TABLE)
-        return {row[0]: column_type(row[1], "duckdb") for row in rows}
+        return {attribute_in(row[0]): column_type(row[1], "duckdb") for row in rows}
 
     def _column(self, sql: str, columns: Mapping[str, pa.Array], count: int) -> pa.Array:
         """The one column of a statement over these columns; without any, over as many rows."""

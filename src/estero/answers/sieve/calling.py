@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pyarrow as pa
 
-from estero.answers.report import POSITION
 from estero.answers.sieve.marked import EventsAtHand, Instances, Marked
 from estero.answers.sieve.truth import Truths, as_number
 from estero.automata.residual import all_attributes
@@ -78,7 +77,7 @@ def _table(events: EventsAtHand, marked: Marked, attributes: Iterable[str]) -> p
     position = "position"
     while position in columns:
         position += "_"
-    return pa.table({**columns, position: events.values(POSITION, marked.rows)})
+    return pa.table({**columns, position: events.positions(marked.rows)})
 
 
 def _slices(whole: pa.Table | pa.Array, marked: Marked) -> Argument:

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.report import POSITION, EventStore
+from estero.answers.report import EventStore
 from estero.automata.residual import ALL_MARKED, Hidden, Key, Residual
+from estero.classify.column_names import POSITION, event_column
 
 if TYPE_CHECKING:
     from estero.engine.walk.enumerate import Matches
@@ -64,7 +65,8 @@ class EventsAtHand:
     def column(self, name: str) -> pa.Array:
         """The values of all events, plain, in the type of the store."""
         if name not in self._columns:
-            column = pc.take(self._excerpt.column(name), pa.array(self._chosen), boundscheck=False)
+            kept = self._excerpt.column(event_column(name))
+            column = pc.take(kept, pa.array(self._chosen), boundscheck=False)
             plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
             self._columns[name] = plain
         return self._columns[name]
@@ -73,10 +75,9 @@ class EventsAtHand:
         """The values of the events in these rows."""
         return pc.take(self.column(name), pa.array(rows), boundscheck=False)
 
-    def positions(self, rows: Integers) -> list[int]:
+    def positions(self, rows: Integers) -> pa.Array:
         """The stream positions of the events in these rows."""
-        found: list[int] = self.values(POSITION, rows).to_pylist()
-        return found
+        return pc.take(self._excerpt.column(POSITION), pa.array(self._chosen[rows]), boundscheck=False)
 
 
 class MarkTable:
@@ -148,7 +149,8 @@ class Instances:
         """The stream positions that the complex event around an instance shows."""
         low, high = self.matches.offsets[self.match[instance] : self.match[instance] + 2]
         shown = self._marks.is_visible[self.matches.marks[low:high]]
-        return self.events.positions(self.events.rows[low:high][shown])
+        found: list[int] = self.events.positions(self.events.rows[low:high][shown]).to_pylist()
+        return found
 
     def _find(self, key: Key) -> Marked:
         low, high = self._low, self._high

@@ -6,18 +6,16 @@ that type is an error of the row that has it: it names the column, its value and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from estero.classify.columns import ColumnType, Tick, as_read, cast
+from estero.classify.column_names import event_column
+from estero.classify.columns import ColumnType, Tick, as_read, cast, reference
 from estero.errors import DataError
 from estero.events.database import EVENTS
 from estero.language.tree.schema import Kind
-
-MAPPED_TYPE = "__type"
-"""The type column of a source in which each type has its own table."""
 
 _HINT = "rename one of the two columns, or convert it"
 
@@ -48,17 +46,29 @@ def union_columns(tables: Tables) -> dict[str, ColumnType]:
     return {name: found.column for name, found in union.items()}
 
 
-def union_query(tables: Tables, union: Mapping[str, ColumnType]) -> str:
-    """All events of ``events0``, ``events1``, …, the tables in order, with their types in `MAPPED_TYPE`."""
+def union_query(tables: Tables, union: Mapping[str, ColumnType], type_column: str) -> str:
+    """All events of ``events0``, ``events1``, …, the tables in order, with their types in `type_column`."""
     parts = []
     for place, (type_name, columns) in enumerate(tables.items()):
-        selected = [f"{exp.Literal.string(type_name).sql('duckdb')} AS {MAPPED_TYPE}"]
+        selected = [f"{exp.Literal.string(type_name).sql('duckdb')} AS {_quoted(type_column)}"]
         for name, here in columns.items():
             sharing = [each[name] for each in tables.values() if name in each]
             value = _in_union(name, here, union[name], sharing)
-            selected.append(f"{value.sql('duckdb')} AS {exp.to_identifier(name, quoted=True).sql('duckdb')}")
-        parts.append(f"SELECT {', '.join(selected)} FROM {EVENTS}{place}")
+            selected.append(f"{value.sql('duckdb')} AS {_quoted(event_column(name))}")
+        parts.append(f"SELECT {', '.join(selected)} {renaming_query(columns, place)}")
     return " UNION ALL BY NAME ".join(parts)
+
+
+def renaming_query(columns: Iterable[str], place: int = 0) -> str:
+    """The table ``events…`` of that place, its columns called by `event_column`.
+
+    They are named by their places, because DuckDB has names of its own for empty ones.
+    """
+    return f"FROM {EVENTS}{place} AS named({', '.join(_quoted(event_column(name)) for name in columns)})"
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql("duckdb")
 
 
 def _common(name: str, one: TableColumn, other: TableColumn) -> TableColumn:
@@ -94,7 +104,7 @@ def _in_union(name: str, here: TableColumn, shared: ColumnType, tables: Sequence
     if column.kind is Kind.NULL and shared.kind is not Kind.NULL:
         return exp.Null()
     if column == shared and not here.engine_type.startswith("ENUM("):
-        return exp.column(name, quoted=True)
+        return reference(name, column)
     value = as_read(name, column)
     bent = cast(value.copy(), _engine_type(shared))
     if column.kind is Kind.INT and shared.kind is Kind.FLOAT:
@@ -118,17 +128,17 @@ def _loses(column: ColumnType) -> bool:
 
 
 def _checked(name: str, here: TableColumn, fits: exp.Expr, bent: exp.Expr, said: str) -> exp.Expr:
-    reference = exp.column(name, quoted=True)
+    shown = reference(name, here.column)
     text = exp.DPipe(
         this=exp.DPipe(
             this=exp.Literal.string(f"estero: column {name!r}: "),
-            expression=cast(reference, "VARCHAR"),
+            expression=cast(shown, "VARCHAR"),
             safe=True,
         ),
         expression=exp.Literal.string(f" in the table of {here.type_name} stands {said}\n{_HINT}"),
         safe=True,
     )
-    missing = exp.Is(this=reference.copy(), expression=exp.Null())
+    missing = exp.Is(this=shown.copy(), expression=exp.Null())
     error = exp.Anonymous(this="error", expressions=[text])
     return exp.Case().when(exp.or_(missing, fits), bent).else_(error)
 

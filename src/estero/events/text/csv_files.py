@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from estero.classify.working_names import check_names
+from estero.classify.column_names import check_names
 from estero.errors import DataError
 from estero.events.database import Connection
 from estero.events.paths import as_one_file

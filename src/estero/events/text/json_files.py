@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
-from estero.classify.working_names import check_names
+from estero.classify.column_names import check_names
 from estero.errors import DataError
 from estero.events.database import Connection
 from estero.events.text.text_kinds import (

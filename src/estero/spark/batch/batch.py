@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from estero.answers.report import answer_schema, label_of
-from estero.classify.classify import KEYS, POSITION, TIME
+from estero.classify.column_names import KEYS, POSITION, TIME, is_working
 from estero.classify.columns import LOCAL_TIME
-from estero.classify.working_names import is_working
 from estero.engine.walk.share import Share
 from estero.errors import NOWHERE, DataError, QueryError
 from estero.events.sources import open_source

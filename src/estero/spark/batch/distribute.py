@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from estero.classify.column_names import KEYED
 from estero.plan.division import may_be_shared
 from estero.plan.plan import Plan
 from estero.plan.plan_joins import AnyPlan
@@ -28,7 +29,7 @@ from estero.spark.batch.halo import (
 from estero.spark.batch.hot_keys import find_hot_keys, hot_in_ranges
 from estero.spark.batch.shares import in_shares, shares_that_pay
 from estero.spark.failures import jobs
-from estero.spark.frames import KEYED, Laid, Tasks, laid_out, moved, relevant_only
+from estero.spark.frames import Laid, Tasks, laid_out, moved, relevant_only
 
 if TYPE_CHECKING:
     import pyarrow as pa

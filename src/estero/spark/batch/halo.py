@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from estero.classify.bits import bits_name
-from estero.classify.classify import POSITION, TIME
+from estero.classify.column_names import POSITION, TIME
 from estero.engine.int64 import saturated
 from estero.language.tree.query import Consume
 from estero.plan.plan_joins import AnyPlan

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from estero.classify.classify import KEYS, TIME
+from estero.classify.column_names import KEYS, ORDINAL, TIME
 from estero.engine.int64 import saturated
 from estero.spark.batch.halo import (
     HOME,
@@ -26,7 +26,7 @@ from estero.spark.batch.halo import (
     parallelism,
     place_of,
 )
-from estero.spark.frames import ORDINAL, Laid, relevant_only
+from estero.spark.frames import Laid, relevant_only
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

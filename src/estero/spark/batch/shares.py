@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from estero.automata.expectation import expected_matches
 from estero.classify.bits import WORD, bits_name
-from estero.classify.classify import POSITION
+from estero.classify.column_names import POSITION
 from estero.errors import NOWHERE, QueryError
 from estero.plan.division import may_be_shared, why_not_shared
 from estero.plan.plan import Plan

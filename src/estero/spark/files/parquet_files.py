@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from estero.classify.column_names import COLUMN
 from estero.errors import DataError
 from estero.spark.failures import ILLEGAL_NANOSECONDS
-from estero.spark.frames import COLUMN, in_room
+from estero.spark.frames import in_room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

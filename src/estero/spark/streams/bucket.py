@@ -22,10 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.classify.classify import POSITION, TIME
+from estero.classify.column_names import POSITION, RELEVANT, TIME
 from estero.engine.int64 import GREATEST, LEAST, are_before, count_before, fall, saturated
 from estero.spark.batch.batch import Work, classified_batch
-from estero.spark.frames import RELEVANT
 from estero.spark.streams.headers import refuse_other
 from estero.spark.streams.packing import batch_of, blob_of, joined
 from estero.spark.streams.ticks import Ticks

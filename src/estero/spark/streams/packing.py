@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from estero.classify.classify import KEYS, TIME
+from estero.classify.column_names import KEYS, TIME
 
 GUARD = -1
 """The group that holds nothing but what the state is of: it is never forgotten."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from estero.classify.column_names import EVENT
 from estero.spark.batch.batch import Batches
-from estero.spark.frames import EVENT
 from estero.spark.streams.bucket import NEVER, Duty, Held, Turn
 from estero.spark.streams.headers import refuse_other
 from estero.spark.streams.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, joined

@@ -16,20 +16,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from estero.answers.report import answer_schema
-from estero.classify.classify import TIME
+from estero.classify.column_names import ORDER, TIME
 from estero.events.stream_layout import Lateness
 from estero.language.tree.query import Consume
 from estero.plan.plan_joins import AnyPlan, KeyedPlan
 from estero.spark.batch.batch import Work, shown_time, spark_schema, told_apart, without_positions
 from estero.spark.batch.spreading import spread
 from estero.spark.failures import jobs
-from estero.spark.frames import (
-    ORDER,
-    Tasks,
-    arrow_type,
-    classified_schema,
-    streamed,
-)
+from estero.spark.frames import Tasks, arrow_type, classified_schema, streamed
 from estero.spark.streams.bucket import HELD, Duty
 from estero.spark.streams.headers import header_of
 from estero.spark.streams.stages import COUNTS, FOUND, LATE, MATCH, Stages

@@ -1,0 +1,136 @@
+"""Names of columns: all those that Estero makes, and what those of the events are called beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from estero.errors import DataError
+
+# Classified events. A name of several columns is written without the number that each has at its end.
+POSITION: Final = "__position"
+"""The place of an event in the whole stream, from 0."""
+TIME: Final = "__time"
+"""The time of an event in ticks."""
+ORDINAL: Final = "__ordinal"
+"""The place of an event in the stream of its partition, where contiguity asks for it."""
+KEYS: Final = ("__key0", "__key1")
+"""The halves of the partition key."""
+BITS: Final = "__bits"
+"""The words of bits: which predicates are true."""
+VALUES: Final = "__value"
+"""What registers and joins compare."""
+SCREENED: Final = "__screen"
+"""Words of bits: which predicates the strings of an event do not rule out (screening.py)."""
+ARRIVAL: Final = "__arrival"
+"""The place of an event before sorting."""
+MAPPED_TYPE: Final = "__type"
+"""The type of an event where each type has its own table; late events show it."""
+
+# Events that wait in the reorder buffer have these as well.
+HELD_TIME: Final = "__held_time"
+HELD_ARRIVAL: Final = "__held_arrival"
+HELD_ORDER: Final = "__held_order"
+HELD_RELEVANT: Final = "__held_relevant"
+
+# Spark only. There columns of events go by their places, so that no name of a user is in any SQL (frames.py).
+COLUMN: Final = "__column"
+"""The columns of events while Spark computes."""
+PAYLOAD: Final = "__payload"
+"""What is shown of events, on its way to Python: PySpark stumbles over names with dots."""
+EVENT: Final = "__event"
+"""Whole events, on the same way."""
+ORDER: Final = "__order"
+"""What the stream is sorted by."""
+RELEVANT: Final = "__relevant"
+"""Whether an event is relevant, where irrelevant ones are there as well."""
+KEYED: Final = "__keyed"
+"""Whether an event has a partition key, likewise."""
+CLOCK: Final = "__clock"
+"""The times that Spark follows as the watermark, where Estero makes them."""
+
+_WORKING: Final = "__(position|time|arrival|ordinal|held_[a-z]+|(key|bits|screen|value|held_order)[0-9]+)"
+_NOT_KEPT: Final = re.compile("__(key|bits|value)[0-9]+")
+_STANDING_IN: Final = "__own"
+# DuckDB has no empty names, and takes names that differ in case only for one.
+_STOOD_IN_FOR: Final = re.compile(f"|{_STANDING_IN}.*|{_WORKING}", re.IGNORECASE | re.DOTALL)
+
+
+def event_column(name: str) -> str:
+    """What a column of the events is called in tables with working columns: its own name, if that is free.
+
+    >>> event_column("price"), event_column("__Time"), event_column("")
+    ('price', '__own__Time', '__own')
+    """
+    return f"{_STANDING_IN}{name}" if _STOOD_IN_FOR.fullmatch(name) else name
+
+
+def attribute_in(column: str) -> str:
+    """The attribute in a column of such a table: the inverse of `event_column`."""
+    return column.removeprefix(_STANDING_IN)
+
+
+def is_working(name: str) -> bool:
+    """Whether a column of a classified table is one that Estero makes."""
+    return re.fullmatch(_WORKING, name) is not None
+
+
+def is_kept(name: str) -> bool:
+    """Whether a column of classified events is kept until it is shown: all but keys, bits and values."""
+    return _NOT_KEPT.fullmatch(name) is None
+
+
+def numbered(prefix: str, names: Iterable[str]) -> list[str]:
+    """Those of the names that are the prefix and a number, in their order."""
+    return [name for name in names if name.startswith(prefix) and name[len(prefix) :].isdecimal()]
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """The name, with as many underscores at its end as no column is called, in any case."""
+    lower = {each.lower() for each in taken}
+    while name.lower() in lower:
+        name += "_"
+    return name
+
+
+def check_names(names: Sequence[str], file: str | None) -> None:
+    """Raises `DataError` for no columns, and for names that engines do not tell apart or cannot read.
+
+    They ignore case, and DuckDB reads a name up to a NUL.
+    """
+    if not names:
+        raise DataError("the events have no columns", file=file)
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.get(name.lower())
+        if other == name:
+            raise DataError(f"two columns are named {name!r}", file=file)
+        if other is not None:
+            raise alike(other, name, file)
+        known[name.lower()] = name
+        if "\0" in name:
+            raise DataError(
+                f"the column name {name!r} holds a NUL character", file=file, hint="rename the column"
+            )
+
+
+def check_names_together(tables: Mapping[str, Iterable[str]]) -> None:
+    """Raises `DataError` where tables of several types have names that differ in case only."""
+    known: dict[str, tuple[str, str]] = {}
+    for table, names in tables.items():
+        for name in names:
+            other, where = known.setdefault(name.lower(), (name, table))
+            if other != name:
+                raise DataError(
+                    f"the columns {other!r} in the table of {where} and {name!r} in that of {table} "
+                    "differ in case only",
+                    hint="give them one name, or two that differ in more",
+                )
+
+
+def alike(one: str, other: str, file: str | None) -> DataError:
+    """The error for two columns whose names engines do not tell apart."""
+    return DataError(
+        f"the columns {one!r} and {other!r} differ in case only", file=file, hint="rename one of them"
+    )
