@@ -7,11 +7,21 @@ equal keys and by order; all other events are passed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from estero.automata.cea import EventPredicate, LabelSet
-from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
+from estero.automata.pcea import (
+    PCEA,
+    JoinKey,
+    PceaTransition,
+    Source,
+    check_marks,
+    check_states,
+    entering_types,
+    states_line,
+)
 from estero.automata.residual import NO_HIDDEN, HiddenSet, Residual
 from estero.language.tree.expressions import ComparisonOperator, Node
 
@@ -25,6 +35,9 @@ class Neighbours:
     right: Node
 
 
+ORDERS: Final[tuple[ComparisonOperator, ...]] = ("<", "<=", ">", ">=")
+
+
 def is_range(low: Neighbours, high: Neighbours) -> bool:
     """Whether the two are both ends of one range, in which a value of the event before has to be."""
     return low.operator in (">", ">=") and high.operator in ("<", "<=") and low.left == high.left
@@ -34,31 +47,46 @@ def is_range(low: Neighbours, high: Neighbours) -> bool:
 class ChainTransition:
     """From `source` (None: a run begins) on an event with bit `predicate`, marked with `labels`, to `target`.
 
-    The expressions `left` of the event marked before have to equal the expressions `right` of the event at
-    hand, in pairs. All of `different`, which are of ``!=``, have to be true of the two, and `order`, which is
-    of any other operator. With `upper` the two are a range: `order` is its lower end, by ``>`` or ``>=``, and
-    `upper` its upper one, of the same left side by ``<`` or ``<=``. `hidden` are labels that answers do not
-    show.
+    All `comparisons` are true of the event marked before and the event at hand. One of them at most is by
+    ``<``, ``<=``, ``>`` or ``>=``, or two that are the lower and then the upper end of a range. `hidden` are
+    labels that answers do not show.
     """
 
     source: int | None
     predicate: int
-    left: tuple[Node, ...]
-    right: tuple[Node, ...]
-    order: Neighbours | None
+    comparisons: tuple[Neighbours, ...]
     labels: LabelSet
     target: int
     hidden: HiddenSet = NO_HIDDEN
-    upper: Neighbours | None = None
-    different: tuple[Neighbours, ...] = ()
+
+    def by(self, *operators: ComparisonOperator) -> tuple[Neighbours, ...]:
+        """The comparisons by these operators."""
+        return tuple(each for each in self.comparisons if each.operator in operators)
 
     @property
-    def comparisons(self) -> tuple[Neighbours, ...]:
-        """All that is compared, one by one, equalities first."""
-        pairs = zip(self.left, self.right, strict=True)
-        found = [*(Neighbours("=", left, right) for left, right in pairs), *self.different]
-        found += [each for each in (self.order, self.upper) if each is not None]
-        return tuple(found)
+    def left(self) -> tuple[Node, ...]:
+        """The key of the event before: what is compared by ``=``."""
+        return tuple(each.left for each in self.by("="))
+
+    @property
+    def right(self) -> tuple[Node, ...]:
+        """The key of the event at hand."""
+        return tuple(each.right for each in self.by("="))
+
+    @property
+    def different(self) -> tuple[Neighbours, ...]:
+        """What is compared by ``!=``."""
+        return self.by("!=")
+
+    @property
+    def order(self) -> Neighbours | None:
+        """What is compared by order; of a range its lower end, by ``>`` or ``>=``."""
+        return next(iter(self.by(*ORDERS)), None)
+
+    @property
+    def upper(self) -> Neighbours | None:
+        """The upper end of a range, of the same left side as its lower one, by ``<`` or ``<=``."""
+        return next(iter(self.by(*ORDERS)[1:]), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,33 +106,20 @@ class Chain:
     reasons: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for state in self.final:
-            self._check_state(state, "final")
+        check_states(self.states, {"final": self.final})
         if len(self.residuals) != len(self.reasons):
             raise ValueError("each residual has a reason")
         for number, each in enumerate(self.transitions):
             where = f"in transition {number}"
-            self._check_state(each.target, where)
-            if each.source is not None:
-                self._check_state(each.source, where)
-            if len(each.left) != len(each.right):
-                raise ValueError(f"the two keys differ in length, {where}")
+            check_states(
+                self.states, {where: [each.target] if each.source is None else [each.target, each.source]}
+            )
+            check_marks(each.predicate, self.predicates, each.labels, where)
             if each.source is None and each.comparisons:
                 raise ValueError(f"the first event is compared with one before it, {where}")
-            if each.upper is not None and (each.order is None or not is_range(each.order, each.upper)):
-                raise ValueError(f"what has an upper end has no lower one, {where}")
-            if each.order is not None and each.order.operator in ("=", "!="):
-                raise ValueError(f"{each.order.operator} is no order, {where}")
-            if any(one.operator != "!=" for one in each.different):
-                raise ValueError(f"only != may be among what has to be different, {where}")
-            if not 0 <= each.predicate < len(self.predicates):
-                raise ValueError(f"bit {each.predicate} has no predicate, {where}")
-            if not each.labels:
-                raise ValueError(f"an event is read and not marked, {where}")
-
-    def _check_state(self, state: int, where: str) -> None:
-        if not 0 <= state < len(self.states):
-            raise ValueError(f"state {state} is not one of 0 to {len(self.states) - 1}, {where}")
+            orders = each.by(*ORDERS)
+            if len(orders) > 2 or (len(orders) == 2 and not is_range(*orders)):
+                raise ValueError(f"two orders that are not the lower and the upper end of a range, {where}")
 
     @property
     def ordered(self) -> bool:
@@ -135,37 +150,40 @@ class Chain:
 
     def lines(self) -> Iterator[str]:
         """The states and transitions, a line each."""
-        final = ", ".join(self.states[state] for state in sorted(self.final))
-        count = len(self.states)
-        yield f"{count} state{'s' * (count != 1)}: {', '.join(self.states)}; a run accepts in {final}"
+        yield states_line(self.states, self.final)
         for each in self.transitions:
             source = "begin" if each.source is None else self.states[each.source]
-            compared = [f"{one.left!s} {one.operator} {one.right!s}" for one in each.comparisons]
-            suffix = f", where before it {' and '.join(compared)}" if compared else ""
+            compared = " and ".join(f"{one.left} {one.operator} {one.right}" for one in each.comparisons)
+            suffix = f", where before it {compared}" if compared else ""
             marks = ", ".join(sorted(each.labels))
             target, predicate = self.states[each.target], self.predicates[each.predicate]
             yield f"{source} → {target}  on {predicate}: mark {marks}{suffix}"
 
+    def entering_types(self) -> list[tuple[str, ...]]:
+        """For each state the types of the events by which it is entered."""
+        steps = ((each.predicate, each.target) for each in self.transitions)
+        return entering_types(len(self.states), steps, self.predicates)
+
 
 class _Keys:
-    """Numbers the keys that the transitions of a chain compare; all states are entered by some types."""
+    """Numbers the keys that the transitions of a chain compare."""
 
     def __init__(self, chain: Chain) -> None:
-        self._chain = chain
-        self._entered: list[dict[str, None]] = [{} for _ in chain.states]
-        for each in chain.transitions:
-            self._entered[each.target] |= dict.fromkeys(chain.predicates[each.predicate].types)
-        self.numbers: dict[JoinKey, int] = {}
+        self._entered = chain.entering_types()
+        self._predicates = chain.predicates
+        self._numbers: dict[JoinKey, int] = {}
 
-    def pair(
-        self, source: int, predicate: int, left: tuple[Node, ...], right: tuple[Node, ...]
-    ) -> tuple[int, int]:
-        """The numbers of a key of the event by which `source` was entered, and of one of that at hand."""
-        before, here = self._entered[source], self._chain.predicates[predicate].types
-        one, other = (JoinKey(dict.fromkeys(types, key)) for types, key in ((before, left), (here, right)))
-        return self.numbers.setdefault(one, len(self.numbers)), self.numbers.setdefault(
-            other, len(self.numbers)
-        )
+    @property
+    def found(self) -> tuple[JoinKey, ...]:
+        """All keys, by their numbers."""
+        return tuple(self._numbers)
+
+    def compared(self, source: int, bit: int, pairs: Sequence[Neighbours]) -> tuple[int, int]:
+        """The numbers of the keys of the event by which `source` was entered, and of that with `bit`."""
+        before = JoinKey(dict.fromkeys(self._entered[source], tuple(each.left for each in pairs)))
+        here = JoinKey(dict.fromkeys(self._predicates[bit].types, tuple(each.right for each in pairs)))
+        left = self._numbers.setdefault(before, len(self._numbers))
+        return left, self._numbers.setdefault(here, len(self._numbers))
 
 
 def as_pcea(chain: Chain) -> PCEA:
@@ -178,10 +196,10 @@ def as_pcea(chain: Chain) -> PCEA:
     for each in chain.transitions:
         sources: tuple[Source, ...] = ()
         if each.source is not None:
-            pair = keys.pair(each.source, each.predicate, each.left, each.right)
+            pair = keys.compared(each.source, each.predicate, each.by("="))
             sources = (Source(each.source, *pair),)
         transitions.append(PceaTransition(sources, each.predicate, each.labels, each.target))
-    return PCEA(chain.states, chain.final, tuple(transitions), chain.predicates, tuple(keys.numbers))
+    return PCEA(chain.states, chain.final, tuple(transitions), chain.predicates, keys.found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,13 +240,11 @@ def chain_columns(chain: Chain) -> ChainColumns:
     for each in chain.transitions:
         pair, unequal = (0, 0), []
         if each.source is not None:
-            pair = keys.pair(each.source, each.predicate, each.left, each.right)
-            unequal = [
-                keys.pair(each.source, each.predicate, (one.left,), (one.right,)) for one in each.different
-            ]
+            pair = keys.compared(each.source, each.predicate, each.by("="))
+            unequal = [keys.compared(each.source, each.predicate, [one]) for one in each.different]
         transitions.append(
             ColumnTransition(
                 each.source, each.predicate, *pair, tuple(unequal), each.labels, each.hidden, each.target
             )
         )
-    return ChainColumns(tuple(transitions), tuple(keys.numbers))
+    return ChainColumns(tuple(transitions), keys.found)

@@ -75,3 +75,18 @@ def leaving(transitions: Iterable[Leaving]) -> defaultdict[int, list[Leaving]]:
     for each in transitions:
         found[each.source].append(each)
     return found
+
+
+def merged(groups: Iterable[Iterable[State]]) -> list[list[State]]:
+    """The groups, those joined that have something in common: no element is in two of them.
+
+    >>> merged([[1, 2], [3], [4, 5], [2, 4]])
+    [[3], [1, 2, 4, 5]]
+    """
+    found: list[dict[State, None]] = []
+    for group in groups:
+        new = dict.fromkeys(group)
+        touched = [each for each in found if not each.keys().isdisjoint(new)]
+        found = [each for each in found if each.keys().isdisjoint(new)]
+        found.append({element: None for each in (*touched, new) for element in each})
+    return list(map(list, found))

@@ -7,15 +7,12 @@ that the event at hand agrees with the last event of each of them on a key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from estero.automata.cea import EventPredicate, LabelSet
 from estero.language.tree.expressions import Node
-
-KeyText = Callable[[int, tuple[str, ...]], str]
-"""The text of a key, by its number, for events of some types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,32 +88,21 @@ class PCEA:
     keys: tuple[JoinKey, ...]
 
     def __post_init__(self) -> None:
-        for state in self.final:
-            self._check_state(state, "final")
+        check_states(self.states, {"final": self.final})
         widths = [key.width for key in self.keys]
-        for number, transition in enumerate(self.transitions):
-            self._check_transition(transition, widths, f"in transition {number}")
-
-    def _check_transition(self, transition: PceaTransition, widths: Sequence[int], where: str) -> None:
-        self._check_state(transition.target, where)
-        if not 0 <= transition.predicate < len(self.predicates):
-            raise ValueError(f"bit {transition.predicate} has no predicate, {where}")
-        if not transition.labels:
-            raise ValueError(f"an event is read and not marked, {where}")
-        gathered = [source.state for source in transition.sources]
-        if len(set(gathered)) < len(gathered):
-            raise ValueError(f"a state is gathered twice, {where}")
-        for source in transition.sources:
-            self._check_state(source.state, where)
-            for key in (source.left, source.right):
-                if not 0 <= key < len(self.keys):
-                    raise ValueError(f"there is no key {key}, {where}")
-            if widths[source.left] != widths[source.right]:
-                raise ValueError(f"keys {source.left} and {source.right} differ in length, {where}")
-
-    def _check_state(self, state: int, where: str) -> None:
-        if not 0 <= state < len(self.states):
-            raise ValueError(f"state {state} is not one of 0 to {len(self.states) - 1}, {where}")
+        for number, each in enumerate(self.transitions):
+            where = f"in transition {number}"
+            gathered = [source.state for source in each.sources]
+            check_states(self.states, {where: (each.target, *gathered)})
+            check_marks(each.predicate, self.predicates, each.labels, where)
+            if len(set(gathered)) < len(gathered):
+                raise ValueError(f"a state is gathered twice, {where}")
+            for source in each.sources:
+                for key in (source.left, source.right):
+                    if not 0 <= key < len(self.keys):
+                        raise ValueError(f"there is no key {key}, {where}")
+                if widths[source.left] != widths[source.right]:
+                    raise ValueError(f"keys {source.left} and {source.right} differ in length, {where}")
 
     @property
     def size(self) -> int:
@@ -129,37 +115,59 @@ class PCEA:
 
     def lines(self) -> Iterator[str]:
         """The states and transitions, a line each."""
-        final = ", ".join(self.states[state] for state in sorted(self.final))
-        count = len(self.states)
-        yield f"{count} state{'s' * (count != 1)}: {', '.join(self.states)}; a run accepts in {final}"
-        entered = self._entering_types()
+        yield states_line(self.states, self.final)
+        steps = ((each.predicate, each.target) for each in self.transitions)
+        entered = entering_types(len(self.states), steps, self.predicates)
 
         @cache
         def text(key: int, types: tuple[str, ...]) -> str:
             return self.keys[key].of(types)
 
-        for transition in self.transitions:
-            yield self._line(transition, entered, text)
+        def join(source: Source, types: tuple[str, ...]) -> str:
+            state, before = self.states[source.state], entered[source.state]
+            if self.keys[source.left].width == 0:
+                return f"any {state}"
+            return f"{state} by {text(source.left, before)} = {text(source.right, types)}"
 
-    def _entering_types(self) -> list[tuple[str, ...]]:
-        """The types of the events by which each state is entered."""
-        entered: list[dict[str, None]] = [{} for _ in self.states]
-        for transition in self.transitions:
-            entered[transition.target] |= dict.fromkeys(self.predicates[transition.predicate].types)
-        return [tuple(types) for types in entered]
+        for each in self.transitions:
+            predicate = self.predicates[each.predicate]
+            gathered = " & ".join(self.states[source.state] for source in each.sources) or "begin"
+            joins = "; ".join(join(source, predicate.types) for source in each.sources)
+            joining = f", joining {joins}" if joins else ""
+            marks = ", ".join(sorted(each.labels))
+            yield f"{gathered} → {self.states[each.target]}  on {predicate}: mark {marks}{joining}"
 
-    def _line(self, transition: PceaTransition, entered: list[tuple[str, ...]], text: KeyText) -> str:
-        predicate = self.predicates[transition.predicate]
-        gathered = " & ".join(self.states[source.state] for source in transition.sources) or "begin"
-        mark = f"mark {', '.join(sorted(transition.labels))}"
-        joins = [
-            self._join(source, entered[source.state], predicate.types, text) for source in transition.sources
-        ]
-        joining = f", joining {'; '.join(joins)}" if joins else ""
-        return f"{gathered} → {self.states[transition.target]}  on {predicate}: {mark}{joining}"
 
-    def _join(self, source: Source, left: tuple[str, ...], right: tuple[str, ...], text: KeyText) -> str:
-        if self.keys[source.left].width == 0:
-            return f"any {self.states[source.state]}"
-        keys = text(source.left, left), text(source.right, right)
-        return f"{self.states[source.state]} by {' = '.join(keys)}"
+# ------------------------------------------------------- what chains (chain.py) have in common with these
+
+
+def check_states(states: Sequence[str], named: Mapping[str, Iterable[int]]) -> None:
+    """Raises ValueError where a state is none of the automaton; the keys of `named` say where it is."""
+    for where, numbers in named.items():
+        for state in numbers:
+            if not 0 <= state < len(states):
+                raise ValueError(f"state {state} is not one of 0 to {len(states) - 1}, {where}")
+
+
+def check_marks(bit: int, predicates: Sequence[EventPredicate], labels: LabelSet, where: str) -> None:
+    """Raises ValueError where a transition asks for a bit that there is not, or marks nothing."""
+    if not 0 <= bit < len(predicates):
+        raise ValueError(f"bit {bit} has no predicate, {where}")
+    if not labels:
+        raise ValueError(f"an event is read and not marked, {where}")
+
+
+def entering_types(
+    states: int, transitions: Iterable[tuple[int, int]], predicates: Sequence[EventPredicate]
+) -> list[tuple[str, ...]]:
+    """For each state the types of the events that enter it; `transitions` are their bits and targets."""
+    entered: list[dict[str, None]] = [{} for _ in range(states)]
+    for bit, target in transitions:
+        entered[target] |= dict.fromkeys(predicates[bit].types)
+    return [tuple(types) for types in entered]
+
+
+def states_line(states: Sequence[str], final: Iterable[int]) -> str:
+    """The states of an automaton, and in which of them a run accepts, in one line."""
+    accepts = ", ".join(states[state] for state in sorted(final))
+    return f"{len(states)} state{'s' * (len(states) != 1)}: {', '.join(states)}; a run accepts in {accepts}"

@@ -6,6 +6,7 @@ belongs to one fragment only. That makes gluing two of them a renaming of states
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from typing import Final, NamedTuple
 
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, Guard, LabelSet, Origin, Transition
 from estero.automata.compile.need import ANYTHING, Need, need_of
+from estero.automata.exploration import between
 from estero.automata.growth import too_large
 from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.language.tree.pattern import Pattern
@@ -33,6 +35,10 @@ class Arc(NamedTuple):
     labels: LabelSet
     target: int
     hidden: HiddenSet = NO_HIDDEN
+
+    def moved(self, source: int, target: int) -> Arc:
+        """The same between other states."""
+        return Arc(source, self.need, self.labels, target, self.hidden)
 
 
 Pass = tuple[Need, HiddenSet]
@@ -94,9 +100,11 @@ class Workshop:
         before = self._origin
         self._inside.append(pattern)
         self._origin = tuple(self._inside)
-        yield
-        self._inside.pop()
-        self._origin = before
+        try:
+            yield
+        finally:
+            self._inside.pop()
+            self._origin = before
 
     def atom(self, need: Need, labels: LabelSet) -> Fragment:
         """One event."""
@@ -106,16 +114,9 @@ class Workshop:
     def copy(self, fragment: Fragment) -> Fragment:
         """The same with fresh states."""
         self.spend(len(fragment.arcs))
-        fresh: dict[int, int] = {}
-
-        def rename(state: int) -> int:
-            return fresh.setdefault(state, self.state()) if state not in fresh else fresh[state]
-
-        arcs = tuple(
-            Arc(rename(source), need, labels, rename(target), hidden)
-            for source, need, labels, target, hidden in fragment.arcs
-        )
-        return Fragment(rename(fragment.initial), rename(fragment.final), arcs)
+        fresh = defaultdict[int, int](self.state)
+        arcs = tuple(arc.moved(fresh[arc.source], fresh[arc.target]) for arc in fragment.arcs)
+        return Fragment(fresh[fragment.initial], fresh[fragment.final], arcs)
 
     def union(self, parts: Iterable[Fragment]) -> Fragment:
         """Any of the parts: their initial states become one, and so do their final states."""
@@ -124,10 +125,10 @@ class Workshop:
         for part in parts:
             self.spend(len(part.arcs))
             same = {part.initial: initial, part.final: final}
-            arcs.extend(
-                Arc(same.get(source, source), need, labels, same.get(target, target), hidden)
-                for source, need, labels, target, hidden in part.arcs
-            )
+            arcs += [
+                arc.moved(same.get(arc.source, arc.source), same.get(arc.target, arc.target))
+                for arc in part.arcs
+            ]
         return Fragment(initial, final, tuple(arcs))
 
     def sequence(self, parts: Sequence[Part]) -> Fragment:
@@ -146,7 +147,7 @@ class Workshop:
             for arc in part.fragment.arcs:
                 begins = sources if arc.source == first else (arc.source,)
                 ends = targets if arc.target == last else (arc.target,)
-                arcs += [Arc(a, arc.need, arc.labels, b, arc.hidden) for a in begins for b in ends]
+                arcs += [arc.moved(a, b) for a in begins for b in ends]
                 self.spend(len(begins) * len(ends))
             if number:
                 arcs.extend(Arc(first, need, NO_LABELS, first, hidden) for need, hidden in part.skips)
@@ -178,7 +179,7 @@ class Workshop:
         for arc in body.arcs:
             sources = (arc.source, middle) if arc.source == body.initial else (arc.source,)
             targets = (arc.target, middle) if arc.target == body.final else (arc.target,)
-            arcs.extend(Arc(a, arc.need, arc.labels, b, arc.hidden) for a in sources for b in targets)
+            arcs += [arc.moved(a, b) for a in sources for b in targets]
         self.spend(len(arcs))
         if not contiguous:
             arcs.append(Arc(middle, ANYTHING, NO_LABELS, middle))
@@ -205,7 +206,8 @@ def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> C
 
     `origins` are those of the workshop, where the automaton is to know them.
     """
-    arcs = _useful(fragment)
+    useful = between(fragment.initial, fragment.final, ((arc.source, arc.target) for arc in fragment.arcs))
+    arcs = [arc for arc in fragment.arcs if arc.source in useful and arc.target in useful]
     numbers: dict[int, int] = {fragment.initial: 0}
     for arc in arcs:
         for state in (arc.source, arc.target):
@@ -237,9 +239,7 @@ def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> C
 
 def thaw(workshop: Workshop, automaton: CEA) -> Fragment:
     """An automaton as a fragment, with an initial state of its own and one final state."""
-    fresh: dict[int, int] = {}
-    for state in range(automaton.states):
-        fresh[state] = workshop.state()
+    fresh = {state: workshop.state() for state in range(automaton.states)}
     initial, final = workshop.state(), workshop.state()
     fresh.update(dict.fromkeys(automaton.final, final))
     arcs: list[Arc] = []
@@ -257,23 +257,3 @@ def _need(guard: Guard, predicates: Sequence[EventPredicate]) -> Need | None:
     for bit in sorted(guard.present):
         need = None if need is None else need.meet(need_of(predicates[bit]))
     return None if need is None else need.without(predicates[bit] for bit in sorted(guard.absent))
-
-
-def _useful(fragment: Fragment) -> list[Arc]:
-    forward = _reach(fragment.initial, [(arc.source, arc.target) for arc in fragment.arcs])
-    backward = _reach(fragment.final, [(arc.target, arc.source) for arc in fragment.arcs])
-    useful = forward & backward
-    return [arc for arc in fragment.arcs if arc.source in useful and arc.target in useful]
-
-
-def _reach(origin: int, edges: Iterable[tuple[int, int]]) -> set[int]:
-    after: dict[int, list[int]] = {}
-    for source, target in edges:
-        after.setdefault(source, []).append(target)
-    seen, todo = {origin}, [origin]
-    while todo:
-        for target in after.get(todo.pop(), ()):
-            if target not in seen:
-                seen.add(target)
-                todo.append(target)
-    return seen

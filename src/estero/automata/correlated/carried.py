@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from estero.automata.cea import CEA, LabelSet, Transition
 from estero.automata.chain import Neighbours
+from estero.automata.correlated.push_down import STORED_BY, Use
 from estero.automata.registers import CHECKS, Action
-from estero.automata.residual import ALL_MARKED, Hidden, Key, carries
+from estero.automata.residual import ALL_MARKED, Hidden
 from estero.language.tree.expressions import ComparisonOperator, Node
-
-Use = tuple[Key, Action, Node]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,12 @@ class Register:
     def of_equality(self) -> bool:
         """Whether all values that it holds have to be the same."""
         return all(action == Action.STORE_SAME for _, action, _ in self.stores)
+
+    @property
+    def name(self) -> str:
+        """The variables whose events it remembers."""
+        names = (key.variable if isinstance(key, Hidden) else key for key, _, _ in self.stores)
+        return " and ".join(dict.fromkeys("the events before it" if n == ALL_MARKED else n for n in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +64,12 @@ class Step:
     facts: Facts
 
 
-@dataclass(frozen=True, slots=True)
-class NotCarried:
-    """Why what register number `register` holds is not known of the last event, where it matters."""
+class NotCarriedError(Exception):
+    """What a register for the residuals `origins` holds is not known of the last event, where it matters."""
 
-    register: int
-    reason: str
-
-
-_RELATION: Mapping[Action, ComparisonOperator] = {
-    Action.LESS: ">",
-    Action.LESS_OR_EQUAL: ">=",
-    Action.GREATER: "<",
-    Action.GREATER_OR_EQUAL: "<=",
-    Action.EQUAL: "=",
-    Action.NOT_EQUAL: "!=",
-}
-"""How a register compares with the value that passes the check."""
+    def __init__(self, register: Register, reason: str) -> None:
+        super().__init__(reason)
+        self.origins = register.origins
 
 
 class Carried:
@@ -83,12 +77,15 @@ class Carried:
 
     def __init__(self, automaton: CEA, registers: Sequence[Register]) -> None:
         self._registers = registers
-        self._predicates = automaton.predicates
+        self._automaton = automaton
         self._live = [_live(automaton, each) for each in registers]
         self._avoidable = [_avoidable(automaton, each) for each in registers]
 
-    def take(self, facts: Facts, transition: Transition) -> Step | NotCarried:
-        """A transition that marks an event, where `facts` are known of the one before; or why it fails."""
+    def take(self, facts: Facts, transition: Transition) -> Step:
+        """A transition that marks an event, where `facts` are known of the one before.
+
+        Raises `NotCarriedError` where too little is known.
+        """
         facts = {
             number: known
             for number, known in facts.items()
@@ -98,17 +95,16 @@ class Carried:
         for number, relation, value in self._open_checks(facts, transition, asked):
             known = _after(facts[number], asked)
             if not any(each.expression == value and _implies(each.relation, relation) for each in known):
-                both = f"{self._stored(number)} and {self._event(transition)}"
-                return NotCarried(number, f"{both} are compared, and other events come between them")
-        found: dict[int, frozenset[Fact]] = {}
-        for number in range(len(self._registers)):
-            if transition.target not in self._live[number]:
-                continue
-            after = self._after(number, facts, transition, asked)
-            if after is None:
-                return NotCarried(number, self._not_carried(number, transition))
-            if after:
-                found[number] = after
+                register = self._registers[number]
+                both = f"{register.name} and {self._event(transition)}"
+                reason = f"{both} are compared, and other events come between them"
+                raise NotCarriedError(register, reason)
+        found = {
+            number: after
+            for number in range(len(self._registers))
+            if transition.target in self._live[number]
+            and (after := self._after(number, facts, transition, asked))
+        }
         checks = [use for register in self._registers for use in _of(transition, register.checks)]
         not_null = dict.fromkeys(value for _, action, value in checks if action == Action.NOT_NULL)
         return Step(asked, tuple(not_null), found)
@@ -124,7 +120,7 @@ class Carried:
         for number, known in facts.items():
             register = self._registers[number]
             for _, action, value in _of(transition, register.checks):
-                relation = _RELATION.get(action)
+                relation = STORED_BY.get(action)
                 if relation is not None and not self._ask(asked, number, known, relation, value):
                     found.append((number, relation, value))
             if register.of_equality and transition.target not in self._avoidable[number]:
@@ -156,48 +152,35 @@ class Carried:
         facts: Facts,
         transition: Transition,
         asked: Mapping[Neighbours, frozenset[int]],
-    ) -> frozenset[Fact] | None:
-        """What is known of a register after a transition: nothing if it is unset, None if too little."""
-        stores = _of(transition, self._registers[number].stores)
+    ) -> frozenset[Fact]:
+        """What is known of a register after a transition: nothing if it is unset."""
+        register = self._registers[number]
+        stores = _of(transition, register.stores)
         values = {value for _, _, value in stores}
-        if number not in facts:
-            return None if len(values) > 1 else frozenset(Fact("=", value, held=True) for value in values)
-        known = _after(facts[number], asked)
+        known = _after(facts[number], asked) if number in facts else set()
         if not stores:
-            return frozenset(known) or None
-        if len(values) > 1:
-            return None
-        (value,) = values
-        action = stores[0][1]
-        if action == Action.STORE:
-            return frozenset({Fact("=", value, held=True)})
-        relations = {each.relation for each in known if each.expression == value}
-        if "=" in relations:
-            return frozenset({Fact("=", value, held=True)})
-        if action == Action.STORE_LARGEST and relations & {"<", "<="}:
-            return frozenset({Fact("<=", value, held=True)})
-        if action == Action.STORE_SMALLEST and relations & {">", ">="}:
-            return frozenset({Fact(">=", value, held=True)})
-        return None
-
-    def _not_carried(self, number: int, transition: Transition) -> str:
-        register, stored = self._registers[number], self._stored(number)
-        if _of(transition, register.stores):
-            return f"every event of {stored} is compared with later ones, not only the last before them"
-        what = "the key of" if register.of_equality else "what is compared of"
-        return f"{self._event(transition)} would have to carry {what} {stored}"
+            if number in facts and not known:
+                what = "the key of" if register.of_equality else "what is compared of"
+                raise NotCarriedError(
+                    register, f"{self._event(transition)} would have to carry {what} {register.name}"
+                )
+            return frozenset(known)
+        if len(values) == 1:
+            action, (value,) = stores[0][1], values
+            relations = {each.relation for each in known if each.expression == value}
+            if number not in facts or action == Action.STORE or "=" in relations:
+                return frozenset({Fact("=", value, held=True)})
+            if action == Action.STORE_LARGEST and relations & {"<", "<="}:
+                return frozenset({Fact("<=", value, held=True)})
+            if action == Action.STORE_SMALLEST and relations & {">", ">="}:
+                return frozenset({Fact(">=", value, held=True)})
+        raise NotCarriedError(
+            register,
+            f"every event of {register.name} is compared with later ones, not only the last before them",
+        )
 
     def _event(self, transition: Transition) -> str:
-        types = [name for bit in transition.guard.present for name in self._predicates[bit].types]
-        return event_name(transition.labels, types)
-
-    def _stored(self, number: int) -> str:
-        return " and ".join(dict.fromkeys(self._name(key) for key, _, _ in self._registers[number].stores))
-
-    @staticmethod
-    def _name(key: Key) -> str:
-        name = key.variable if isinstance(key, Hidden) else key
-        return "the events before it" if name == ALL_MARKED else name
+        return event_name(transition.labels, self._automaton.types_of(transition.guard) or ())
 
 
 def event_name(labels: LabelSet, types: Iterable[str]) -> str:
@@ -207,7 +190,7 @@ def event_name(labels: LabelSet, types: Iterable[str]) -> str:
 
 
 def _of(transition: Transition, uses: Iterable[Use]) -> list[Use]:
-    return [use for use in uses if carries(transition.labels, transition.hidden, use[0])]
+    return [use for use in uses if transition.carries(use[0])]
 
 
 def _after(known: Iterable[Fact], asked: Iterable[Neighbours]) -> set[Fact]:
@@ -243,32 +226,24 @@ def _implies(known: ComparisonOperator, wanted: ComparisonOperator) -> bool:
 
 def _live(automaton: CEA, register: Register) -> set[int]:
     """The states in which what the register holds can still matter."""
-    live: set[int] = set()
-    changed = True
-    while changed:
-        changed = False
-        for each in automaton.transitions:
-            if each.source in live or register.scope in each.hidden:
-                continue
-            checked = any(action in CHECKS for _, action, _ in _of(each, register.checks))
-            anew = any(action == Action.STORE for _, action, _ in _of(each, register.stores))
-            if checked or (each.target in live and not anew):
-                live.add(each.source)
-                changed = True
-    return live
+
+    def goes_on(each: Transition) -> bool:
+        anew = any(action == Action.STORE for _, action, _ in _of(each, register.stores))
+        return register.scope not in each.hidden and not anew
+
+    asking = [
+        each.source
+        for each in automaton.transitions
+        if register.scope not in each.hidden and _is_checked(register, each)
+    ]
+    return automaton.leading_to(asking, goes_on)
 
 
 def _avoidable(automaton: CEA, register: Register) -> set[int]:
     """The states from which a run can accept, or unset the register, without checking it."""
-    found = set(automaton.final)
-    changed = True
-    while changed:
-        changed = False
-        for each in automaton.transitions:
-            if each.source in found:
-                continue
-            checked = any(action in CHECKS for _, action, _ in _of(each, register.checks))
-            if register.scope in each.hidden or (not checked and each.target in found):
-                found.add(each.source)
-                changed = True
-    return found
+    unsetting = [each.source for each in automaton.transitions if register.scope in each.hidden]
+    return automaton.leading_to((*automaton.final, *unsetting), lambda each: not _is_checked(register, each))
+
+
+def _is_checked(register: Register, transition: Transition) -> bool:
+    return any(action in CHECKS for _, action, _ in _of(transition, register.checks))

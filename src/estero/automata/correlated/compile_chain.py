@@ -8,20 +8,22 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, count
-from typing import Final
+from typing import Final, NamedTuple
 
 from estero.automata.cea import CEA, EventPredicate, Transition, why_others_matter
-from estero.automata.chain import Chain, ChainTransition, Neighbours, is_range
-from estero.automata.correlated.carried import Carried, Facts, NotCarried, Register, event_name
-from estero.automata.correlated.push_down import Decision, Draft
+from estero.automata.chain import ORDERS, Chain, ChainTransition, Neighbours, is_range
+from estero.automata.correlated.carried import Carried, Fact, NotCarriedError, Register, Step, event_name
+from estero.automata.correlated.push_down import Decision
 from estero.automata.correlated.unambiguous import BEGIN, Edge, Letter, Machine, unambiguous
+from estero.automata.exploration import explore, leaving, merged
 from estero.automata.formulas.reads import read_of
 from estero.automata.registers import Action
-from estero.automata.residual import HiddenSet, Key, Residual, carries, needed_hidden
-from estero.language.tree.conditions import conjuncts, variables_of
-from estero.language.tree.expressions import And, Between, Comparison, IsNull, Node, Not
+from estero.automata.residual import HiddenSet, Key, Residual, needed_hidden
+from estero.language.tree.conditions import conjoined, conjuncts, variables_of
+from estero.language.tree.expressions import Between, Comparison, IsNull, Node, Not
 from estero.language.tree.schema import Schema
 
 STATE_CAP: Final = 1_000
@@ -34,6 +36,10 @@ MOST_DIFFERENT: Final = 4
 
 SECOND_ORDER: Final = "the same neighbours are compared by another order already"
 """Why a comparison that no index serves stays residual."""
+
+
+class _NoChainError(Exception):
+    """Why a pattern has no chain automaton, as a phrase."""
 
 
 def chain_of(
@@ -53,18 +59,18 @@ def chain_of(
         return "its events can be of any type"
     if automaton.states > STATE_CAP:
         return _TOO_MANY
-    found = _neighbours(automaton, residuals, schema)
-    if isinstance(found, str):
-        return found
-    raw, reasons = found
-    listed = not windowed and not any(_orders(each) for each in raw)
-    served = [_served(each, MOST_DIFFERENT if listed else 1) for each in raw]
-    for each, comparisons in zip(raw, served, strict=True):
-        for neighbours in each.comparisons.keys() - set(comparisons):
-            reasons |= dict.fromkeys(each.comparisons[neighbours], SECOND_ORDER)
+    try:
+        found, reasons = _neighbours(automaton, residuals, schema)
+    except _NoChainError as reason:
+        return str(reason)
+    listed = not windowed and not any(_orders(each) for each in found)
+    served = [_served(each, MOST_DIFFERENT if listed else 1) for each in found]
+    for each, comparisons in zip(found, served, strict=True):
+        for neighbours in each.step.comparisons.keys() - set(comparisons):
+            reasons |= dict.fromkeys(each.step.comparisons[neighbours], SECOND_ORDER)
     left = [number for number in range(len(residuals)) if number in reasons]
     hidden = frozenset(needed_hidden(residuals[number] for number in left))
-    machine = unambiguous(_machine(zip(raw, served, strict=True), automaton, hidden), STATE_CAP)
+    machine = unambiguous(_machine(zip(found, served, strict=True), automaton, hidden), STATE_CAP)
     if isinstance(machine, str):
         return machine
     return _chain(machine, [residuals[number] for number in left], [reasons[number] for number in left])
@@ -73,63 +79,61 @@ def chain_of(
 # -------------------------------------------------------------------------------------- registers
 
 
-@dataclass(slots=True)
-class _Drafted:
-    """What registers would do for each residual, by its number; and why they cannot for the others."""
-
-    registers: dict[int, list[Register]]
-    reasons: dict[int, str]
-
-    def of(self, numbers: Iterable[int], automaton: CEA) -> list[Register]:
-        """The registers for some of the residuals."""
-        return _joined(_same_checks(each for number in numbers for each in self.registers[number]), automaton)
-
-
 def _neighbours(
     automaton: CEA, residuals: Sequence[Residual], schema: Schema
-) -> tuple[list[_Raw], dict[int, str]] | str:
+) -> tuple[list[_Found], dict[int, str]]:
     """All transitions, with comparisons for as many residuals as can be; and why the others stay residual.
 
     What cannot be said by neighbours together is left out one by one, the last written first, and then
     tried again beside what could.
     """
-    drafted = _drafted(automaton, residuals, schema)
-    reasons = drafted.reasons
-    if residuals and not drafted.registers:
-        return reasons[0]
-    numbers = list(drafted.registers)
-    raw = _explore(automaton, drafted.of(numbers, automaton))
-    while isinstance(raw, _Failed):  # without any register nothing fails
-        last = max(raw.origins)
-        reasons[last] = raw.reason
-        numbers.remove(last)
-        raw = _explore(automaton, drafted.of(numbers, automaton))
-    for number in sorted(drafted.registers.keys() - set(numbers)):
-        more = _explore(automaton, drafted.of(sorted((*numbers, number)), automaton))
-        if isinstance(more, list):
-            raw = more
+    drafted, reasons = _drafted(automaton, residuals, schema)
+    if residuals and not drafted:
+        raise _NoChainError(reasons[0])
+
+    def transitions(of: Iterable[int]) -> list[_Found]:
+        registers = _same_checks(each for number in of for each in drafted[number])
+        return _transitions(automaton, _joined(registers, automaton))
+
+    numbers = list(drafted)
+    while True:  # without any register nothing fails
+        try:
+            found = transitions(numbers)
+            break
+        except NotCarriedError as failed:
+            last = max(failed.origins)
+            reasons[last] = str(failed)
+            numbers.remove(last)
+    for number in sorted(drafted.keys() - set(numbers)):
+        with suppress(NotCarriedError, _NoChainError):
+            found = transitions(sorted((*numbers, number)))
             numbers.append(number)
             del reasons[number]
     if residuals and not numbers:
-        return reasons[min(drafted.registers)]
-    return raw if isinstance(raw, str) else (raw, reasons)
+        raise _NoChainError(reasons[min(drafted)])
+    return found, reasons
 
 
-def _drafted(automaton: CEA, residuals: Sequence[Residual], schema: Schema) -> _Drafted:
-    """What registers would do, and by number of residual why they cannot."""
+def _drafted(
+    automaton: CEA, residuals: Sequence[Residual], schema: Schema
+) -> tuple[dict[int, list[Register]], dict[int, str]]:
+    """What registers would do for each residual, by its number; and why they cannot for the others."""
     decide = Decision(automaton, schema, strings_differ=True)
-    found = _Drafted({}, {})
+    found: dict[int, list[Register]] = {}
+    reasons: dict[int, str] = {}
     for number, residual in enumerate(residuals):
-        new: list[Register] = []
-        for part in _parts(residual):
-            drafts = decide.drafts(part)
-            if isinstance(drafts, str):
-                found.reasons[number] = drafts
-                break
-            new += [each for draft in drafts if (each := _register(draft, number)) is not None]
-        else:
-            found.registers[number] = new
-    return found
+        drafts = [decide.drafts(part) for part in _parts(residual)]
+        why = next((each for each in drafts if isinstance(each, str)), None)
+        if why is not None:
+            reasons[number] = why
+            continue
+        found[number] = [
+            Register(draft.scope, draft.stores, draft.checks, frozenset({number}))
+            for each in drafts
+            if not isinstance(each, str)
+            for draft in each
+        ]
+    return found, reasons
 
 
 def _parts(residual: Residual) -> list[Residual]:
@@ -140,15 +144,6 @@ def _parts(residual: Residual) -> list[Residual]:
             return [replace(residual, condition=part) for part in parts]
         case _:
             return [residual]
-
-
-def _register(draft: Draft, origin: int) -> Register | None:
-    """A draft on the values themselves; None for the second hash of a string."""
-    stores, checks = (
-        tuple((key, action, value.expression) for key, action, value in uses if not value.hashed)
-        for uses in (draft.stores, draft.checks)
-    )
-    return Register(draft.scope, stores, checks, frozenset({origin})) if checks else None
 
 
 def _same_checks(registers: Iterable[Register]) -> list[Register]:
@@ -169,21 +164,18 @@ def _joined(registers: Sequence[Register], automaton: CEA) -> list[Register]:
     for number in whole:
         for key, _, value in (*registers[number].stores, *registers[number].checks):
             terms.setdefault((key, value), set()).add(number)
-    classes: list[set[int]] = [{number} for number in whole]
-    for numbers in terms.values():
-        touched = [each for each in classes if each & numbers]
-        classes = [each for each in classes if not each & numbers] + [set().union(*touched)]
+    classes = map(sorted, merged([*([number] for number in whole), *terms.values()]))
     found = [each for number, each in enumerate(registers) if number not in whole]
     for each in classes:
-        together = {term: None for term, numbers in terms.items() if numbers & each}
-        if len(each) > 1 and _is_one_value(list(together), automaton):
+        together = [term for term, numbers in terms.items() if not numbers.isdisjoint(each)]
+        if len(each) > 1 and _is_one_value(together, automaton):
             stores = tuple((key, Action.STORE_SAME, value) for key, value in together)
             equal = tuple((key, Action.EQUAL, value) for key, value in together)
             other = tuple(use for number in each for use in registers[number].checks if use not in equal)
             origins = frozenset().union(*(registers[number].origins for number in each))
             found.append(Register(None, stores, (*equal, *dict.fromkeys(other)), origins))
         else:
-            found += [registers[number] for number in sorted(each)]
+            found += [registers[number] for number in each]
     return found
 
 
@@ -194,104 +186,86 @@ def _is_one_value(terms: Sequence[tuple[Key, Node]], automaton: CEA) -> bool:
         if values.setdefault(key, value) != value:
             return False
     for each in automaton.transitions:
-        if len({value for key, value in values.items() if carries(each.labels, each.hidden, key)}) > 1:
+        if len({value for key, value in values.items() if each.carries(key)}) > 1:
             return False
     return all(_is_in_every_run(key, automaton) for key in values)
 
 
 def _is_in_every_run(key: Key, automaton: CEA) -> bool:
-    without: dict[int, list[int]] = {}
-    for each in automaton.transitions:
-        if not carries(each.labels, each.hidden, key):
-            without.setdefault(each.source, []).append(each.target)
-    reached = list(automaton.initial)
-    for state in reached:
-        reached += [target for target in without.get(state, ()) if target not in reached]
-    return automaton.final.isdisjoint(reached)
+    without = automaton.leading_to(automaton.final, lambda each: not each.carries(key))
+    return automaton.initial.isdisjoint(without)
 
 
 # ---------------------------------------------------------------------------------------- exploring
 
 
-@dataclass(frozen=True, slots=True)
-class _Raw:
-    """A transition between states with facts."""
+class _Place(NamedTuple):
+    """A state of the pattern's automaton, and what the last marked event says of registers there."""
+
+    state: int
+    facts: frozenset[tuple[int, frozenset[Fact]]]
+    begun: bool = True
+
+
+class _Found(NamedTuple):
+    """A transition between places, which are numbered; the source may be `BEGIN`."""
 
     source: int
     by: Transition
-    comparisons: dict[Neighbours, frozenset[int]]
-    not_null: tuple[Node, ...]
+    step: Step
     target: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """Why the residuals with these numbers are not about neighbours."""
+def _transitions(automaton: CEA, registers: Sequence[Register]) -> list[_Found]:
+    """All transitions of the chain, from `BEGIN` on.
 
-    origins: frozenset[int]
-    reason: str
-
-
-_Place = tuple[int, frozenset[tuple[int, object]]]
-"""A state and the facts there, as a value."""
-
-
-def _explore(automaton: CEA, registers: Sequence[Register]) -> list[_Raw] | _Failed | str:
-    """All transitions of the chain, from `BEGIN` on; or why a comparison is none of neighbours.
-
-    A string says that there are too many.
+    Raises `NotCarriedError` where a comparison is none of neighbours, `_NoChainError` where there are
+    too many.
     """
     carried = Carried(automaton, registers)
-    leaving: dict[int, list[Transition]] = {}
-    for each in automaton.transitions:
-        if each.labels:
-            leaving.setdefault(each.source, []).append(each)
+    marking = leaving(each for each in automaton.transitions if each.labels)
+
+    def steps(place: _Place) -> Iterator[tuple[tuple[Transition, Step], _Place]]:
+        for transition in marking[place.state]:
+            step = carried.take(dict(sorted(place.facts)), transition)
+            yield (transition, step), _Place(transition.target, frozenset(step.facts.items()))
+
     numbers: dict[_Place, int] = {}
-    todo: list[tuple[int, int, Facts]] = [(BEGIN, state, {}) for state in sorted(automaton.initial)]
-    found: list[_Raw] = []
-    for number, state, facts in todo:
-        for transition in leaving.get(state, ()):
-            step = carried.take(facts, transition)
-            if isinstance(step, NotCarried):
-                return _Failed(registers[step.register].origins, step.reason)
-            place: _Place = (transition.target, frozenset(step.facts.items()))
-            if place not in numbers:
-                if len(numbers) >= STATE_CAP:
-                    return _TOO_MANY
-                numbers[place] = len(numbers)
-                todo.append((numbers[place], transition.target, step.facts))
-            comparisons = dict(step.comparisons)
-            found.append(_Raw(number, transition, comparisons, step.not_null, numbers[place]))
+    found: list[_Found] = []
+    start = [_Place(state, frozenset(), begun=False) for state in sorted(automaton.initial)]
+    for source, (transition, step), target in explore(start, steps):
+        number = numbers.setdefault(target, len(numbers))
+        if number >= STATE_CAP:
+            raise _NoChainError(_TOO_MANY)
+        found.append(_Found(numbers[source] if source.begun else BEGIN, transition, step, number))
     return found
 
 
-def _orders(raw: _Raw) -> list[Neighbours]:
-    return [each for each in raw.comparisons if each.operator not in ("=", "!=")]
+def _orders(found: _Found) -> list[Neighbours]:
+    return [each for each in found.step.comparisons if each.operator in ORDERS]
 
 
-def _served(raw: _Raw, different: int) -> tuple[Neighbours, ...]:
+def _served(found: _Found, different: int) -> tuple[Neighbours, ...]:
     """What is compared by indices: equalities, and one order or range, or else so many disequalities."""
-    equal = sorted((each for each in raw.comparisons if each.operator == "="), key=repr)
-    orders = _orders(raw)
+    asked = found.step.comparisons
+    equal = sorted((each for each in asked if each.operator == "="), key=repr)
+    orders = _orders(found)
     if not orders:
-        return (*equal, *[each for each in raw.comparisons if each.operator == "!="][:different])
-    for low in orders:
-        for high in orders:
-            if is_range(low, high):
-                return (*equal, low, high)
-    return (*equal, orders[0])
+        return (*equal, *[each for each in asked if each.operator == "!="][:different])
+    ranges = ((low, high) for low in orders for high in orders if is_range(low, high))
+    return (*equal, *next(ranges, orders[:1]))
 
 
 # ----------------------------------------------------------------------------------------- building
 
 
 def _machine(
-    raw: Iterable[tuple[_Raw, tuple[Neighbours, ...]]], automaton: CEA, hidden: HiddenSet
+    found: Iterable[tuple[_Found, tuple[Neighbours, ...]]], automaton: CEA, hidden: HiddenSet
 ) -> Machine:
     """Transitions with what is compared in each of them by indices."""
     edges: list[Edge] = []
     final: set[int] = set()
-    for each, comparisons in raw:
+    for each, comparisons in found:
         if each.by.target in automaton.final:
             final.add(each.target)
         for predicate in _predicates(each, automaton):
@@ -300,17 +274,15 @@ def _machine(
     return Machine(tuple(dict.fromkeys(edges)), frozenset(final))
 
 
-def _predicates(raw: _Raw, automaton: CEA) -> Iterator[EventPredicate]:
+def _predicates(found: _Found, automaton: CEA) -> Iterator[EventPredicate]:
     """What is asked of the event alone, one predicate for all types of which the same is asked."""
-    read = read_of(raw.by.guard, raw.by.labels, automaton.predicates, ())
+    read = read_of(found.by.guard, found.by.labels, automaton, ())
     types: dict[Node | None, list[str]] = {}
     for name, condition in read.cases if read is not None else ():
         types.setdefault(condition, []).append(name)
-    known = tuple(Not(IsNull(value)) for value in raw.not_null)
+    known = [Not(IsNull(value)) for value in found.step.not_null]
     for condition, names in types.items():
-        parts = (*(conjuncts(condition) if condition is not None else ()), *known)
-        whole = And(parts) if len(parts) > 1 else parts[0] if parts else None
-        yield EventPredicate(tuple(names), whole)
+        yield EventPredicate(tuple(names), conjoined([*conjuncts(condition), *known]))
 
 
 def _chain(machine: Machine, residuals: Sequence[Residual], reasons: Sequence[str]) -> Chain:
@@ -319,20 +291,14 @@ def _chain(machine: Machine, residuals: Sequence[Residual], reasons: Sequence[st
     transitions = []
     for edge in machine.edges:
         letter = edge.letter
-        keys = [each for each in letter.comparisons if each.operator == "="]
-        orders = [each for each in letter.comparisons if each.operator not in ("=", "!=")]
         transitions.append(
             ChainTransition(
-                source=None if edge.source == BEGIN else numbers[edge.source],
-                predicate=predicates.setdefault(letter.predicate, len(predicates)),
-                left=tuple(each.left for each in keys),
-                right=tuple(each.right for each in keys),
-                order=orders[0] if orders else None,
-                labels=letter.labels,
-                target=numbers[edge.target],
-                hidden=letter.hidden,
-                upper=orders[1] if len(orders) > 1 else None,
-                different=tuple(each for each in letter.comparisons if each.operator == "!="),
+                None if edge.source == BEGIN else numbers[edge.source],
+                predicates.setdefault(letter.predicate, len(predicates)),
+                letter.comparisons,
+                letter.labels,
+                numbers[edge.target],
+                letter.hidden,
             )
         )
     names = tuple(_names(machine))

@@ -17,8 +17,9 @@ from estero.automata.cea import CEA, Transition, why_others_matter
 from estero.automata.compile.compile_pattern import Compiled, compile_pattern
 from estero.automata.correlated.carried import event_name
 from estero.automata.correlated.push_down import Decision
+from estero.automata.exploration import explore, leaving, merged
 from estero.automata.registers import Action
-from estero.automata.residual import Hidden, Key, Residual, carries
+from estero.automata.residual import Hidden, Key, Residual
 from estero.language.check.labels import type_names
 from estero.language.tree.conditions import conjuncts
 from estero.language.tree.expressions import And, Attribute, Comparison
@@ -122,23 +123,16 @@ def _equalities(residuals: Iterable[Residual], automaton: CEA, schema: Schema) -
             actions = {action for _, action, _ in uses}
             whole = draft.scope is None or not _begins_twice(draft.scope, automaton)
             if whole and actions <= {Action.STORE_SAME, Action.EQUAL, Action.NOT_NULL}:
-                values = [(key, value.expression) for key, _, value in uses]
-                terms = frozenset((key, each.name) for key, each in values if isinstance(each, Attribute))
-                if all(isinstance(each, Attribute) for _, each in values):
+                terms = frozenset((key, value.name) for key, _, value in uses if isinstance(value, Attribute))
+                if all(isinstance(value, Attribute) for _, _, value in uses):
                     yield _Equality(terms, alone=Action.NOT_NULL in actions)
 
 
 def _begins_twice(place: Hidden, automaton: CEA) -> bool:
     """Whether a run can have two instances of a place."""
-    leaving: defaultdict[int, list[Transition]] = defaultdict(list)
-    for each in automaton.transitions:
-        leaving[each.source].append(each)
-    todo = [each.target for each in automaton.transitions if place in each.hidden]
-    for state in todo:
-        if any(place in each.hidden for each in leaving[state]):
-            return True
-        todo += [each.target for each in leaving[state] if each.target not in todo]
-    return False
+    beginning = [each for each in automaton.transitions if place in each.hidden]
+    before = automaton.leading_to((each.source for each in beginning), lambda _: True)
+    return any(each.target in before for each in beginning)
 
 
 _Signature = tuple[frozenset[Key], tuple[str, ...]]
@@ -160,32 +154,31 @@ class _Runs:
 
     def signatures(self) -> set[frozenset[_Signature]] | str:
         """For each run the kinds of events it marks; or which event is marked and has none of the keys."""
-        leaving: defaultdict[int, list[Transition]] = defaultdict(list)
         for each, (keys, types) in self._signature.items():
             if not types:
                 return "its events can be of any type"
             if not keys:
                 return f"nothing says which key {event_name(each.labels, types)} has"
-            leaving[each.source].append(each)
-        todo: list[tuple[int, frozenset[_Signature]]] = [
-            (each, frozenset()) for each in self._automaton.initial
-        ]
-        seen = set(todo)
-        for state, marked in todo:
-            for each in leaving[state]:
-                reached = (each.target, marked | {self._signature[each]})
-                if reached not in seen:
-                    seen.add(reached)
-                    todo.append(reached)
+        after = leaving(self._signature)
+
+        def steps(
+            at: tuple[int, frozenset[_Signature]],
+        ) -> Iterator[tuple[None, tuple[int, frozenset[_Signature]]]]:
+            state, marked = at
+            for each in after[state]:
+                yield None, (each.target, marked | {self._signature[each]})
+
+        start = [(each, frozenset[_Signature]()) for each in self._automaton.initial]
+        seen = set(start)
+        for _, _, found in explore(start, steps):
+            seen.add(found)
             if len(seen) > CAP:
                 return f"its events come together in more than {CAP:,} ways"
         return {marked for state, marked in seen if state in self._automaton.final}
 
     def _of(self, transition: Transition) -> _Signature:
-        keys = frozenset(key for key in self._keys if carries(transition.labels, transition.hidden, key))
-        asked = [self._automaton.predicates[bit].types for bit in sorted(transition.guard.present)]
-        types = [name for name in asked[0] if all(name in each for each in asked)] if asked else []
-        return keys, tuple(sorted(types))
+        types = self._automaton.types_of(transition.guard) or ()
+        return frozenset(filter(transition.carries, self._keys)), tuple(sorted(types))
 
 
 def _candidates(runs: _Runs, equalities: Sequence[_Equality], schema: Schema) -> Iterator[KeyOf]:
@@ -205,11 +198,7 @@ def _candidates(runs: _Runs, equalities: Sequence[_Equality], schema: Schema) ->
 def _share(key: KeyOf, run: frozenset[_Signature], equalities: Iterable[_Equality]) -> bool:
     """Whether all events of such a run have the same value, not NULL, as their key."""
     present = frozenset(key for keys, _ in run for key in keys)
-    classes: list[set[Term]] = []
-    for each in equalities:
-        terms = set(each.among(present))
-        touched = [one for one in classes if one & terms]
-        classes = [one for one in classes if not one & terms] + [terms.union(*touched)]
+    classes = merged(each.among(present) for each in equalities)
     return any(
         all(
             any((variable, key[name]) in one for variable in keys)

@@ -15,51 +15,35 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from estero.automata.cea import CEA, FIRST, Transition
+from estero.automata.cea import CEA
+from estero.automata.exploration import leaving, reached
 from estero.automata.registers import Action, RegisterProgram, Step, Value
-from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual, carries
+from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual
 from estero.language.check.kinds import kind_of
-from estero.language.tree.expressions import (
-    Aggregate,
-    Arithmetic,
-    Attribute,
-    Call,
-    Comparison,
-    ComparisonOperator,
-    Literal,
-    Negative,
-    Node,
-    SetPredicate,
-    without_variable,
-)
+from estero.language.tree import expressions as e
 from estero.language.tree.schema import Kind, Schema
 
-_STORE: Mapping[ComparisonOperator, Action] = {
-    "<": Action.STORE_LARGEST,
-    "<=": Action.STORE_LARGEST,
-    ">": Action.STORE_SMALLEST,
-    ">=": Action.STORE_SMALLEST,
-    "=": Action.STORE_SAME,
-    "!=": Action.STORE,
+
+class _Pair(NamedTuple):
+    """What the first event leaves and how the second is checked, in ``first op second``."""
+
+    store: Action
+    check: Action
+    mirrored: e.ComparisonOperator
+    """The same as ``second op first``."""
+
+
+_PAIRS: Mapping[e.ComparisonOperator, _Pair] = {
+    "<": _Pair(Action.STORE_LARGEST, Action.GREATER, ">"),
+    "<=": _Pair(Action.STORE_LARGEST, Action.GREATER_OR_EQUAL, ">="),
+    ">": _Pair(Action.STORE_SMALLEST, Action.LESS, "<"),
+    ">=": _Pair(Action.STORE_SMALLEST, Action.LESS_OR_EQUAL, "<="),
+    "=": _Pair(Action.STORE_SAME, Action.EQUAL, "="),
+    "!=": _Pair(Action.STORE, Action.NOT_EQUAL, "!="),
 }
-"""What the first event of a pair leaves, in ``first op second``."""
-_CHECK: Mapping[ComparisonOperator, Action] = {
-    "<": Action.GREATER,
-    "<=": Action.GREATER_OR_EQUAL,
-    ">": Action.LESS,
-    ">=": Action.LESS_OR_EQUAL,
-    "=": Action.EQUAL,
-    "!=": Action.NOT_EQUAL,
-}
-"""How the second event is checked against it."""
-_MIRRORED: Mapping[ComparisonOperator, ComparisonOperator] = {
-    "=": "=",
-    "!=": "!=",
-    "<": ">",
-    "<=": ">=",
-    ">": "<",
-    ">=": "<=",
-}
+STORED_BY: Mapping[Action, e.ComparisonOperator] = {pair.check: operator for operator, pair in _PAIRS.items()}
+"""How what a register holds compares with a value that passes the check."""
+
 _IN_ORDER: Mapping[str, Action] = {"increasing": Action.GREATER, "decreasing": Action.LESS}
 _COMPARED = frozenset({Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.TIMESTAMP})
 
@@ -91,32 +75,50 @@ def push_down(residuals: Sequence[Residual], automaton: CEA, schema: Schema) -> 
     return PushedDown(_program(drafts, automaton) if drafts else None, left, reasons)
 
 
-Use = tuple[Key, Action, Value]
+Use = tuple[Key, Action, e.Node]
+"""An action on a register by the events of a variable, with the value of an expression over one event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One register: unset by the label `scope`, and what stores into it and checks it."""
+    """One register: unset by the label `scope`, and what stores into it and checks it.
+
+    A register of strings stands for two, of both hashes.
+    """
 
     scope: Hidden | None
     stores: tuple[Use, ...]
     checks: tuple[Use, ...]
+    of_strings: bool = False
 
 
 def _program(drafts: Iterable[Draft], automaton: CEA) -> RegisterProgram:
     """The drafts with numbers; registers into which the same is stored are one."""
     begun = {label for transition in automaton.transitions for label in transition.hidden}
-    registers: dict[tuple[Hidden | None, tuple[Use, ...]], int] = {}
+    registers: dict[object, int] = {}
     values: dict[Value, int] = {}
     steps: dict[Step, None] = {}
-    for draft in drafts:
-        register = registers.setdefault((draft.scope, draft.stores), len(registers))
-        if draft.scope is not None and draft.scope in begun:
-            steps[Step(draft.scope, Action.RESET, register, 0)] = None
-        for key, action, value in (*draft.checks, *draft.stores):
+    hashes = ((draft, hashed) for draft in drafts for hashed in ((0, 1) if draft.of_strings else (None,)))
+    for each, hashed in hashes:
+        checks, stores = (
+            [(key, action, Value(value, types_of(key, automaton), hashed)) for key, action, value in uses]
+            for uses in (each.checks, each.stores)
+        )
+        register = registers.setdefault((each.scope, *stores), len(registers))
+        if each.scope is not None and each.scope in begun:
+            steps[Step(each.scope, Action.RESET, register, 0)] = None
+        for key, action, value in (*checks, *stores):
             number = values.setdefault(value, len(values))
             steps[Step(key, action, 0 if action == Action.NOT_NULL else register, number)] = None
     return RegisterProgram(len(registers), tuple(values), tuple(steps))
+
+
+def types_of(key: Key, automaton: CEA) -> tuple[str, ...]:
+    """The types of the events that can carry `key`, in order; none where they can be of any type."""
+    types = [automaton.types_of(each.guard) for each in automaton.transitions if each.carries(key)]
+    if any(each is None for each in types):
+        return ()
+    return tuple(sorted({name for each in types for name in each or ()}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,12 @@ class _Side:
     """One side of a comparison: an expression over the events of one variable."""
 
     key: Key
-    expression: Node
+    value: e.Node
     kind: Kind
+
+
+class _StaysResidualError(Exception):
+    """Why registers cannot say what a residual says, as a phrase."""
 
 
 class Decision:
@@ -138,225 +144,170 @@ class Decision:
         self._automaton = automaton
         self._schema = schema
         self._strings_differ = strings_differ
-        self._leaving: list[list[Transition]] = [[] for _ in range(automaton.states)]
-        for transition in automaton.transitions:
-            self._leaving[transition.source].append(transition)
 
     def drafts(self, residual: Residual) -> list[Draft] | str:
         """What to do about it, or why it stays residual."""
+        try:
+            return self._drafts(residual)
+        except _StaysResidualError as reason:
+            return str(reason)
+
+    def _drafts(self, residual: Residual) -> list[Draft]:
         if residual.refuted:
-            return "it must fail, which is known when all its events are there"
+            raise _StaysResidualError("it must fail, which is known when all its events are there")
         match residual.condition:
-            case Comparison():
-                return self._comparison(residual, residual.condition)
-            case Agreement():
-                return self._agreement(residual, residual.condition)
-            case SetPredicate(name, (Attribute(_, str()) as argument,)) if name in _IN_ORDER:
-                return self._in_order(residual, argument, _IN_ORDER[name])
-            case SetPredicate():
-                return "a set predicate needs all its events at once"
+            case e.Comparison() as comparison:
+                return self._comparison(residual, comparison)
+            case Agreement() as agreement:
+                return [self._agreement(residual, agreement)]
+            case e.SetPredicate(name, (e.Attribute(_, str()) as argument,)) if name in _IN_ORDER:
+                return [self._in_order(residual, argument, _IN_ORDER[name])]
+            case e.SetPredicate():
+                raise _StaysResidualError("a set predicate needs all its events at once")
             case _:
-                return "it is more than a comparison of two variables"
+                raise _StaysResidualError("it is more than a comparison of two variables")
 
     # ------------------------------------------------------------------------------ comparisons
 
-    def _comparison(self, residual: Residual, comparison: Comparison) -> list[Draft] | str:
+    def _comparison(self, residual: Residual, comparison: e.Comparison) -> list[Draft]:
+        """The registers for the pairs of which the left event comes first, and for the others."""
         left, right = (self._side(residual, each) for each in (comparison.left, comparison.right))
-        if isinstance(left, str) or isinstance(right, str):
-            return left if isinstance(left, str) else str(right)
         operator = comparison.operator
-        unfit = _why_not_compared(left.kind, operator, right.kind)
-        if self._strings_differ and operator == "!=" and left.kind is right.kind is Kind.STRING:
-            unfit = ""
+        _check_compared(left.kind, operator, right.kind, strings_differ=self._strings_differ)
         scope = self._scope(residual, [left.key, right.key])
-        if unfit or isinstance(scope, str):
-            return unfit or str(scope)
         if self._on_one_event(left.key, right.key):
-            return "one event can carry both variables"
+            raise _StaysResidualError("one event can carry both variables")
         found: list[Draft] = []
-        for first, operator_, second in ((left, operator, right), (right, _MIRRORED[operator], left)):
+        for first, pair, second in (
+            (left, _PAIRS[operator], right),
+            (right, _PAIRS[_PAIRS[operator].mirrored], left),
+        ):
             if not self._follows([first.key, second.key], scope):
                 continue
-            if operator_ == "!=" and self._follows([first.key, first.key, second.key], scope):
-                return "values that must differ from several others are more than a register holds"
-            found += self._directed(first, operator_, second, scope)
+            if operator == "!=" and self._follows([first.key, first.key, second.key], scope):
+                raise _StaysResidualError(
+                    "values that must differ from several others are more than a register holds"
+                )
+            stores = ((first.key, pair.store, first.value),)
+            checks = ((second.key, pair.check, second.value),)
+            found.append(Draft(scope, stores, checks, first.kind is Kind.STRING))
         return found
 
-    def _directed(
-        self, first: _Side, operator: ComparisonOperator, second: _Side, scope: Hidden | None
-    ) -> list[Draft]:
-        """The registers for pairs of which `first` comes first."""
-        numbers = (0, 1) if first.kind is Kind.STRING else (None,)
-        return [
-            Draft(
-                scope,
-                ((first.key, _STORE[operator], self._value(first, hashed)),),
-                ((second.key, _CHECK[operator], self._value(second, hashed)),),
-            )
-            for hashed in numbers
-        ]
-
-    def _side(self, residual: Residual, expression: Node) -> _Side | str:
+    def _side(self, residual: Residual, expression: e.Node) -> _Side:
         nodes = list(expression.walk())
-        if any(isinstance(node, Aggregate) for node in nodes):
-            return "an aggregate is known when all its events are there"
-        attributes = [node for node in nodes if isinstance(node, Attribute)]
+        if any(isinstance(node, e.Aggregate) for node in nodes):
+            raise _StaysResidualError("an aggregate is known when all its events are there")
+        attributes = [node for node in nodes if isinstance(node, e.Attribute)]
         variables = {node.variable for node in attributes if node.variable is not None}
         if len(variables) != 1:
-            return "arithmetic over two variables in one side" if variables else "one side is a constant"
+            raise _StaysResidualError(
+                "arithmetic over two variables in one side" if variables else "one side is a constant"
+            )
         kinds = {node.name: self._kind(node.name) for node in attributes}
-        for name, kind in kinds.items():
-            if kind is None:
-                return f"the kind of {name} is not known"
-        known = {name: kind for name, kind in kinds.items() if kind is not None}
-        if any(_may_overflow(node, known) for node in nodes):
-            return "arithmetic on integers may overflow, which is an error for marked events only"
-        kind = kind_of(without_variable(expression), known)
-        key = self._key(residual, variables.pop())
-        if kind is None or not self._types(key):
-            return "one side is always NULL" if kind is None else "its events can be of any type"
-        return _Side(key, expression, kind)
+        if any(_may_overflow(node, kinds) for node in nodes):
+            raise _StaysResidualError(
+                "arithmetic on integers may overflow, which is an error for marked events only"
+            )
+        value = e.without_variable(expression)
+        kind = kind_of(value, kinds)
+        key = dict(residual.bindings)[variables.pop()]
+        if kind is None:
+            raise _StaysResidualError("one side is always NULL")
+        if not types_of(key, self._automaton):
+            raise _StaysResidualError("its events can be of any type")
+        return _Side(key, value, kind)
+
+    def _kind(self, name: str) -> Kind:
+        """The kind of a column: that of the attribute in all types that have it."""
+        attributes = [*self._schema.types.values(), self._schema.shared or {}]
+        kinds = {each[name] for each in attributes if name in each} - {Kind.NULL}
+        if len(kinds) != 1:
+            raise _StaysResidualError(f"the kind of {name} is not known")
+        return kinds.pop()
 
     # -------------------------------------------------------------------------------------- sets
 
-    def _in_order(self, residual: Residual, argument: Attribute, check: Action) -> list[Draft] | str:
+    def _in_order(self, residual: Residual, argument: e.Attribute, check: Action) -> Draft:
         side = self._side(residual, argument)
-        if isinstance(side, str):
-            return side
         scope = self._scope(residual, [side.key])
-        if isinstance(scope, str):
-            return scope
         if side.kind not in _COMPARED:
-            return _ORDER_OF_STRINGS
-        value = self._value(side, None)
-        return [Draft(scope, ((side.key, Action.STORE, value),), ((side.key, check, value),))]
+            raise _StaysResidualError(_ORDER_OF_STRINGS)
+        return Draft(scope, ((side.key, Action.STORE, side.value),), ((side.key, check, side.value),))
 
-    def _agreement(self, residual: Residual, agreement: Agreement) -> list[Draft] | str:
+    def _agreement(self, residual: Residual, agreement: Agreement) -> Draft:
         if sum(key.variable is None for key in agreement.keys) > 1:
-            return "a key is the first of several attributes that an event has"
-        sides: list[_Side] = []
-        for each in agreement.keys:
-            attribute = Attribute(each.attribute, each.variable or ALL_MARKED)
-            side = self._side(residual, attribute)
-            if isinstance(side, str):
-                return side
-            sides.append(side)
+            raise _StaysResidualError("a key is the first of several attributes that an event has")
+        attributes = [e.Attribute(each.attribute, each.variable or ALL_MARKED) for each in agreement.keys]
+        sides = [self._side(residual, each) for each in attributes]
         scope = self._scope(residual, [side.key for side in sides])
-        if isinstance(scope, str):
-            return scope
-        if len({side.kind for side in sides}) > 1:
-            return _MIXED_NUMBERS
-        if not {side.kind for side in sides} <= _COMPARED | {Kind.STRING}:
-            return "its values cannot be compared"
+        for side in sides:
+            _check_compared(sides[0].kind, "=", side.kind)
         for place, side in enumerate(sides):
             for other in sides[place + 1 :]:
-                same = without_variable(side.expression) == without_variable(other.expression)
-                if not same and self._on_one_event(side.key, other.key):
-                    return "one event can have two of the keys"
-        return [
-            self._same(sides, scope, hashed)
-            for hashed in ((0, 1) if sides[0].kind is Kind.STRING else (None,))
-        ]
+                if side.value != other.value and self._on_one_event(side.key, other.key):
+                    raise _StaysResidualError("one event can have two of the keys")
+        return Draft(
+            scope,
+            tuple((side.key, Action.STORE_SAME, side.value) for side in sides),
+            tuple(
+                (side.key, check, side.value) for side in sides for check in (Action.NOT_NULL, Action.EQUAL)
+            ),
+            sides[0].kind is Kind.STRING,
+        )
 
-    def _same(self, sides: Sequence[_Side], scope: Hidden | None, hashed: int | None) -> Draft:
-        values = [(side.key, self._value(side, hashed)) for side in sides]
-        stores = tuple((key, Action.STORE_SAME, value) for key, value in values)
-        checks = [(key, action, value) for key, value in values for action in (Action.NOT_NULL, Action.EQUAL)]
-        return Draft(scope, stores, tuple(checks))
+    # ---------------------------------------------------------------------------- places, order
 
-    # ---------------------------------------------------------------------- keys, places, order
-
-    def _key(self, residual: Residual, variable: str) -> Key:
-        return dict(residual.bindings)[variable]
-
-    def _scope(self, residual: Residual, keys: Sequence[Key]) -> Hidden | str | None:
+    def _scope(self, residual: Residual, keys: Sequence[Key]) -> Hidden | None:
         """What begins the instance inside which all events are compared; None for the complex event."""
         if residual.place is None:
             return None
         around = {key for key in keys if not (isinstance(key, Hidden) and key.place == residual.place)}
         if len(around) == len(set(keys)):
-            return "its variables are all bound around the place of the filter"
+            raise _StaysResidualError("its variables are all bound around the place of the filter")
         outer = {key.place if isinstance(key, Hidden) else None for key in around}
         if len(outer) > 1:
-            return "its variables are bound at several places"
+            raise _StaysResidualError("its variables are bound at several places")
         place = outer.pop() if outer else residual.place
         return None if place is None else Hidden(place)
 
     def _on_one_event(self, one: Key, other: Key) -> bool:
-        return any(_has(each, one) and _has(each, other) for each in self._automaton.transitions)
+        return any(each.carries(one) and each.carries(other) for each in self._automaton.transitions)
 
     def _follows(self, keys: Sequence[Key], scope: Hidden | None) -> bool:
         """Whether events with these keys can follow one another in a run, inside one `scope`."""
         first, *others = keys
-        reached = {each.target for each in self._automaton.transitions if _has(each, first)}
+        inside = leaving(each for each in self._automaton.transitions if scope not in each.hidden)
+        states = {each.target for each in self._automaton.transitions if each.carries(first)}
         for key in others:
-            steps = self._steps_from(reached, scope)
-            reached = {each.target for each in steps if _has(each, key)}
-        return bool(reached)
-
-    def _steps_from(self, states: Iterable[int], scope: Hidden | None) -> list[Transition]:
-        """All transitions that can be taken from there on without leaving the scope."""
-        found: list[Transition] = []
-        seen = set(states)
-        todo = list(seen)
-        while todo:
-            for transition in self._leaving[todo.pop()]:
-                if scope is None or scope not in transition.hidden:
-                    found.append(transition)
-                    if transition.target not in seen:
-                        seen.add(transition.target)
-                        todo.append(transition.target)
-        return found
-
-    # ------------------------------------------------------------------------------------ values
-
-    def _value(self, side: _Side, hashed: int | None) -> Value:
-        return Value(without_variable(side.expression), self._types(side.key), hashed)
-
-    def _types(self, key: Key) -> tuple[str, ...]:
-        """The types of the events that can carry `key`, in order; none where they can be of any type."""
-        types: dict[str, None] = {}
-        for transition in self._automaton.transitions:
-            if not _has(transition, key):
-                continue
-            asked = [self._automaton.predicates[bit] for bit in transition.guard.present]
-            asked = [predicate for predicate in asked if predicate != FIRST]
-            if not asked:
-                return ()
-            common = set(asked[0].types).intersection(*(predicate.types for predicate in asked))
-            types.update((name, None) for name in asked[0].types if name in common)
-        return tuple(sorted(types))
-
-    def _kind(self, name: str) -> Kind | None:
-        """The kind of a column: that of the attribute in all types that have it; None where they differ."""
-        attributes = [*self._schema.types.values(), self._schema.shared or {}]
-        kinds = {each[name] for each in attributes if name in each} - {Kind.NULL}
-        return kinds.pop() if len(kinds) == 1 else None
+            after = reached(states, lambda state: [each.target for each in inside[state]])
+            states = {each.target for state in after for each in inside[state] if each.carries(key)}
+        return bool(states)
 
 
 _ORDER_OF_STRINGS = "the order of strings"
-_MIXED_NUMBERS = "an integer beside a float"
 
 
-def _why_not_compared(left: Kind, operator: ComparisonOperator, right: Kind) -> str:
-    """Why registers cannot compare values of these kinds; empty where they can."""
+def _check_compared(
+    left: Kind, operator: e.ComparisonOperator, right: Kind, *, strings_differ: bool = False
+) -> None:
+    """Says why registers cannot compare values of these kinds, where they cannot."""
     if left is not right:
-        return _MIXED_NUMBERS
-    if left is Kind.STRING and operator != "=":
-        return "strings that must differ" if operator == "!=" else _ORDER_OF_STRINGS
-    return "" if left in _COMPARED | {Kind.STRING} else "its values cannot be compared"
+        raise _StaysResidualError("an integer beside a float")
+    if left is Kind.STRING:
+        if operator == "!=" and not strings_differ:
+            raise _StaysResidualError("strings that must differ")
+        if operator not in ("=", "!="):
+            raise _StaysResidualError(_ORDER_OF_STRINGS)
+    elif left not in _COMPARED:
+        raise _StaysResidualError("its values cannot be compared")
 
 
-def _may_overflow(node: Node, kinds: Mapping[str, Kind]) -> bool:
+def _may_overflow(node: e.Node, kinds: Mapping[str, Kind]) -> bool:
     """Whether a node computes an integer that may not fit in 64 bits."""
     match node:
-        case Negative(Literal()):
+        case e.Negative(e.Literal()):
             return False
-        case Negative() | Arithmetic(operator="+" | "-" | "*") | Call(name="abs"):
-            return kind_of(without_variable(node), kinds) is Kind.INT
+        case e.Negative() | e.Arithmetic(operator="+" | "-" | "*") | e.Call(name="abs"):
+            return kind_of(e.without_variable(node), kinds) is Kind.INT
         case _:
             return False
-
-
-def _has(transition: Transition, key: Key) -> bool:
-    return carries(transition.labels, transition.hidden, key)

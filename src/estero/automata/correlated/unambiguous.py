@@ -8,15 +8,17 @@ Transitions are told apart by their *letters*: all of a transition but its two s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterator
+from itertools import combinations, product
 from typing import NamedTuple
 
 from estero.automata.cea import EventPredicate, LabelSet
 from estero.automata.chain import Neighbours
+from estero.automata.exploration import explore, leaving, reached
 from estero.automata.formulas.reads import not_true
 from estero.automata.residual import HiddenSet
 from estero.language.tree.conditions import conjuncts
-from estero.language.tree.expressions import Call, Node, Not
+from estero.language.tree.expressions import Call, Not
 
 BEGIN = -1
 """The state of a run that has not begun."""
@@ -71,10 +73,10 @@ def unambiguous(machine: Machine, cap: int) -> Machine | str:
 def merged(machine: Machine) -> Machine:
     """States with the same future made one (Moore); `BEGIN` stays alone, as no event is before it."""
     block = {BEGIN: 2, **{state: int(state in machine.final) for state in machine.states}}
-    leaving = _leaving(machine.edges)
+    after = leaving(machine.edges)
     while True:
         futures = {
-            state: (block[state], frozenset((edge.letter, block[edge.target]) for edge in leaving[state]))
+            state: (block[state], frozenset((edge.letter, block[edge.target]) for edge in after[state]))
             for state in block
         }
         numbers: dict[tuple[int, frozenset[tuple[Letter, int]]], int] = {}
@@ -96,23 +98,23 @@ def merged(machine: Machine) -> Machine:
 
 def by_letters(machine: Machine, cap: int) -> Machine | None:
     """The subset construction with letters as the alphabet; None where there are more than `cap` subsets."""
-    leaving = _leaving(machine.edges)
-    numbers: dict[frozenset[int], int] = {frozenset({BEGIN}): BEGIN}
-    todo = [frozenset({BEGIN})]
-    edges: list[Edge] = []
-    for subset in todo:
+    after = leaving(machine.edges)
+
+    def steps(subset: frozenset[int]) -> Iterator[tuple[Letter, frozenset[int]]]:
         targets: defaultdict[Letter, set[int]] = defaultdict(set)
         for state in sorted(subset):
-            for edge in leaving[state]:
+            for edge in after[state]:
                 targets[edge.letter].add(edge.target)
-        for letter, reached in targets.items():
-            target = frozenset(reached)
-            if target not in numbers:
-                if len(numbers) > cap:
-                    return None
-                numbers[target] = len(numbers) - 1
-                todo.append(target)
-            edges.append(Edge(numbers[subset], letter, numbers[target]))
+        return ((letter, frozenset(targets[letter])) for letter in targets)
+
+    begin = frozenset({BEGIN})
+    numbers = {begin: BEGIN}
+    edges: list[Edge] = []
+    for subset, letter, target in explore([begin], steps):
+        number = numbers.setdefault(target, len(numbers) - 1)
+        if number >= cap:
+            return None
+        edges.append(Edge(numbers[subset], letter, number))
     final = frozenset(number for subset, number in numbers.items() if subset & machine.final)
     return Machine(tuple(edges), final)
 
@@ -123,27 +125,21 @@ def ambiguous(machine: Machine) -> tuple[Edge, Edge] | None:
     The product of the machine with itself, over pairs of transitions that one event may pass with the same
     labels.
     """
-    leaving = _leaving(machine.edges)
+    after = leaving(machine.edges)
     parting: dict[tuple[int, int], tuple[Edge, Edge]] = {}
-    together = [BEGIN]
-    for state in together:
-        for number, one in enumerate(leaving[state]):
-            if one.target not in together:
-                together.append(one.target)
-            for other in leaving[state][number + 1 :]:
-                if may_meet(one.letter, other.letter):
-                    parting.setdefault((one.target, other.target), (one, other))
-    todo = list(parting)
-    for left, right in todo:
-        if left in machine.final and right in machine.final:
-            return parting[left, right]
-        for one in leaving[left]:
-            for other in leaving[right]:
-                reached = one.target, other.target
-                if reached not in parting and may_meet(one.letter, other.letter):
-                    parting[reached] = parting[left, right]
-                    todo.append(reached)
-    return None
+    for state in reached([BEGIN], lambda state: [edge.target for edge in after[state]]):
+        for one, other in combinations(after[state], 2):
+            if may_meet(one.letter, other.letter):
+                parting.setdefault((one.target, other.target), (one, other))
+
+    def steps(pair: tuple[int, int]) -> Iterator[tuple[None, tuple[int, int]]]:
+        for one, other in product(after[pair[0]], after[pair[1]]):
+            if may_meet(one.letter, other.letter):
+                yield None, (one.target, other.target)
+
+    for before, _, pair in explore(parting, steps):
+        parting.setdefault(pair, parting[before])
+    return next((both for pair, both in parting.items() if machine.final.issuperset(pair)), None)
 
 
 def may_meet(one: Letter, other: Letter) -> bool:
@@ -155,23 +151,12 @@ def may_meet(one: Letter, other: Letter) -> bool:
 
 def _excludes(one: EventPredicate, other: EventPredicate) -> bool:
     """Whether the condition of `other` asks that something is not true which `one` asks for."""
-    true = _parts(one.condition)
-    for part in _parts(other.condition):
+    true = set(conjuncts(one.condition))
+    for part in conjuncts(other.condition):
         match part:
             case Not(Call("coalesce", (refuted, _))) if part == not_true(refuted):
-                if _parts(refuted) <= true:
+                if true.issuperset(conjuncts(refuted)):
                     return True
             case _:
                 pass
     return False
-
-
-def _parts(condition: Node | None) -> set[Node]:
-    return set() if condition is None else set(conjuncts(condition))
-
-
-def _leaving(edges: Iterable[Edge]) -> defaultdict[int, list[Edge]]:
-    leaving: defaultdict[int, list[Edge]] = defaultdict(list)
-    for edge in edges:
-        leaving[edge.source].append(edge)
-    return leaving

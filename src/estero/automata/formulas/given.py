@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from estero.automata.cea import CEA, EventPredicate, Guard, LabelSet, Transition
+from estero.automata.exploration import between, reached
 from estero.automata.formulas.guard_text import Clause, clauses_of
 
 INITIAL, FINAL = object(), object()
@@ -54,7 +55,9 @@ def automaton_of(
     begins = _chosen("initial", initial, states)
     ends = _chosen("final", final, states)
     _check_reached(steps, begins, ends)
-    useful = _useful(_normal(steps, begins, ends))
+    steps = _normal(steps, begins, ends)
+    states_of_runs = between(INITIAL, FINAL, ((step.source, step.target) for step in steps))
+    useful = [step for step in steps if states_of_runs.issuperset((step.source, step.target))]
     if not any(step.labels for step in useful):
         raise ValueError(
             "no run marks an event: a transition between an initial and a final state needs a label"
@@ -113,9 +116,10 @@ def _check_reached(steps: Sequence[_Step], begins: Sequence[Hashable], ends: Seq
     after: dict[Hashable, list[Hashable]] = {}
     for step in steps:
         after.setdefault(step.source, []).append(step.target)
-    reached = _reach([target for state in begins for target in after.get(state, ())], after)
+    entered = [target for state in begins for target in after.get(state, ())]
+    found = set(reached(entered, lambda state: after.get(state, ())))
     for state in ends:
-        if state not in reached:
+        if state not in found:
             origin = f"the initial state {begins[0]!r}" if len(begins) == 1 else "any initial state"
             raise ValueError(f"the final state {state!r} cannot be reached from {origin}")
 
@@ -134,37 +138,12 @@ def _normal(steps: Iterable[_Step], begins: Sequence[Hashable], ends: Sequence[H
     return found
 
 
-def _useful(steps: Sequence[_Step]) -> list[_Step]:
-    """Those on ways from INITIAL to FINAL."""
-    after: dict[Hashable, list[Hashable]] = {}
-    before: dict[Hashable, list[Hashable]] = {}
-    for step in steps:
-        after.setdefault(step.source, []).append(step.target)
-        before.setdefault(step.target, []).append(step.source)
-    useful = _reach([INITIAL], after) & _reach([FINAL], before)
-    return [step for step in steps if step.source in useful and step.target in useful]
-
-
-def _reach(origins: Iterable[Hashable], after: Mapping[Hashable, Sequence[Hashable]]) -> set[Hashable]:
-    todo = list(origins)
-    seen = set(todo)
-    while todo:
-        for state in after.get(todo.pop(), ()):
-            if state not in seen:
-                seen.add(state)
-                todo.append(state)
-    return seen
-
-
 def _numbered(steps: Sequence[_Step], types: Sequence[str] | None) -> CEA:
     """States and predicates numbered in the order in which runs meet them; the final state is the last."""
-    order: list[Hashable] = [INITIAL]
-    for state in order:
-        order += dict.fromkeys(
-            step.target
-            for step in steps
-            if step.source == state and step.target not in order and step.target is not FINAL
-        )
+    after: dict[Hashable, list[Hashable]] = {FINAL: []}
+    for step in steps:
+        after.setdefault(step.source, []).append(step.target)
+    order = [state for state in reached([INITIAL], after.__getitem__) if state is not FINAL]
     number = {state: place for place, state in enumerate([*order, FINAL])}
     predicates: dict[EventPredicate, int] = {}
     found: dict[Transition, None] = {}

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from estero.automata.cea import FIRST, EventPredicate, Guard, LabelSet
-from estero.language.tree.expressions import And, Call, EventFilter, Literal, Node, Not
+from estero.automata.cea import CEA, FIRST, EventPredicate, Guard, LabelSet
+from estero.language.tree.conditions import conjoined, conjuncts
+from estero.language.tree.expressions import Call, EventFilter, Literal, Node, Not
 from estero.language.tree.pattern import (
     As,
     Disjunction,
@@ -36,49 +37,28 @@ class Read:
     first: bool | None = None
 
 
-def read_of(
-    guard: Guard, labels: LabelSet, predicates: Sequence[EventPredicate], types: Sequence[str] | None
-) -> Read | None:
+def read_of(guard: Guard, labels: LabelSet, cea: CEA, types: Sequence[str] | None) -> Read | None:
     """The events that pass `guard`, or None if there are none; `types` are all types of the stream.
 
     Raises `ValueError` where the guard names no type and `types` is None.
     """
-    present = [predicates[bit] for bit in sorted(guard.present)]
-    absent = [predicates[bit] for bit in sorted(guard.absent)]
+    present, absent = (
+        [cea.predicates[bit] for bit in sorted(bits)] for bits in (guard.present, guard.absent)
+    )
     first = True if FIRST in present else False if FIRST in absent else None
-    asked = [each for each in present if each != FIRST]
-    names: Iterable[str]
-    if asked:
-        names = [name for name in asked[0].types if all(name in each.types for each in asked)]
-    elif types is None:
+    names = cea.types_of(guard)
+    if names is None and types is None:
         raise ValueError(
             "a transition reads events of any type, and a pattern names the types it reads: "
             "say with types=[…] which there are"
         )
-    else:
-        names = dict.fromkeys(types)
+    asked = [part for each in present for part in conjuncts(each.condition)]
     cases = []
-    for name in names:
-        conditions = _conditions(name, asked, absent)
-        if conditions is not None:
-            both = tuple(dict.fromkeys(conditions))
-            cases.append((name, And(both) if len(both) > 1 else both[0] if both else None))
+    for name in names if names is not None else dict.fromkeys(types or ()):
+        refuted = [each.condition for each in absent if name in each.types]
+        if None not in refuted:
+            cases.append((name, conjoined([*asked, *map(not_true, filter(None, refuted))])))
     return Read(tuple(cases), labels, first) if cases else None
-
-
-def _conditions(
-    name: str, present: Iterable[EventPredicate], absent: Iterable[EventPredicate]
-) -> list[Node] | None:
-    """What has to be true of an event of this type; None where none passes."""
-    found: list[Node] = []
-    for each in present:
-        found += each.condition.parts if isinstance(each.condition, And) else filter(None, [each.condition])
-    for each in absent:
-        if name in each.types:
-            if each.condition is None:
-                return None
-            found.append(not_true(each.condition))
-    return found
 
 
 def not_true(condition: Node) -> Node:

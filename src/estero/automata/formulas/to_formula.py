@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from estero.automata.cea import ALWAYS, CEA, FIRST, NO_LABELS, Guard, LabelSet
+from estero.automata.exploration import between
 from estero.automata.formulas.rational import around, either, followed
 from estero.automata.formulas.reads import Atoms, Read, absent_of, atoms_for, read_of
 from estero.errors import LimitExceeded
 from estero.language.syntax.parser import MAXIMUM_DEPTH
-from estero.language.tree.expressions import And, EventFilter, Node
+from estero.language.tree.conditions import conjoined
+from estero.language.tree.expressions import EventFilter
 from estero.language.tree.pattern import Filter, Keep, Link, Pattern
 from estero.language.tree.selection import label_types
 
@@ -80,29 +82,12 @@ def _ways(cea: CEA) -> dict[Pair, Guards]:
         if first_bit not in each.guard.present:  # inside a run no event is the first of the stream
             guard = Guard(each.guard.present, each.guard.absent - {first_bit})
             found.setdefault((each.source, target), {}).setdefault(each.labels, []).append(guard)
-    useful = _useful(found)
+    useful = between(INITIAL, FINAL, found)
     return {
         pair: {labels: _fewer(guards) for labels, guards in by_labels.items()}
         for pair, by_labels in found.items()
         if useful.issuperset(pair)
     }
-
-
-def _useful(pairs: Iterable[Pair]) -> set[int]:
-    """The states on ways from the initial to the final state."""
-    forward = list(pairs)
-    return _reached(INITIAL, forward) & _reached(FINAL, [(target, source) for source, target in forward])
-
-
-def _reached(origin: int, pairs: Sequence[Pair]) -> set[int]:
-    seen, todo = {origin}, [origin]
-    while todo:
-        here = todo.pop()
-        for source, target in pairs:
-            if source == here and target not in seen:
-                seen.add(target)
-                todo.append(target)
-    return seen
 
 
 def _fewer(guards: Sequence[Guard]) -> list[Guard]:
@@ -149,9 +134,9 @@ class _Elimination:
         found = [
             (pair, read)
             for pair, labels, guard in loops
-            if (read := read_of(guard, labels, self.cea.predicates, self.types)) is not None
+            if (read := read_of(guard, labels, self.cea, self.types)) is not None
         ]
-        useful = _useful(pair for pair, _ in found)
+        useful = between(INITIAL, FINAL, (pair for pair, _ in found))
         found = [(pair, read) for pair, read in found if useful.issuperset(pair)]
         if not found:
             raise ValueError("no run of the automaton accepts, and every pattern finds something")
@@ -180,7 +165,7 @@ class _Elimination:
         rounds = self.between.pop((state, state), None)
         link, guard = self.passing.get(state, (CONTIGUOUS, ALWAYS))
         if rounds is not None and link.absent:  # rounds with ; NOT(…) ; between them have no operator
-            over = read_of(guard, NO_LABELS, self.cea.predicates, self.types)
+            over = read_of(guard, NO_LABELS, self.cea, self.types)
             rounds = rounds if over is None else either([rounds, self.atoms.pattern(over)])
             link = CONTIGUOUS
         coming = [(source, way) for (source, target), way in self.between.items() if target == state]
@@ -203,9 +188,9 @@ class _Elimination:
 def _finished(pattern: Pattern, atoms: Atoms) -> Pattern:
     """With the filters that stand at the top, and only the labels that are wanted."""
     labels = list(label_types(pattern))
-    filters: list[Node] = [EventFilter(each, atoms.top[each]) for each in labels if each in atoms.top]
-    if filters:
-        pattern = Filter(pattern, filters[0] if len(filters) == 1 else And(tuple(filters)))
+    top = conjoined(EventFilter(each, atoms.top[each]) for each in labels if each in atoms.top)
+    if top is not None:
+        pattern = Filter(pattern, top)
     if not atoms.wanted.issuperset(labels):
         pattern = Keep(pattern, tuple(label for label in labels if label in atoms.wanted))
     return pattern

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from estero.language.tree.expressions import (
     Aggregate,
@@ -63,10 +63,29 @@ def has_residuals(pattern: Pattern) -> bool:
     return False
 
 
-def conjuncts(condition: Node) -> Iterator[Node]:
-    """The parts that must all be true, left to right; `condition` itself where it is no AND."""
+def of_one_event(condition: Node) -> Node:
+    """``X[p]``, joined by AND, OR and NOT, of an event that every variable is: p."""
+    match condition:
+        case EventFilter(_, predicate):
+            return predicate
+        case And(parts) | Or(parts):
+            return type(condition)(tuple(map(of_one_event, parts)))
+        case Not(part):
+            return Not(of_one_event(part))
+        case _:
+            raise TypeError(f"not a filter of one-event predicates: {condition!r}")
+
+
+def conjuncts(condition: Node | None) -> Iterator[Node]:
+    """The parts that must all be true, left to right: `condition` itself where it is no AND; none of None."""
     if isinstance(condition, And):
         for part in condition.parts:
             yield from conjuncts(part)
-    else:
+    elif condition is not None:
         yield condition
+
+
+def conjoined(conditions: Iterable[Node]) -> Node | None:
+    """One condition that asks for all of these, each once; None for none."""
+    parts = tuple(dict.fromkeys(conditions))
+    return And(parts) if len(parts) > 1 else next(iter(parts), None)
