@@ -1,181 +1,130 @@
-"""The clauses of a query: SELECT list, PARTITION BY, WITHIN, CONSUME BY, LIMIT."""
+"""The clauses of a query: SELECT list, WITHIN, CONSUME BY, LIMIT; PARTITION BY is checked in keys.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from estero.errors import NOWHERE, Span
+from estero.language.check.keys import check_bracket
 from estero.language.check.labels import KnownTypes
 from estero.language.check.problems import Problems
+from estero.language.tree import query as q
 from estero.language.tree.literals import INT_MAX
-from estero.language.tree.names import SPELLING, some, suggestion
 from estero.language.tree.pattern import EventType
-from estero.language.tree.query import (
-    AttributeWindow,
-    Consume,
-    DurationWindow,
-    EventWindow,
-    KeyBracket,
-    QueryTree,
-    SelectItem,
-    Strategy,
-    Window,
-)
-from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.schema import Attributes, Kind, Schema
 from estero.language.tree.selection import label_types
 from estero.language.tree.words import quoted
 
-_TIMES: Final = (Kind.INT, Kind.TIMESTAMP)
+_TIMES: Final = frozenset({Kind.INT, Kind.TIMESTAMP})
 
 
-def check_clauses(tree: QueryTree, known: KnownTypes, problems: Problems) -> None:
+def check_clauses(tree: q.QueryTree, known: KnownTypes, problems: Problems) -> None:
     """Note what is wrong with the clauses around the pattern."""
     types = label_types(tree.pattern)
     for item in tree.select or ():
         _check_item(item, types, known, problems)
     for bracket in tree.partition_by:
-        _check_bracket(bracket, tree, known, problems)
-    _check_window(tree, known.schema, problems)
-    if tree.consume is Consume.PARTITION and not tree.partition_by:
+        check_bracket(bracket, tree.pattern, known, problems)
+    if tree.consume is q.Consume.PARTITION and not tree.partition_by:
         problems.add(
             "CONSUME BY PARTITION needs PARTITION BY",
             tree.places.get("CONSUME BY", NOWHERE),
             expected="CONSUME BY ANY, or a PARTITION BY clause",
             hint="without partitions, CONSUME BY ANY forgets everything read so far",
         )
-    if tree.limit is not None and not 1 <= tree.limit <= INT_MAX:
+    check_bounds(tree.window, tree.limit, tree.places.get("LIMIT", NOWHERE), known.schema, problems)
+
+
+def check_bounds(
+    window: q.Window | None, limit: int | None, place: Span, schema: Schema | None, problems: Problems
+) -> None:
+    """Note what is wrong with WITHIN, and with LIMIT, which is at `place`."""
+    if window is not None and not _wrong_length(window, problems) and schema is not None:
+        match window:
+            case q.DurationWindow():
+                _check_duration(window, schema, problems)
+            case q.AttributeWindow():
+                _check_attribute(window, schema, problems)
+            case _:
+                pass
+    if limit is not None and not 1 <= limit <= INT_MAX:
         problems.add(
             "LIMIT keeps at least one complex event for each position",
-            tree.places.get("LIMIT", NOWHERE),
+            place,
             expected=f"a whole number from 1 to {INT_MAX}",
             hint="leave LIMIT out to keep all",
         )
 
 
 def _check_item(
-    item: SelectItem, types: dict[str, tuple[EventType, ...]], known: KnownTypes, problems: Problems
+    item: q.SelectItem, types: dict[str, tuple[EventType, ...]], known: KnownTypes, problems: Problems
 ) -> None:
     if item.label not in types:
         place = Span(item.span.start, min(item.span.end, item.span.start + len(quoted(item.label))))
-        problems.add(
-            f"no event is marked {item.label}",
-            place,
-            expected=some(types) or "no label at all",
-            hint=suggestion(item.label, types)
-            or (
-                f"a strategy stands before what is shown: SELECT {item.label.upper()} *"
-                if item.label.upper() in Strategy.__members__
-                else f"bind it in the pattern with AS {quoted(item.label)}"
-            ),
-        )
+        strategy = item.label.upper() if item.label.upper() in q.Strategy.__members__ else ""
+        before = f"a strategy stands before what is shown: SELECT {strategy} *" if strategy else ""
+        problems.no_label(item.label, types, place, before)
         return
     kinds = known.together(types[item.label])
     for attribute in item.attributes or ():
         if kinds is not None and attribute not in kinds:
-            problems.add(
-                f"the events marked {item.label} have no attribute {attribute}",
-                problems.inner_span(item.span, quoted(attribute)),
-                expected=some(kinds) or "no attribute at all",
-                hint=suggestion(attribute, kinds) or SPELLING,
-            )
+            message = f"the events marked {item.label} have no attribute {attribute}"
+            place = problems.inner_span(item.span, quoted(attribute))
+            problems.no_attribute(attribute, kinds, place, message)
 
 
-def _check_bracket(bracket: KeyBracket, tree: QueryTree, known: KnownTypes, problems: Problems) -> None:
-    types = [node for node in tree.pattern.walk() if isinstance(node, EventType)]
-    check_alternatives(types, bracket.alternatives, bracket.span, known, problems)
-    kinds = known.together(types)
-    if kinds is None:
-        return
-    for attribute in bracket.alternatives:
-        place = problems.inner_span(bracket.span, quoted(attribute))
-        if attribute not in kinds:
-            problems.add(
-                f"no type in the pattern has an attribute {attribute}",
-                place,
-                expected=some(kinds) or "no attribute at all",
-                hint=suggestion(attribute, kinds) or SPELLING,
-            )
-        elif Kind.OPAQUE in kinds[attribute]:
-            problems.add(
-                f"{attribute} cannot be compared, so it cannot be a key",
-                place,
-                expected="an attribute that holds truth values, numbers, strings or timestamps",
-                hint="a field inside it can be a key once it is a column of its own",
-            )
-
-
-def check_alternatives(
-    types: Sequence[EventType], names: Sequence[str], span: Span, known: KnownTypes, problems: Problems
-) -> bool:
-    """Whether one of the types has two of the names in one bracket of PARTITION BY, which is noted."""
-    found = known.having_two(types, names)
-    if found is not None:
-        of, first, second = found[0], *map(quoted, found[1:])
-        problems.add(
-            f"{of} has both {first} and {second}, and names in one bracket are alternatives",
-            span,
-            expected=f"PARTITION BY {first}, {second} for the key of both",
-            hint=f"[{first}, {second}] is for types of which each has one of the two",
-        )
-    return found is not None
-
-
-def _check_window(tree: QueryTree, schema: Schema | None, problems: Problems) -> None:
-    match tree.window:
-        case EventWindow(events):
-            if not 1 <= events <= INT_MAX:
-                _wrong_length("events", events, tree.window, problems)
-        case DurationWindow(parts):
-            if any(amount < 0 for amount, _ in parts) or tree.window.nanoseconds > INT_MAX:
-                _wrong_length("nanoseconds", tree.window.nanoseconds, tree.window, problems)
-            elif schema is not None:
-                _check_duration(tree.window, schema, problems)
-        case AttributeWindow(ticks):
-            if not 0 <= ticks <= INT_MAX:
-                _wrong_length("ticks", ticks, tree.window, problems)
-            elif schema is not None:
-                _check_attribute(tree.window, schema, problems)
-        case None:
-            pass
-
-
-def _wrong_length(of: str, length: int, window: Window, problems: Problems) -> None:
-    least = 1 if of == "events" else 0
-    if of == "nanoseconds":
-        expected = "a duration of at most 292 years, of whole units none of which is negative"
+def _wrong_length(window: q.Window, problems: Problems) -> bool:
+    """Whether a window is too short or too long, which is noted."""
+    match window:
+        case q.EventWindow(events):
+            length, least, most = events, 1, f"{INT_MAX} events"
+        case q.AttributeWindow(ticks):
+            length, least, most = ticks, 0, f"{INT_MAX} ticks"
+        case q.DurationWindow(parts):
+            # A negative part is wrong in any sum.
+            length = min(window.nanoseconds, *(amount for amount, _ in parts))
+            length = window.nanoseconds if length >= 0 else length
+            least, most = 0, "292 years long"
+    if least <= length <= INT_MAX:
+        return False
+    if length > INT_MAX:
+        message = f"a window is at most {most}"
     else:
-        expected = f"a whole number from {least} to {INT_MAX}"
-    if of == "events" and length == 0:
-        message = "a window has to be longer than 0 events"
-    elif length > INT_MAX:
-        message = f"a window is at most {'292 years long' if of == 'nanoseconds' else f'{INT_MAX} {of}'}"
-    else:
-        message = "a window is not negative"
-    problems.add(message, window.span, expected=expected, hint="leave WITHIN out for no bound")
+        message = "a window has to be longer than 0 events" if length == 0 else "a window is not negative"
+    problems.add(
+        message,
+        window.span,
+        expected="a duration of at most 292 years, of whole units none of which is negative"
+        if isinstance(window, q.DurationWindow)
+        else f"a whole number from {least} to {INT_MAX}",
+        hint="leave WITHIN out for no bound",
+    )
+    return True
 
 
-def _check_duration(window: DurationWindow, schema: Schema, problems: Problems) -> None:
-    place = window.span
+def _check_duration(window: q.DurationWindow, schema: Schema, problems: Problems) -> None:
     if schema.time is None:
         problems.add(
             "a duration needs a time column",
-            place,
+            window.span,
             expected="WITHIN n EVENTS, or a time column",
             hint='name it where the events are given: time="…"',
         )
-    elif schema.time_unit is None and _kind_of_time(schema) not in (Kind.TIMESTAMP, None):
+        return
+    kinds = _kinds_of(schema.time, schema)
+    if schema.time_unit is None and kinds and Kind.TIMESTAMP not in kinds:
         problems.add(
             f"the time column {schema.time} holds integers, and nothing says how long one tick is",
-            place,
+            window.span,
             expected=f"WITHIN n [{quoted(schema.time)}] for n ticks, or the unit of a tick",
             hint='name it where the events are given, for example time_unit="ms"',
         )
 
 
-def _check_attribute(window: AttributeWindow, schema: Schema, problems: Problems) -> None:
+def _check_attribute(window: q.AttributeWindow, schema: Schema, problems: Problems) -> None:
     attribute = window.attribute
     place = problems.inner_span(window.span, quoted(attribute))
+    kinds = _kinds_of(attribute, schema)
     if schema.time is not None and attribute != schema.time:
         problems.add(
             f"{attribute} is not the time column",
@@ -183,35 +132,23 @@ def _check_attribute(window: AttributeWindow, schema: Schema, problems: Problems
             expected=f"[{quoted(schema.time)}]",
             hint="windows follow the order of the stream, and that is the order of the time column",
         )
-        return
-    kinds = _kinds_of_attribute(attribute, schema)
-    if kinds is None:
-        return
-    if not kinds:
-        every = {name for each in (*schema.types.values(), schema.shared or {}) for name in each}
+    elif kinds is not None and not kinds:
+        every = {name for each in _tables(schema) for name in each}
+        problems.no_attribute(attribute, sorted(every), place)
+    elif kinds is not None and not kinds <= _TIMES:
         problems.add(
-            f"there is no attribute {attribute}",
-            place,
-            expected=some(sorted(every)) or "no attribute at all",
-            hint=suggestion(attribute, sorted(every)) or SPELLING,
-        )
-    elif not kinds <= set(_TIMES):
-        problems.add(
-            f"{attribute} is {next(iter(kinds - set(_TIMES))).value}, which is no time",
+            f"{attribute} is {next(iter(kinds - _TIMES)).value}, which is no time",
             place,
             expected="a column of integers or timestamps",
             hint="WITHIN n EVENTS counts events instead",
         )
 
 
-def _kind_of_time(schema: Schema) -> Kind | None:
-    kinds = _kinds_of_attribute(schema.time or "", schema)
-    return next(iter(kinds)) if kinds else None
+def _tables(schema: Schema) -> list[Attributes]:
+    return [*schema.types.values(), *([schema.shared] if schema.shared is not None else [])]
 
 
-def _kinds_of_attribute(attribute: str, schema: Schema) -> set[Kind] | None:
+def _kinds_of(attribute: str, schema: Schema) -> set[Kind] | None:
     """The kinds of an attribute over all types; None where no type is known at all."""
-    every = [*schema.types.values(), *([schema.shared] if schema.shared is not None else [])]
-    if not every:
-        return None
-    return {attributes[attribute] for attributes in every if attribute in attributes}
+    tables = _tables(schema)
+    return {each[attribute] for each in tables if attribute in each} if tables else None

@@ -8,18 +8,17 @@ from typing import Final
 
 from estero.errors import NOWHERE, QueryError, Span
 from estero.language.check.atoms import arguments_by_name, attributes_in_order
-from estero.language.check.clauses import check_clauses
+from estero.language.check.clauses import check_bounds
 from estero.language.check.kinds import NUMBERS, KindChecker
 from estero.language.check.labels import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.syntax.parser import parse_conjunctive
 from estero.language.tree.conjunctive import Atom, ConjunctiveTree, Variable
 from estero.language.tree.expressions import Attribute, Literal
-from estero.language.tree.names import SPELLING, listed, some, suggestion
-from estero.language.tree.query import QueryTree
+from estero.language.tree.names import listed, some, suggestion
 from estero.language.tree.schema import Kind, Schema
 
-_COMPARABLE: Final = frozenset({Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.STRING, Kind.TIMESTAMP, Kind.NULL})
+_COMPARABLE: Final = frozenset(Kind) - {Kind.OPAQUE}
 
 
 def check_conjunctive(
@@ -43,14 +42,16 @@ def check_conjunctive(
     _check_head(tree, problems)
     _check_labels(tree, problems)
     known = KnownTypes(schema, tree.streams)
+    joined: dict[str, _Place] = {}
     for atom in tree.atoms:
-        _check_atom(atom, tree, known, type_column, problems)
-    _check_kinds(tree, known, type_column, problems)
+        _check_arguments(atom, problems)
+        if known.exists(atom.relation):
+            names = attributes_in_order(atom, tree.streams, schema, type_column)
+            _check_attributes(atom, names, known, joined, problems)
+        else:
+            known.note_missing(atom.relation, problems)
     _check_hierarchy(tree, problems)
-    clauses = QueryTree(
-        tree.atoms[0].relation, window=tree.window, limit=tree.limit, text=tree.text, places=tree.places
-    )
-    check_clauses(clauses, known, problems)
+    check_bounds(tree.window, tree.limit, tree.places.get("LIMIT", NOWHERE), schema, problems)
     return problems.in_order()
 
 
@@ -113,33 +114,6 @@ def _check_labels(tree: ConjunctiveTree, problems: Problems) -> None:
         first.setdefault(label, atom)
 
 
-def _check_atom(
-    atom: Atom, tree: ConjunctiveTree, known: KnownTypes, type_column: str | None, problems: Problems
-) -> None:
-    schema = known.schema
-    _check_arguments(atom, problems)
-    if not known.exists(atom.relation):
-        known.note_missing(atom.relation, problems)
-        return
-    kinds = known.attributes(atom.relation)
-    names = attributes_in_order(atom, tree.streams, schema, type_column)
-    if names is None or kinds is None:
-        return
-    _check_number(atom, names, known, problems)
-    for argument in atom.arguments:
-        if argument.attribute is not None and argument.attribute not in kinds:
-            problems.add(
-                f"{atom.relation.name} has no attribute {argument.attribute}",
-                argument.span,
-                expected=some(kinds) or "no attribute at all",
-                hint=suggestion(argument.attribute, kinds) or SPELLING,
-            )
-    checker = KindChecker(lambda each: kinds.get(each.name), problems)
-    for name, term, _ in arguments_by_name(atom, names):
-        if isinstance(term, Literal) and name in kinds:
-            checker.comparable(Attribute(name, span=term.span), term, term)
-
-
 def _check_arguments(atom: Atom, problems: Problems) -> None:
     """Mistakes in an atom that need no schema."""
     named = [argument for argument in atom.arguments if argument.attribute is not None]
@@ -190,35 +164,44 @@ def _check_number(atom: Atom, names: tuple[str, ...], known: KnownTypes, problem
         )
 
 
-def _check_kinds(
-    tree: ConjunctiveTree, known: KnownTypes, type_column: str | None, problems: Problems
-) -> None:
-    """What a variable joins has to be comparable."""
-    first: dict[str, tuple[Kind, str, Atom]] = {}
-    for atom in tree.atoms:
-        kinds = known.attributes(atom.relation)
-        names = attributes_in_order(atom, tree.streams, known.schema, type_column)
-        if kinds is None or names is None:
-            continue
-        for name, term, span in arguments_by_name(atom, names):
-            kind = kinds.get(name)
-            if not isinstance(term, Variable) or kind is None:
-                continue
-            if term.name in first:
-                _check_pair(term, first[term.name], (kind, name, atom), span, problems)
-            if first.setdefault(term.name, (kind, name, atom))[0] is Kind.NULL:
-                first[term.name] = (kind, name, atom)
+_Names = tuple[str, ...]
+_Place = tuple[Kind, str, Atom]
+"""Where a variable stands: the kind and the name of the attribute, and the atom."""
 
 
-def _check_pair(
-    variable: Variable,
-    one: tuple[Kind, str, Atom],
-    other: tuple[Kind, str, Atom],
-    span: Span,
+def _check_attributes(
+    atom: Atom,
+    names: tuple[str, ...] | None,
+    known: KnownTypes,
+    joined: dict[str, _Place],
     problems: Problems,
 ) -> None:
+    """Note attributes that an atom's type lacks, and what cannot be compared with what it has to equal.
+
+    `names` are those of the attributes by place; `joined` are the first places of variables, and grows.
+    """
+    kinds = known.attributes(atom.relation)
+    if names is None or kinds is None:
+        return
+    _check_number(atom, names, known, problems)
+    checker = KindChecker(lambda each: kinds.get(each.name), problems)
+    for name, term, span in arguments_by_name(atom, names):
+        kind = kinds.get(name)
+        if kind is None:
+            problems.no_attribute(name, kinds, span, f"{atom.relation.name} has no attribute {name}")
+        elif isinstance(term, Literal):
+            checker.comparable(Attribute(name, span=term.span), term, term)
+        elif isinstance(term, Variable):
+            here = (kind, name, atom)
+            first = joined.setdefault(term.name, here)
+            _check_pair(term, first, here, span, problems)
+            if first[0] is Kind.NULL:
+                joined[term.name] = here
+
+
+def _check_pair(variable: Variable, one: _Place, other: _Place, span: Span, problems: Problems) -> None:
     kinds = {one[0], other[0]}
-    if kinds <= _COMPARABLE and (len(kinds - {Kind.NULL}) < 2 or kinds <= NUMBERS):
+    if one is other or (kinds <= _COMPARABLE and (len(kinds - {Kind.NULL}) < 2 or kinds <= NUMBERS)):
         return
     sides = [f"{name} of {atom.relation.name} is {kind.value}" for kind, name, atom in (one, other)]
     problems.add(

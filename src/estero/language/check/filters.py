@@ -1,4 +1,4 @@
-"""Filters: variables that are bound, attributes that exist, kinds that fit."""
+"""Filters: variables that are bound, attributes that exist, kinds that fit, predicates that are known."""
 
 from __future__ import annotations
 
@@ -8,22 +8,14 @@ from dataclasses import dataclass
 from estero.errors import Span
 from estero.language.check.kinds import NUMBERS, KindChecker
 from estero.language.check.labels import KnownTypes
-from estero.language.check.predicate_arguments import check_set_predicate
 from estero.language.check.problems import Problems
-from estero.language.check.set_predicates import registered
-from estero.language.tree.expressions import (
-    Aggregate,
-    Attribute,
-    EventFilter,
-    Node,
-    SetPredicate,
-    VariableReference,
-)
+from estero.language.check.set_predicates import known_predicates, registered
+from estero.language.tree import expressions as e
 from estero.language.tree.names import SPELLING, listed, some, suggestion
 from estero.language.tree.pattern import EventType, Filter
 from estero.language.tree.schema import Kind
 from estero.language.tree.selection import label_types
-from estero.language.tree.words import SET_PREDICATES, quoted
+from estero.language.tree.words import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES, quoted
 
 
 def check_filter(node: Filter, bound: tuple[str, ...], known: KnownTypes, problems: Problems) -> None:
@@ -45,91 +37,126 @@ class _FilterCheck(KindChecker):
         self._types = types
         self._bound = bound
         self._known = known
-        self._problems = problems
 
-    def kind(self, node: Node) -> Kind | None:
+    def kind(self, node: e.Node) -> Kind | None:
         match node:
-            case EventFilter(variable, predicate):
+            case e.EventFilter(variable, predicate):
                 if self._is_bound(variable, node.span):
-                    marked = _MarkedBy(variable, self._types.get(variable), self._known, self._problems)
-                    KindChecker(marked.look_up, self._problems).truth(predicate)
+                    KindChecker(self._marked_by(variable).look_up, self._problems).truth(predicate)
                 return Kind.BOOL
-            case Aggregate():
+            case e.Aggregate():
                 return self._aggregate(node)
-            case SetPredicate():
+            case e.SetPredicate():
                 self._set_predicate(node)
+                for argument in node.arguments:
+                    if isinstance(argument, e.VariableReference):
+                        self._is_bound(argument.variable, argument.span)
+                    else:
+                        self.kind(argument)
                 is_known = node.name in SET_PREDICATES or registered(node.name) is not None
                 return Kind.BOOL if is_known else None
             case _:
                 return super().kind(node)
 
-    def _attribute_of_variable(self, attribute: Attribute) -> Kind | None:
+    def _marked_by(self, variable: str) -> _MarkedBy:
+        return _MarkedBy(variable, self._types.get(variable), self._known, self._problems)
+
+    def _attribute_of_variable(self, attribute: e.Attribute) -> Kind | None:
         if attribute.variable is None:
             self._no_variable(attribute)
             return None
         if not self._is_bound(attribute.variable, attribute.span):
             return None
-        marked = _MarkedBy(
-            attribute.variable, self._types.get(attribute.variable), self._known, self._problems
-        )
-        return marked.kind(attribute.name, attribute.span)
+        return self._marked_by(attribute.variable).kind(attribute.name, attribute.span)
 
-    def _no_variable(self, attribute: Attribute) -> None:
+    def _no_variable(self, attribute: e.Attribute) -> None:
         name = attribute.name
+        message = f"{name} has no variable in front of it"
         if name in self._bound:
             message = f"{name} is a variable, and its events are not a value"
             hint = f"write {quoted(name)}[…] for a condition on them"
         elif self._problems.text[attribute.span.start : attribute.span.end].startswith('"'):
-            message = f"{name} has no variable in front of it"
             hint = f"single quotes make a string: '{name}'"
         else:
-            message = f"{name} has no variable in front of it"
             variable = quoted(next(iter(self._types), "x"))
             hint = f"write {variable}[…{quoted(name)}…] for a condition on each event marked {variable}"
         self._problems.add(message, attribute.span, expected="X[…] or X.a with X a variable", hint=hint)
 
     def _is_bound(self, variable: str, span: Span) -> bool:
-        if variable in self._bound:
-            return True
-        start = self._problems.text.find(quoted(variable), span.start, span.end)
-        place = Span(start, start + len(quoted(variable))) if start >= 0 else span
-        self._problems.add(
-            f"no event is marked {variable}",
-            place,
-            expected=some(self._bound) or "no label at all",
-            hint=suggestion(variable, self._bound) or f"bind it in the pattern with AS {quoted(variable)}",
-        )
-        return False
+        if variable not in self._bound:
+            start = self._problems.text.find(quoted(variable), span.start, span.end)
+            place = Span(start, start + len(quoted(variable))) if start >= 0 else span
+            self._problems.no_label(variable, self._bound, place)
+        return variable in self._bound
 
-    def _aggregate(self, node: Aggregate) -> Kind | None:
+    def _aggregate(self, node: e.Aggregate) -> Kind | None:
         if not self._is_bound(node.variable, node.span) or node.attribute is None:
             return Kind.INT if node.function == "count" else None
-        marked = _MarkedBy(node.variable, self._types.get(node.variable), self._known, self._problems)
-        kind = marked.kind(node.attribute, node.span)
+        kind = self._marked_by(node.variable).kind(node.attribute, node.span)
         if node.function == "count":
             return Kind.INT
-        if node.function in ("sum", "avg", "stddev"):
-            if kind is not None and kind not in NUMBERS:
+        if node.function not in ("sum", "avg", "stddev"):
+            return kind
+        if kind is not None and kind not in NUMBERS:
+            self._problems.add(
+                f"{node.function} takes numbers, and {node.variable}.{node.attribute} is {kind.value}",
+                node.span,
+                expected="an attribute with integers or floats",
+                hint=f"count({quoted(node.variable)}.{quoted(node.attribute)}) takes values of any kind",
+            )
+            return None
+        return kind if node.function == "sum" else Kind.FLOAT
+
+    def _set_predicate(self, node: e.SetPredicate) -> None:
+        """Note it where a predicate is not known, or does not take these arguments."""
+        predicate = registered(node.name)
+        if node.name in SET_PREDICATES:
+            self._built_in(node)
+        elif predicate is None:
+            text = self._problems.text[node.span.start : node.span.end]
+            length = len(text.partition("(")[0].rstrip())
+            known = known_predicates()
+            self._problems.add(
+                f"there is no predicate {node.name}",
+                Span(node.span.start, node.span.start + length),
+                expected=some(known),
+                hint=suggestion(node.name, (*known, *AGGREGATES, *SCALAR_FUNCTIONS))
+                or f"make a function one: @estero.predicate above def {node.name}(…)",
+            )
+        elif not predicate.takes(len(node.arguments)):
+            self._problems.add(
+                f"{node.name} takes {predicate.arguments}, not {len(node.arguments)}",
+                node.span,
+                expected=f"{node.name}{predicate.signature}",
+                hint="each of X, X.a and constants is one argument",
+            )
+        elif all(isinstance(each, e.Literal) for each in node.arguments):
+            self._problems.add(
+                f"{node.name} is not about any variable",
+                node.span,
+                expected=f"{node.name}(X) or {node.name}(X.a)",
+                hint="name at least one variable: what holds of no event is true or false of all complex "
+                "events",
+            )
+
+    def _built_in(self, node: e.SetPredicate) -> None:
+        match node.arguments:
+            case (e.Attribute(_, str()) as attribute,):
+                self.not_opaque(attribute, self.kind(attribute))
+            case (e.VariableReference(variable),):
                 self._problems.add(
-                    f"{node.function} takes numbers, and {node.variable}.{node.attribute} is {kind.value}",
+                    f"{node.name} takes values, and {variable} is a variable",
                     node.span,
-                    expected="an attribute with integers or floats",
-                    hint=f"count({quoted(node.variable)}.{quoted(node.attribute)}) takes values of any kind",
+                    expected=f"{node.name}(X.a)",
+                    hint=f"name the attribute: {node.name}({quoted(variable)}.…)",
                 )
-                return None
-            return kind if node.function == "sum" else Kind.FLOAT
-        return kind
-
-    def _set_predicate(self, node: SetPredicate) -> None:
-        check_set_predicate(node, self.kind, self._problems)
-        for argument in node.arguments:
-            if isinstance(argument, VariableReference):
-                self._is_bound(argument.variable, argument.span)
-            else:
-                self.kind(argument)
-
-    def _refuse_filter(self, node: Node) -> None:
-        raise TypeError(f"{type(node).__name__} belongs into a filter")
+            case _:
+                self._problems.add(
+                    f"{node.name} takes one attribute of a variable",
+                    node.span,
+                    expected=f"{node.name}(X.a)",
+                    hint="join several by AND",
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +168,7 @@ class _MarkedBy:
     known: KnownTypes
     problems: Problems
 
-    def look_up(self, attribute: Attribute) -> Kind | None:
+    def look_up(self, attribute: e.Attribute) -> Kind | None:
         """The kind of an attribute inside ``X[…]``."""
         if attribute.variable is not None:
             self.problems.add(
@@ -175,15 +202,14 @@ class _MarkedBy:
     def _unknown(self, name: str, span: Span, attributes: tuple[str, ...]) -> None:
         types = listed(tuple(dict.fromkeys(each.name for each in self.types or ())))
         of = types if self.variable in types.split(", ") else f"{types} ({self.variable})"
-        quotes = self.problems.text[span.start : span.end].startswith('"')
-        hint = suggestion(name, attributes)
-        if quotes and not hint:
-            hint = f"single quotes make a string: '{name}'"
+        is_quoted = self.problems.text[span.start : span.end].startswith('"')
+        hint = f"single quotes make a string: '{name}'" if is_quoted else SPELLING
         if name.lower() in ("none", "nil", "nan"):
             hint = "a value that is missing is asked for with IS NULL"
-        self.problems.add(
-            f"{of} has no attribute {name}",
+        self.problems.no_attribute(
+            name,
+            attributes,
             self.problems.inner_span(span, quoted(name)),
-            expected=some(attributes) or "no attribute at all",
-            hint=hint or SPELLING,
+            f"{of} has no attribute {name}",
+            hint,
         )

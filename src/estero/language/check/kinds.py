@@ -10,39 +10,41 @@ from typing import Final
 from estero.errors import QueryError, Span
 from estero.language.check.problems import Problems
 from estero.language.regex.regex import check_regex
-from estero.language.tree.expressions import (
-    Aggregate,
-    And,
-    Arithmetic,
-    Attribute,
-    Between,
-    Call,
-    Comparison,
-    EventFilter,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Matches,
-    Negative,
-    Node,
-    Not,
-    Or,
-    Range,
-    SetPredicate,
-)
+from estero.language.tree import expressions as e
 from estero.language.tree.literals import INT_MAX, INT_MIN, Value, literal_text
-from estero.language.tree.names import SPELLING, listed, some, suggestion
+from estero.language.tree.names import listed, suggestion
 from estero.language.tree.schema import Kind
 from estero.language.tree.words import SCALAR_FUNCTIONS
 
 NUMBERS: Final = frozenset({Kind.INT, Kind.FLOAT})
+COMPARABLE: Final = "an attribute that holds truth values, numbers, strings or timestamps"
 
-Lookup = Callable[[Attribute], Kind | None]
+Lookup = Callable[[e.Attribute], Kind | None]
 """The kind of an attribute; None where it is not known or wrong (and noted as a problem)."""
 
+_NULL: Final = e.Literal(None)
+_SIGNATURES: Final[Mapping[str, tuple[frozenset[Kind], Kind | None]]] = {
+    **dict.fromkeys(("abs", "floor", "ceil"), (NUMBERS, None)),
+    "length": (frozenset({Kind.STRING}), Kind.INT),
+    **dict.fromkeys(
+        ("year", "month", "day", "hour", "minute", "second"), (frozenset({Kind.TIMESTAMP}), Kind.INT)
+    ),
+}
+"""Functions of one argument: the kinds that it may have, and that of the value (None: the argument's)."""
 
-def kind_of(node: Node, attributes: Mapping[str, Kind]) -> Kind | None:
+_USES: Final = {
+    Kind.BOOL: "a truth value is a condition by itself: X[ok], X[NOT ok]",
+    Kind.INT: "numbers are compared, by = < BETWEEN IN, and computed with",
+    Kind.FLOAT: "numbers are compared, by = < BETWEEN IN, and computed with",
+    Kind.STRING: "strings are compared, by = < IN LIKE ~, and have a length(…)",
+    Kind.TIMESTAMP: "timestamps are compared, and have a year(…), month(…), day(…), hour(…) and so on",
+    Kind.OPAQUE: "lists, bytes and structures can only be shown, or tested with IS NULL",
+    Kind.NULL: "all its values are NULL",
+}
+"""What can be done with values of a kind."""
+
+
+def kind_of(node: e.Node, attributes: Mapping[str, Kind]) -> Kind | None:
     """The kind of an expression or predicate over one event; None for NULL, which is of every kind.
 
     Raises `QueryError` at the first thing that is wrong.
@@ -53,21 +55,15 @@ def kind_of(node: Node, attributes: Mapping[str, Kind]) -> Kind | None:
     """
     problems = Problems("")
 
-    def look_up(attribute: Attribute) -> Kind | None:
+    def look_up(attribute: e.Attribute) -> Kind | None:
         if attribute.variable is None and attribute.name in attributes:
             return attributes[attribute.name]
-        problems.add(
-            f"there is no attribute {attribute.name}",
-            attribute.span,
-            expected=some(attributes) or "no attribute at all",
-            hint=suggestion(attribute.name, attributes) or SPELLING,
-        )
+        problems.no_attribute(attribute.name, attributes, attribute.span)
         return None
 
     kind = KindChecker(look_up, problems).kind(node)
-    found = problems.in_order()
-    if found:
-        raise found[0]
+    for error in problems.in_order():
+        raise error
     return kind
 
 
@@ -95,29 +91,34 @@ class KindChecker:
         self._look_up = look_up
         self._problems = problems
 
-    def kind(self, node: Node) -> Kind | None:
+    def kind(self, node: e.Node) -> Kind | None:
         """The kind of an expression; None where it is of every kind or not known."""
         match node:
-            case Literal(value):
-                self._check_literal(node)
+            case e.Literal(value):
+                self._literal(node)
                 return kind_of_value(value)
-            case Attribute():
+            case e.Attribute():
                 kind = self._look_up(node)
                 return None if kind is Kind.NULL else kind
-            case Negative(operand):
-                return self._number(operand, "-")
-            case Arithmetic(operator, left, right):
-                return self._arithmetic(operator, left, right)
-            case Call(name, arguments):
+            case e.Negative(operand):
+                return self._takes("-", operand, NUMBERS)
+            case e.Arithmetic(operator, left, right):
+                kinds = {self._takes(operator, operand, NUMBERS) for operand in (left, right)}
+                if operator == "/" or Kind.FLOAT in kinds:
+                    return Kind.FLOAT
+                return None if None in kinds else Kind.INT
+            case e.Call("coalesce", arguments):
+                return self._coalesce(node, arguments)
+            case e.Call(name, arguments):
                 return self._call(node, name, arguments)
-            case EventFilter() | Aggregate() | SetPredicate():
+            case e.EventFilter() | e.Aggregate() | e.SetPredicate():
                 self._refuse_filter(node)
                 return None
             case _:
                 self._test(node)
                 return Kind.BOOL
 
-    def truth(self, node: Node) -> None:
+    def truth(self, node: e.Node) -> None:
         """Note it where `node` is not a condition."""
         kind = self.kind(node)
         if kind not in (Kind.BOOL, None):
@@ -128,19 +129,17 @@ class KindChecker:
                 hint="compare it with something, for example with = or <",
             )
 
-    def comparable(self, left: Node, right: Node, place: Node) -> None:
+    def comparable(self, left: e.Node, right: e.Node, place: e.Node) -> None:
         """Note it where two expressions cannot be compared."""
         self._compare(left, self.kind(left), right, self.kind(right), place)
 
-    def _compare(self, left: Node, first: Kind | None, right: Node, second: Kind | None, place: Node) -> None:
-        if first is None or second is None:
-            self._not_opaque(left, first)
-            self._not_opaque(right, second)
-            return
-        if Kind.OPAQUE in (first, second):
-            self._not_opaque(left, first)
-            self._not_opaque(right, second)
-        elif first is not second and not {first, second} <= NUMBERS:
+    def _compare(
+        self, left: e.Node, first: Kind | None, right: e.Node, second: Kind | None, place: e.Node
+    ) -> None:
+        if None in (first, second) or Kind.OPAQUE in (first, second):
+            self.not_opaque(left, first)
+            self.not_opaque(right, second)
+        elif first and second and first is not second and not {first, second} <= NUMBERS:
             self._problems.add(
                 f"{first.value} cannot be compared with {second.value}",
                 place.span,
@@ -148,102 +147,88 @@ class KindChecker:
                 hint=_conversion(left, first, right, second),
             )
 
-    def _not_opaque(self, node: Node, kind: Kind | None) -> None:
+    def not_opaque(self, node: e.Node, kind: Kind | None) -> None:
+        """Note it where an expression of this kind cannot be compared with anything."""
         if kind is Kind.OPAQUE:
             self._problems.add(
-                f"{_what(node)} cannot be compared",
-                node.span,
-                expected="an attribute that holds truth values, numbers, strings or timestamps",
-                hint="lists, bytes and structures can only be shown, or tested with IS NULL",
+                f"{_what(node)} cannot be compared", node.span, expected=COMPARABLE, hint=_USES[kind]
             )
 
-    def _test(self, node: Node) -> None:
+    def _test(self, node: e.Node) -> None:
         match node:
-            case Comparison(operator, left, right):
+            case e.Comparison(operator, left, right):
                 self._not_with_null(operator, left, right, node)
                 self.comparable(left, right, node)
-            case In(operand, members):
+            case e.In(operand, members):
                 self._in(operand, members)
-            case Between(operand, low, high):
-                self._not_with_null("=", operand, low if low == Literal(None) else high, node)
+            case e.Between(operand, low, high):
+                self._not_with_null("=", operand, low if low == _NULL else high, node)
                 self.comparable(operand, low, node)
                 self.comparable(operand, high, node)
-            case Like(operand, pattern):
-                self._string(operand, "LIKE")
-                self._like_pattern(node, pattern)
-            case Matches(operand, regex):
-                self._string(operand, "~")
+            case e.Like(operand, pattern):
+                self._takes("LIKE", operand, frozenset({Kind.STRING}))
+                if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
+                    self._problems.add(
+                        "the pattern of LIKE ends in its escape character",
+                        node.span,
+                        expected="a character after the last \\",
+                        hint="a backslash itself is written \\\\",
+                    )
+            case e.Matches(operand, regex):
+                self._takes("~", operand, frozenset({Kind.STRING}))
                 self._regex(node, regex)
-            case IsNull(operand):
+            case e.IsNull(operand):
                 self.kind(operand)
-            case And(parts) | Or(parts):
+            case e.And(parts) | e.Or(parts):
                 for part in parts:
                     self.truth(part)
-            case Not(part):
+            case e.Not(part):
                 self.truth(part)
             case _:
                 raise TypeError(f"{type(node).__name__} has no kind")
 
-    def _not_with_null(self, operator: str, left: Node, right: Node, place: Node) -> None:
+    def _not_with_null(self, operator: str, left: e.Node, right: e.Node, place: e.Node) -> None:
         """Note it where one side of a comparison is NULL, so that it is never true."""
-        if Literal(None) not in (left, right):
+        if _NULL not in (left, right):
             return
-        other = right if left == Literal(None) else left
-        name = _what(other) if isinstance(other, Attribute) else "x"
-        test = "IS NOT NULL" if operator == "!=" else "IS NULL"
+        other = right if left == _NULL else left
+        name = _what(other) if isinstance(other, e.Attribute) else "x"
         self._problems.add(
             "a comparison with NULL is never true",
             place.span,
             expected="IS NULL or IS NOT NULL",
-            hint=f"write {name} {test}",
+            hint=f"write {name} {'IS NOT NULL' if operator == '!=' else 'IS NULL'}",
         )
 
-    def _in(self, operand: Node, members: tuple[Literal | Range, ...]) -> None:
+    def _in(self, operand: e.Node, members: tuple[e.Literal | e.Range, ...]) -> None:
         kind = self.kind(operand)
         for member in members:
-            if member == Literal(None):
+            if member == _NULL:
                 self._problems.add(
                     "NULL equals nothing, so it is no member of a set",
                     member.span,
                     expected="constants other than NULL",
                     hint=f"write {_what(operand)} IS NULL, joined to the rest by OR",
                 )
-                continue
-            if isinstance(member, Literal):
+            elif isinstance(member, e.Literal):
                 self._compare(operand, kind, member, self.kind(member), member)
-                continue
-            self._compare(operand, kind, member.low, self.kind(member.low), member.low)
-            self.comparable(member.low, member.high, member)
-            low, high = member.low.value, member.high.value
-            numbers = isinstance(low, int | float) and isinstance(high, int | float) and low > high
-            if numbers or (isinstance(low, str) and isinstance(high, str) and low > high):
-                self._problems.add(
-                    "this range is empty",
-                    member.span,
-                    expected="the smaller end first",
-                    hint="swap the two ends",
-                )
+            else:
+                self._compare(operand, kind, member.low, self.kind(member.low), member.low)
+                self.comparable(member.low, member.high, member)
+                self._not_empty(member)
 
-    def _string(self, operand: Node, operator: str) -> None:
-        kind = self.kind(operand)
-        if kind not in (Kind.STRING, None):
+    def _not_empty(self, member: e.Range) -> None:
+        low, high = member.low.value, member.high.value
+        numbers = isinstance(low, int | float) and isinstance(high, int | float) and low > high
+        if numbers or (isinstance(low, str) and isinstance(high, str) and low > high):
             self._problems.add(
-                f"{operator} takes a string, and {_what(operand)} is {kind.value}",
-                operand.span,
-                expected="a string",
-                hint=_USES[kind],
+                "this range is empty",
+                member.span,
+                expected="the smaller end first",
+                hint="swap the two ends",
             )
 
-    def _like_pattern(self, node: Like, pattern: str) -> None:
-        if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
-            self._problems.add(
-                "the pattern of LIKE ends in its escape character",
-                node.span,
-                expected="a character after the last \\",
-                hint="a backslash itself is written \\\\",
-            )
-
-    def _regex(self, node: Matches, regex: str) -> None:
+    def _regex(self, node: e.Matches, regex: str) -> None:
         try:
             check_regex(regex)
         except QueryError as error:
@@ -254,25 +239,23 @@ class KindChecker:
                 error.message, place, found=error.found, expected=error.expected, hint=error.hint
             )
 
-    def _number(self, operand: Node, operator: str) -> Kind | None:
+    def _takes(self, operator: str, operand: e.Node, wanted: frozenset[Kind]) -> Kind | None:
+        """The kind of an operand, where it is one that is wanted; another is noted."""
         kind = self.kind(operand)
-        if kind is None or kind in NUMBERS:
+        if kind is None or kind in wanted:
             return kind
+        one, any_of_them = next(iter(wanted)).value, next(iter(wanted)).value
+        if wanted is NUMBERS:
+            one, any_of_them = "an integer or a float", "numbers"
         self._problems.add(
-            f"{operator} takes numbers, and {_what(operand)} is {kind.value}",
+            f"{operator} takes {any_of_them}, and {_what(operand)} is {kind.value}",
             operand.span,
-            expected="an integer or a float",
+            expected=one,
             hint=_USES[kind],
         )
         return None
 
-    def _arithmetic(self, operator: str, left: Node, right: Node) -> Kind | None:
-        kinds = {self._number(left, operator), self._number(right, operator)}
-        if operator == "/" or Kind.FLOAT in kinds:
-            return Kind.FLOAT
-        return None if None in kinds else Kind.INT
-
-    def _check_literal(self, literal: Literal) -> None:
+    def _literal(self, literal: e.Literal) -> None:
         value = literal.value
         if isinstance(value, int) and not INT_MIN <= value <= INT_MAX:
             self._problems.add(
@@ -289,19 +272,19 @@ class KindChecker:
                 hint="infinity has no literal; it alone is larger than 1.79e308",
             )
 
-    def _refuse_filter(self, node: Node) -> None:
-        if isinstance(node, SetPredicate):
+    def _refuse_filter(self, node: e.EventFilter | e.Aggregate | e.SetPredicate) -> None:
+        if isinstance(node, e.SetPredicate):
             self._unknown_function(node, node.name)
             return
-        what = "X[…]" if isinstance(node, EventFilter) else "a function of a set of events"
+        what = "X[…]" if isinstance(node, e.EventFilter) else "a function of a set of events"
         self._problems.add(
-            f"{what} belongs into a filter, and this is a condition on one event",
+            f"{what} belongs in a filter, and this is a condition on one event",
             node.span,
             expected="attributes of the event, constants and operators",
             hint="join filters outside the brackets: X[…] AND Y[…]",
         )
 
-    def _unknown_function(self, node: Node, name: str) -> None:
+    def _unknown_function(self, node: e.Node, name: str) -> None:
         self._problems.add(
             f"there is no function {name} of one event",
             node.span,
@@ -310,12 +293,11 @@ class KindChecker:
             or "functions and predicates of sets of events stand outside the brackets",
         )
 
-    def _call(self, node: Node, name: str, arguments: tuple[Node, ...]) -> Kind | None:
-        if name == "coalesce":
-            return self._coalesce(node, arguments)
-        if name not in SCALAR_FUNCTIONS:
+    def _call(self, node: e.Node, name: str, arguments: tuple[e.Node, ...]) -> Kind | None:
+        if name not in _SIGNATURES:
             self._unknown_function(node, name)
             return None
+        wanted, result = _SIGNATURES[name]
         if len(arguments) != 1:
             self._problems.add(
                 f"{name} takes one argument, not {len(arguments)}",
@@ -325,22 +307,11 @@ class KindChecker:
                 if arguments
                 else "name the attribute in parentheses",
             )
-            return None if name in ("abs", "floor", "ceil") else Kind.INT
-        (argument,) = arguments
-        if name in ("abs", "floor", "ceil"):
-            return self._number(argument, name)
-        wanted = Kind.STRING if name == "length" else Kind.TIMESTAMP
-        kind = self.kind(argument)
-        if kind not in (wanted, None):
-            self._problems.add(
-                f"{name} takes {wanted.value}, and {_what(argument)} is {kind.value}",
-                argument.span,
-                expected=wanted.value,
-                hint=_USES[kind],
-            )
-        return Kind.INT
+            return result
+        kind = self._takes(name, arguments[0], wanted)
+        return result or kind
 
-    def _coalesce(self, node: Node, arguments: tuple[Node, ...]) -> Kind | None:
+    def _coalesce(self, node: e.Node, arguments: tuple[e.Node, ...]) -> Kind | None:
         if not arguments:
             self._problems.add(
                 "coalesce takes at least one argument",
@@ -350,7 +321,7 @@ class KindChecker:
             )
             return None
         kinds = {self.kind(argument) for argument in arguments} - {None}
-        if kinds == set(NUMBERS):
+        if kinds == NUMBERS:
             return Kind.FLOAT
         if len(kinds) > 1:
             self._problems.add(
@@ -363,22 +334,20 @@ class KindChecker:
         return kinds.pop() if kinds else None
 
 
-def _what(node: Node) -> str:
+def _what(node: e.Node) -> str:
     match node:
-        case Attribute(name, None):
-            return name
-        case Attribute(name, variable):
-            return f"{variable}.{name}"
-        case Literal():
+        case e.Attribute(name, variable):
+            return name if variable is None else f"{variable}.{name}"
+        case e.Literal():
             return "this constant"
         case _:
             return "this"
 
 
-def _conversion(left: Node, first: Kind, right: Node, second: Kind) -> str:
+def _conversion(left: e.Node, first: Kind, right: e.Node, second: Kind) -> str:
     """How to write the constant so that the two compare, where one is a constant of the wrong kind."""
     for node, own, other in ((right, second, first), (left, first, second)):
-        if not isinstance(node, Literal):
+        if not isinstance(node, e.Literal):
             continue
         if own is Kind.STRING and other is Kind.TIMESTAMP:
             return f"write the instant as TIMESTAMP '{node.value}'"
@@ -388,18 +357,4 @@ def _conversion(left: Node, first: Kind, right: Node, second: Kind) -> str:
             return f"strings stand in single quotes: '{node.value}'"
         if own in NUMBERS and other is Kind.TIMESTAMP:
             return "an instant is written TIMESTAMP '2024-01-31 12:00:00'"
-    if Kind.BOOL in (first, second):
-        return "a truth value is a condition by itself: X[ok], X[NOT ok]"
-    return "compare it with a value of its own kind"
-
-
-_USES: Final = {
-    Kind.BOOL: "a truth value is a condition by itself: X[ok], X[NOT ok]",
-    Kind.INT: "numbers are compared, by = < BETWEEN IN, and computed with",
-    Kind.FLOAT: "numbers are compared, by = < BETWEEN IN, and computed with",
-    Kind.STRING: "strings are compared, by = < IN LIKE ~, and have a length(…)",
-    Kind.TIMESTAMP: "timestamps are compared, and have a year(…), month(…), day(…), hour(…) and so on",
-    Kind.OPAQUE: "lists, bytes and structures can only be shown, or tested with IS NULL",
-    Kind.NULL: "all its values are NULL",
-}
-"""What can be done with values of a kind."""
+    return _USES[Kind.BOOL] if Kind.BOOL in (first, second) else "compare it with a value of its own kind"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from estero.errors import QueryError, Span
+from estero.language.tree.names import SPELLING, some, suggestion
+from estero.language.tree.words import quoted
 
 
 class Problems:
@@ -19,6 +23,28 @@ class Problems:
         piece = self.text[span.start : span.end] if found is None else found
         error = QueryError(message, text=self.text, span=span, found=piece, expected=expected, hint=hint)
         self._found.setdefault((span, message), error)
+
+    def no_label(self, label: str, labels: Iterable[str], span: Span, hint: str = "") -> None:
+        """Note that a label is none of those that there are; `hint` stands where none is like it."""
+        known = tuple(labels)
+        self.add(
+            f"no event is marked {label}",
+            span,
+            expected=some(known) or "no label at all",
+            hint=suggestion(label, known) or hint or f"bind it in the pattern with AS {quoted(label)}",
+        )
+
+    def no_attribute(
+        self, name: str, attributes: Iterable[str], span: Span, message: str = "", hint: str = SPELLING
+    ) -> None:
+        """Note that an attribute is none of those that there are; `hint` stands where none is like it."""
+        known = tuple(attributes)
+        self.add(
+            message or f"there is no attribute {name}",
+            span,
+            expected=some(known) or "no attribute at all",
+            hint=suggestion(name, known) or hint,
+        )
 
     def inner_span(self, span: Span, name: str) -> Span:
         """The place of the last mention of `name` within `span`, or all of `span`."""

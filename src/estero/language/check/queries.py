@@ -1,7 +1,7 @@
 """A query and what is known of its events → everything that is wrong, all at once, in order of place.
 
-`check_query` gathers what four checks note: the pattern's shape and types (here), the filters
-(check_filters.py), where their variables are bound (check_scopes.py), and the clauses (check_clauses.py).
+`check_query` gathers what the checks note: of the pattern's shape and types (here), the filters (filters.py),
+where their variables are bound (scopes.py), the keys (keys.py), and the clauses (clauses.py).
 Without a schema only what needs none is checked.
 """
 
@@ -9,33 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from estero.errors import QueryError, Span
-from estero.language.check.clauses import check_alternatives, check_clauses
+from estero.errors import QueryError
+from estero.language.check.clauses import check_clauses
 from estero.language.check.filters import check_filter
-from estero.language.check.kinds import NUMBERS, kind_of
-from estero.language.check.labels import KnownTypes, bound_names, labels_of
+from estero.language.check.keys import check_keys
+from estero.language.check.labels import KnownTypes, bound_names
 from estero.language.check.problems import Problems
 from estero.language.check.scopes import check_scopes
 from estero.language.syntax.parser import parse_query
-from estero.language.tree.names import SPELLING, listed, some, suggestion
-from estero.language.tree.pattern import (
-    EventType,
-    Filter,
-    Iteration,
-    Keep,
-    Link,
-    Optional,
-    PartitionBy,
-    Pattern,
-    Rename,
-    Sequence,
-)
+from estero.language.tree import pattern as p
+from estero.language.tree.names import listed, suggestion
 from estero.language.tree.query import QueryTree
-from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.schema import Schema
 from estero.language.tree.selection import label_types
 from estero.language.tree.words import quoted
-
-__all__ = ["check_query", "kind_of", "labels_of"]
 
 
 def check_query(tree: QueryTree, schema: Schema | None = None) -> list[QueryError]:
@@ -71,30 +58,30 @@ class _PatternCheck:
         allowed_optionals = {
             id(part)
             for node in self.tree.pattern.walk()
-            if isinstance(node, Sequence)
+            if isinstance(node, p.Sequence)
             for part in node.parts
-            if isinstance(part, Optional)
+            if isinstance(part, p.Optional)
         }
         for node in self.tree.pattern.walk():
             match node:
-                case EventType():
+                case p.EventType():
                     self._event_type(node)
-                case Filter():
+                case p.Filter():
                     check_filter(node, bound, self.known, self.problems)
-                case Iteration():
+                case p.Iteration():
                     self._iteration(node)
-                case Sequence():
+                case p.Sequence():
                     self._sequence(node)
-                case Optional() if id(node) not in allowed_optionals:
+                case p.Optional() if id(node) not in allowed_optionals:
                     self._lonely_optional(node)
-                case Keep() | Rename():
+                case p.Keep() | p.Rename():
                     self._labels(node)
-                case PartitionBy():
-                    self._partition(node)
+                case p.PartitionBy():
+                    check_keys(node, self.known, self.problems)
                 case _:
                     pass
 
-    def _event_type(self, node: EventType) -> None:
+    def _event_type(self, node: p.EventType) -> None:
         streams = self.tree.streams
         if node.stream is not None and streams and node.stream not in streams:
             self.problems.add(
@@ -107,7 +94,7 @@ class _PatternCheck:
         elif not self.known.exists(node):
             self.known.note_missing(node, self.problems)
 
-    def _iteration(self, node: Iteration) -> None:
+    def _iteration(self, node: p.Iteration) -> None:
         text = self.problems.text
         brace = text.rfind("{", node.span.start, node.span.end)
         span = node.span if brace < 0 else type(node.span)(brace, node.span.end)
@@ -126,8 +113,8 @@ class _PatternCheck:
                 hint=f"{{{node.maximum},{node.minimum}}}",
             )
 
-    def _sequence(self, node: Sequence) -> None:
-        if all(isinstance(part, Optional) for part in node.parts):
+    def _sequence(self, node: p.Sequence) -> None:
+        if all(isinstance(part, p.Optional) for part in node.parts):
             self.problems.add(
                 "every part of this sequence may be missing",
                 node.span,
@@ -135,8 +122,8 @@ class _PatternCheck:
                 hint="take the ? from a part that has to happen",
             )
         for index, part in enumerate(node.parts):
-            around: list[Link] = [*node.links[max(0, index - 1) : index], *node.links[index : index + 1]]
-            if isinstance(part, Optional) and any(link.absent for link in around):
+            around: list[p.Link] = [*node.links[max(0, index - 1) : index], *node.links[index : index + 1]]
+            if isinstance(part, p.Optional) and any(link.absent for link in around):
                 self.problems.add(
                     "a part beside NOT(…) cannot be optional",
                     part.span,
@@ -144,7 +131,7 @@ class _PatternCheck:
                     hint="write the two cases out, joined by OR",
                 )
 
-    def _lonely_optional(self, node: Optional) -> None:
+    def _lonely_optional(self, node: p.Optional) -> None:
         self.problems.add(
             "? makes a part of a sequence optional, and this is not one",
             node.span,
@@ -152,76 +139,9 @@ class _PatternCheck:
             hint="put ? last on the part: (… AS x)?",
         )
 
-    def _labels(self, node: Keep | Rename) -> None:
+    def _labels(self, node: p.Keep | p.Rename) -> None:
         types = label_types(node.pattern)
-        for label in node.labels if isinstance(node, Keep) else (node.old,):
+        for label in node.labels if isinstance(node, p.Keep) else (node.old,):
             if label not in types:
-                self.problems.add(
-                    f"no event is marked {label}",
-                    self.problems.inner_span(node.span, quoted(label)),
-                    expected=some(types) or "no label at all",
-                    hint=suggestion(label, types) or f"bind it inside with AS {quoted(label)}",
-                )
-
-    def _partition(self, node: PartitionBy) -> None:
-        types = label_types(node.pattern)
-        plain = [key.attribute for key in node.keys if key.variable is None]
-        every = _all_types(node.pattern)
-        if check_alternatives(every, plain, self._keys_of(node), self.known, self.problems):
-            return
-        first: tuple[str, Kind] | None = None
-        for key in node.keys:
-            span = self.problems.inner_span(node.span, quoted(key.attribute))
-            if key.variable is not None and key.variable not in types:
-                span = self.problems.inner_span(node.span, f"{quoted(key.variable)}.")
-                self.problems.add(
-                    f"no event is marked {key.variable}",
-                    type(span)(span.start, span.end - 1),
-                    expected=some(types) or "no label at all",
-                    hint=suggestion(key.variable, types) or f"bind it inside with AS {quoted(key.variable)}",
-                )
-                continue
-            marked = types[key.variable] if key.variable is not None else every
-            kinds = self.known.together(marked)
-            if kinds is not None and key.attribute not in kinds:
-                self.problems.add(
-                    f"there is no attribute {key.attribute}",
-                    span,
-                    expected=some(kinds) or "no attribute at all",
-                    hint=suggestion(key.attribute, kinds) or SPELLING,
-                )
-            elif kinds is not None and Kind.OPAQUE in kinds[key.attribute]:
-                self.problems.add(
-                    f"{key.attribute} cannot be compared, so it cannot be a key",
-                    span,
-                    expected="an attribute that holds truth values, numbers, strings or timestamps",
-                    hint="a field inside it can be a key once it is a column of its own",
-                )
-            elif kinds is not None:
-                first = self._agreeing(first, key.attribute, kinds[key.attribute], span)
-
-    def _keys_of(self, node: PartitionBy) -> Span:
-        """The place of the keys: all behind BY."""
-        by = self.problems.text.upper().rfind("BY", node.span.start, node.span.end)
-        return node.span if by < 0 else Span(by + 3, node.span.end)
-
-    def _agreeing(
-        self, first: tuple[str, Kind] | None, name: str, kinds: set[Kind], span: Span
-    ) -> tuple[str, Kind] | None:
-        """Note it where a key cannot be equal to the first one; the first key and its kind, if known."""
-        known = kinds - {Kind.NULL}
-        if len(known) != 1:
-            return first
-        (kind,) = known
-        if first is not None and kind is not first[1] and not {kind, first[1]} <= NUMBERS:
-            self.problems.add(
-                f"{kind.value} cannot be equal to {first[1].value}",
-                span,
-                expected=f"a key of the kind of {first[0]}, which is {first[1].value}",
-                hint="all events of the pattern agree on one value",
-            )
-        return first or (name, kind)
-
-
-def _all_types(pattern: Pattern) -> tuple[EventType, ...]:
-    return tuple(node for node in pattern.walk() if isinstance(node, EventType))
+                place = self.problems.inner_span(node.span, quoted(label))
+                self.problems.no_label(label, types, place, f"bind it inside with AS {quoted(label)}")

@@ -12,34 +12,15 @@ from dataclasses import dataclass
 from estero.errors import Span
 from estero.language.check.labels import bound_names
 from estero.language.check.problems import Problems
+from estero.language.tree import expressions as e
+from estero.language.tree import pattern as p
 from estero.language.tree.conditions import as_unary, conjuncts
-from estero.language.tree.expressions import (
-    Aggregate,
-    And,
-    Attribute,
-    EventFilter,
-    Node,
-    Not,
-    Or,
-    VariableReference,
-)
 from estero.language.tree.names import listed, some
-from estero.language.tree.pattern import (
-    As,
-    EventType,
-    Filter,
-    Keep,
-    PartitionBy,
-    Pattern,
-    Rename,
-    Sequence,
-    Unless,
-)
 from estero.language.tree.selection import label_types
 from estero.language.tree.words import quoted
 
 
-def check_scopes(pattern: Pattern, problems: Problems) -> None:
+def check_scopes(pattern: p.Pattern, problems: Problems) -> None:
     """Note variables that no pattern around their filter binds, and keys that do not cover their pattern."""
     _ScopeCheck(problems, set(bound_names(pattern))).visit(pattern, ())
 
@@ -49,22 +30,22 @@ class _ScopeCheck:
     problems: Problems
     bound_somewhere: set[str]
 
-    def visit(self, node: Pattern, around: tuple[set[str], ...]) -> None:
+    def visit(self, node: p.Pattern, around: tuple[set[str], ...]) -> None:
         """`around` are the labels of the patterns around `node`."""
         here = (*around, set(label_types(node)))
         match node:
-            case Filter(condition=condition):
+            case p.Filter(condition=condition):
                 self._filter(condition, here)
-            case PartitionBy():
+            case p.PartitionBy():
                 self._keys(node)
-            case Unless(forbidden=forbidden):
+            case p.Unless(forbidden=forbidden):
                 self._forbidden(forbidden)
             case _:
                 pass
         for child in node.children():
             self.visit(child, here)
 
-    def _filter(self, condition: Node, here: tuple[set[str], ...]) -> None:
+    def _filter(self, condition: e.Node, here: tuple[set[str], ...]) -> None:
         visible = set().union(*here)
         for variable, span in _mentions(condition):
             if variable in self.bound_somewhere and variable not in visible:
@@ -82,7 +63,7 @@ class _ScopeCheck:
                 hint=f"X[…] is a condition of its own: {quoted(each.variable)}[…] AND …",
             )
 
-    def _keys(self, node: PartitionBy) -> None:
+    def _keys(self, node: p.PartitionBy) -> None:
         names = {key.variable for key in node.keys}
         if None in names:
             return
@@ -95,16 +76,16 @@ class _ScopeCheck:
                 hint="PARTITION BY [a] is short for the attribute a of all of them",
             )
 
-    def _forbidden(self, forbidden: Pattern) -> None:
+    def _forbidden(self, forbidden: p.Pattern) -> None:
         atom = forbidden
-        while isinstance(atom, As | Filter):
+        while isinstance(atom, p.As | p.Filter):
             atom = atom.pattern
-        if isinstance(atom, EventType):
+        if isinstance(atom, p.EventType):
             return
         for node in forbidden.walk():
-            if isinstance(node, PartitionBy):
+            if isinstance(node, p.PartitionBy):
                 self._too_much(node.span, "this PARTITION BY")
-            if isinstance(node, Filter):
+            if isinstance(node, p.Filter):
                 inside = set(label_types(node.pattern))
                 for part in conjuncts(node.condition):
                     if as_unary(part, inside) is None:
@@ -119,39 +100,47 @@ class _ScopeCheck:
         )
 
 
-def uncovered(pattern: Pattern, variables: set[str]) -> list[str]:
+def uncovered(pattern: p.Pattern, variables: set[str]) -> list[str]:
     """The types of marked events of `pattern` that may carry none of the labels `variables`."""
     match pattern:
-        case EventType(name):
+        case p.EventType(name):
             return [] if name in variables else [name]
-        case As(inner, variable):
+        case p.As(inner, variable):
             return [] if variable in variables else uncovered(inner, variables)
-        case Rename(inner, old, new):
+        case p.Rename(inner, old, new):
             outside = variables - {old}
             return uncovered(inner, outside | {old} if new in variables else outside)
-        case Keep(inner, labels):
+        case p.Keep(inner, labels):
             return uncovered(inner, variables & set(labels)) if variables & set(labels) else list(labels)
-        case Unless(inner):
+        case p.Unless(inner):
             return uncovered(inner, variables)
         case _:
-            parts = pattern.parts if isinstance(pattern, Sequence) else pattern.children()
+            parts = pattern.parts if isinstance(pattern, p.Sequence) else pattern.children()
             return list(dict.fromkeys(name for part in parts for name in uncovered(part, variables)))
 
 
-def _mentions(condition: Node) -> Iterator[tuple[str, Span]]:
+def _mentions(condition: e.Node) -> Iterator[tuple[str, Span]]:
     for node in condition.walk():
-        if isinstance(node, Attribute | Aggregate | EventFilter | VariableReference) and node.variable:
-            yield node.variable, node.span
+        match node:
+            case (
+                e.Attribute(variable=str(variable))
+                | e.Aggregate(variable=variable)
+                | e.EventFilter(variable)
+                | e.VariableReference(variable)
+            ):
+                yield variable, node.span
+            case _:
+                pass
 
 
-def _inside_comparisons(condition: Node) -> Iterator[EventFilter]:
+def _inside_comparisons(condition: e.Node) -> Iterator[e.EventFilter]:
     match condition:
-        case EventFilter():
+        case e.EventFilter():
             return
-        case And(parts) | Or(parts):
+        case e.And(parts) | e.Or(parts):
             for part in parts:
                 yield from _inside_comparisons(part)
-        case Not(part):
+        case e.Not(part):
             yield from _inside_comparisons(part)
         case _:
-            yield from (each for each in condition.walk() if isinstance(each, EventFilter))
+            yield from (each for each in condition.walk() if isinstance(each, e.EventFilter))

@@ -1,0 +1,101 @@
+"""The keys of PARTITION BY: the clause of a query, and the operator inside a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from estero.errors import Span
+from estero.language.check.kinds import COMPARABLE, NUMBERS
+from estero.language.check.labels import KnownTypes
+from estero.language.check.problems import Problems
+from estero.language.tree.pattern import EventType, PartitionBy, Pattern
+from estero.language.tree.query import KeyBracket
+from estero.language.tree.schema import Kind
+from estero.language.tree.selection import label_types
+from estero.language.tree.words import quoted
+
+
+def check_bracket(bracket: KeyBracket, pattern: Pattern, known: KnownTypes, problems: Problems) -> None:
+    """Note what is wrong with one key of the clause PARTITION BY."""
+    types = _all_types(pattern)
+    _are_alternatives(types, bracket.alternatives, bracket.span, known, problems)
+    kinds = known.together(types)
+    for name in bracket.alternatives if kinds is not None else ():
+        place = problems.inner_span(bracket.span, quoted(name))
+        message = f"no type in the pattern has an attribute {name}"
+        _kinds_of_key(name, kinds or {}, place, message, problems)
+
+
+def check_keys(node: PartitionBy, known: KnownTypes, problems: Problems) -> None:
+    """Note what is wrong with the keys of a PARTITION BY inside a pattern."""
+    labels = label_types(node.pattern)
+    every = _all_types(node.pattern)
+    by = problems.text.upper().rfind("BY", node.span.start, node.span.end)
+    behind = node.span if by < 0 else Span(by + 3, node.span.end)
+    plain = [key.attribute for key in node.keys if key.variable is None]
+    if not _are_alternatives(every, plain, behind, known, problems):
+        return
+    first: tuple[str, Kind] | None = None
+    for key in node.keys:
+        if key.variable is not None and key.variable not in labels:
+            span = problems.inner_span(node.span, f"{quoted(key.variable)}.")
+            inside = f"bind it inside with AS {quoted(key.variable)}"
+            problems.no_label(key.variable, labels, Span(span.start, span.end - 1), inside)
+            continue
+        span = problems.inner_span(node.span, quoted(key.attribute))
+        kinds = known.together(every if key.variable is None else labels[key.variable])
+        found = _kinds_of_key(key.attribute, kinds, span, "", problems) if kinds is not None else set()
+        if len(found) == 1:
+            (kind,) = found
+            _agrees(first, kind, span, problems)
+            first = first or (key.attribute, kind)
+
+
+def _all_types(pattern: Pattern) -> tuple[EventType, ...]:
+    return tuple(node for node in pattern.walk() if isinstance(node, EventType))
+
+
+def _are_alternatives(
+    types: Sequence[EventType], names: Sequence[str], span: Span, known: KnownTypes, problems: Problems
+) -> bool:
+    """Whether no type has two of the names in one bracket; one that has is noted."""
+    found = known.having_two(types, names)
+    if found is None:
+        return True
+    of, first, second = found[0], *map(quoted, found[1:])
+    problems.add(
+        f"{of} has both {first} and {second}, and names in one bracket are alternatives",
+        span,
+        expected=f"PARTITION BY {first}, {second} for the key of both",
+        hint=f"[{first}, {second}] is for types of which each has one of the two",
+    )
+    return False
+
+
+def _kinds_of_key(
+    name: str, kinds: Mapping[str, set[Kind]], span: Span, missing: str, problems: Problems
+) -> set[Kind]:
+    """The kinds of an attribute that can be a key, but for NULL; another is noted, and of no kind."""
+    if name not in kinds:
+        problems.no_attribute(name, kinds, span, missing)
+        return set()
+    if Kind.OPAQUE in kinds[name]:
+        problems.add(
+            f"{name} cannot be compared, so it cannot be a key",
+            span,
+            expected=COMPARABLE,
+            hint="a field inside it can be a key once it is a column of its own",
+        )
+        return set()
+    return kinds[name] - {Kind.NULL}
+
+
+def _agrees(first: tuple[str, Kind] | None, kind: Kind, span: Span, problems: Problems) -> None:
+    """Note it where a key cannot be equal to the first one."""
+    if first is not None and kind is not first[1] and not {kind, first[1]} <= NUMBERS:
+        problems.add(
+            f"{kind.value} cannot be equal to {first[1].value}",
+            span,
+            expected=f"a key of the kind of {first[0]}, which is {first[1].value}",
+            hint="all events of the pattern agree on one value",
+        )
