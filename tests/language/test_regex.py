@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estero.errors import QueryError
+from estero.language.regex.dialects import for_python, for_re2
 from estero.language.regex.java import for_java
-from estero.language.regex.regex import check_regex, for_python, for_re2
+from estero.language.regex.parser import parse_regex
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -155,7 +156,7 @@ def _re2(regex: str, text: str) -> bool:
 )
 def test_what_engines_do_not_share_is_refused(regex: str) -> None:
     with pytest.raises(QueryError) as caught:
-        check_regex(regex)
+        parse_regex(regex)
     assert 0 <= caught.value.span.start <= len(regex)
     assert caught.value.expected
 

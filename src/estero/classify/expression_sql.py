@@ -26,8 +26,8 @@ from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Dialect, Tick, as_read, cast, micros, reference
 from estero.errors import QueryError
+from estero.language.regex.dialects import for_re2
 from estero.language.regex.java import for_java, like_for_java
-from estero.language.regex.regex import for_re2
 from estero.language.tree.expressions import (
     And,
     Arithmetic,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from estero.errors import DataError, QueryError
-from estero.language.regex.regex import for_python
+from estero.language.regex.dialects import for_python
 from estero.language.tree.expressions import (
     Aggregate,
     And,

@@ -9,7 +9,7 @@ from typing import Final
 
 from estero.errors import QueryError, Span
 from estero.language.check.problems import Problems
-from estero.language.regex.regex import check_regex
+from estero.language.regex.parser import parse_regex
 from estero.language.tree import expressions as e
 from estero.language.tree.literals import INT_MAX, INT_MIN, Value, literal_text
 from estero.language.tree.names import listed, suggestion
@@ -230,7 +230,7 @@ class KindChecker:
 
     def _regex(self, node: e.Matches, regex: str) -> None:
         try:
-            check_regex(regex)
+            parse_regex(regex)
         except QueryError as error:
             first, last = (regex[:edge].replace("'", "''") for edge in (error.span.start, error.span.end))
             literal = node.span.end - len(literal_text(regex)) + 1
