@@ -22,20 +22,19 @@ from estero.errors import (
 if TYPE_CHECKING:
     from estero.answers.answer import Answer
     from estero.answers.complex_event import ComplexEvent
-    from estero.language.builder.queries import (
+    from estero.language.builder.conditions import (
         aggregate,
         attribute,
         call,
         closed,
         constant,
         decreasing,
-        event,
         holds,
         increasing,
         outside,
-        select,
         var,
     )
+    from estero.language.builder.queries import event, select
     from estero.queries.automaton_query import automaton
     from estero.queries.conjunctive_query import conjunctive
     from estero.queries.predicates import predicate
@@ -81,25 +80,25 @@ _HOMES = {
     "ComplexEvent": "estero.answers.complex_event",
     "ContinuousRecognizer": "estero.recognize.continuous",
     "Query": "estero.queries.query",
-    "aggregate": "estero.language.builder.queries",
-    "attribute": "estero.language.builder.queries",
+    "aggregate": "estero.language.builder.conditions",
+    "attribute": "estero.language.builder.conditions",
     "automaton": "estero.queries.automaton_query",
-    "call": "estero.language.builder.queries",
+    "call": "estero.language.builder.conditions",
     "check": "estero.queries.texts",
-    "closed": "estero.language.builder.queries",
+    "closed": "estero.language.builder.conditions",
     "conjunctive": "estero.queries.conjunctive_query",
-    "constant": "estero.language.builder.queries",
-    "decreasing": "estero.language.builder.queries",
+    "constant": "estero.language.builder.conditions",
+    "decreasing": "estero.language.builder.conditions",
     "event": "estero.language.builder.queries",
-    "holds": "estero.language.builder.queries",
-    "increasing": "estero.language.builder.queries",
-    "outside": "estero.language.builder.queries",
+    "holds": "estero.language.builder.conditions",
+    "increasing": "estero.language.builder.conditions",
+    "outside": "estero.language.builder.conditions",
     "predicate": "estero.queries.predicates",
     "query": "estero.queries.query",
     "query_of_text": "estero.queries.texts",
     "restore": "estero.queries.query",
     "select": "estero.language.builder.queries",
-    "var": "estero.language.builder.queries",
+    "var": "estero.language.builder.conditions",
 }
 
 

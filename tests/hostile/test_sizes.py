@@ -8,7 +8,8 @@ import pytest
 import estero
 from estero import LimitExceeded, QueryError
 from estero.automata.joins.hierarchical import hierarchical_pcea
-from estero.language.builder import queries as builder
+from estero.language.builder.conditions import var
+from estero.language.builder.queries import event, select
 from estero.language.check.atoms import named_atoms
 from estero.language.check.kinds import KindChecker
 from estero.language.check.problems import Problems
@@ -55,14 +56,14 @@ def test_leading_zeros_do_not_make_an_integer_large() -> None:
 
 
 def test_the_builder_refuses_such_integers_too() -> None:
-    a, large = builder.event("A"), 10**5_000
-    value = builder.var("A").v
+    a, large = event("A"), 10**5_000
+    value = var("A").v
     for built in (
         a.where(value > large),
         a.repeated(large),
-        builder.select(a).limit(large),
-        builder.select(a).within(seconds=large),
-        builder.select(a).within(events=large),
+        select(a).limit(large),
+        select(a).within(seconds=large),
+        select(a).within(events=large),
     ):
         with pytest.raises(QueryError) as caught:
             estero.query(built)

@@ -6,23 +6,20 @@ import operator
 from functools import reduce
 from typing import assert_never
 
-from estero.language.builder.queries import (
+from estero.language.builder.conditions import (
     Condition,
     Expression,
-    PatternBuilder,
-    QueryBuilder,
     Variable,
     aggregate,
     attribute,
     call,
     closed,
     constant,
-    event,
     holds,
     outside,
-    select,
     var,
 )
+from estero.language.builder.queries import PatternBuilder, QueryBuilder, event, select
 from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q

@@ -8,24 +8,21 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import pytest
 
-from estero.language.builder.conditions import Condition, Expression
-from estero.language.builder.queries import (
-    PatternBuilder,
-    QueryBuilder,
+from estero.language.builder.conditions import (
+    Condition,
+    Expression,
     aggregate,
     attribute,
     call,
     closed,
     constant,
     decreasing,
-    event,
     holds,
     increasing,
     outside,
-    select,
-    tree_of,
     var,
 )
+from estero.language.builder.queries import PatternBuilder, QueryBuilder, event, select, tree_of
 from estero.language.syntax.parser import parse_condition, parse_pattern, parse_query
 from estero.language.tree.query import TimeUnit
 

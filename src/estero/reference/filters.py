@@ -8,18 +8,7 @@ from itertools import pairwise, product
 from typing import Literal as OneOf
 
 from estero.errors import QueryError
-from estero.language.tree.expressions import (
-    Aggregate,
-    And,
-    Attribute,
-    EventFilter,
-    Literal,
-    Node,
-    Not,
-    Or,
-    SetPredicate,
-    VariableReference,
-)
+from estero.language.tree import expressions as e
 from estero.language.tree.literals import Value
 from estero.reference.values import (
     Event,
@@ -40,43 +29,34 @@ SetPredicates = Mapping[str, Callable[..., bool | None]]
 """Registered set predicates by name. They receive a tuple of events for ``X``, of values for ``X.a``."""
 
 
-def evaluate_filter(condition: Node, marked: Marked, predicates: SetPredicates) -> bool | None:
+def evaluate_filter(condition: e.Node, marked: Marked, predicates: SetPredicates) -> bool | None:
     """Whether a complex event satisfies a filter, by three-valued logic.
 
     ``X[p]`` is p of every event of X; a comparison is that of all tuples of events of its variables.
     Both are true if a variable marks nothing.
     """
     match condition:
-        case And(parts):
+        case e.And(parts):
             return all_true([evaluate_filter(part, marked, predicates) for part in parts])
-        case Or(parts):
+        case e.Or(parts):
             return any_true([evaluate_filter(part, marked, predicates) for part in parts])
-        case Not(part):
+        case e.Not(part):
             return not_true(evaluate_filter(part, marked, predicates))
-        case EventFilter(variable, predicate):
+        case e.EventFilter(variable, predicate):
             return all_true([evaluate_predicate(predicate, event) for event in marked[variable]])
-        case SetPredicate():
+        case e.SetPredicate():
             return _set_predicate(condition, marked, predicates)
         case _:
             return _for_all_tuples(condition, marked)
 
 
-def variables_of(condition: Node) -> frozenset[str]:
-    """The variables that a filter speaks of."""
-    speaking = [node for node in condition.walk() if isinstance(node, _SPEAKING)]
-    return frozenset(node.variable for node in speaking if node.variable is not None)
-
-
-_SPEAKING = Attribute | Aggregate | EventFilter | VariableReference
-
-
-def _for_all_tuples(comparison: Node, marked: Marked) -> bool | None:
-    attributes = [node for node in comparison.walk() if isinstance(node, Attribute)]
+def _for_all_tuples(comparison: e.Node, marked: Marked) -> bool | None:
+    attributes = [node for node in comparison.walk() if isinstance(node, e.Attribute)]
     variables = sorted({node.variable for node in attributes if node.variable is not None})
 
     def holds_for(chosen: Mapping[str, Event]) -> bool | None:
-        def meaning(name: Attribute | Aggregate) -> Value:
-            if isinstance(name, Aggregate):
+        def meaning(name: e.Attribute | e.Aggregate) -> Value:
+            if isinstance(name, e.Aggregate):
                 return _aggregate(name, marked[name.variable])
             if name.variable is None:
                 raise QueryError(f"{name.name} belongs to no variable", span=name.span)
@@ -88,20 +68,20 @@ def _for_all_tuples(comparison: Node, marked: Marked) -> bool | None:
     return all_true([holds_for(dict(zip(variables, events, strict=True))) for events in tuples])
 
 
-def _set_predicate(node: SetPredicate, marked: Marked, predicates: SetPredicates) -> bool | None:
+def _set_predicate(node: e.SetPredicate, marked: Marked, predicates: SetPredicates) -> bool | None:
     predicate = predicates.get(node.name) or _BUILT_IN.get(node.name)
     if predicate is None:
         raise QueryError(f"there is no set predicate {node.name}", span=node.span)
     return predicate(*(_argument(argument, marked) for argument in node.arguments))
 
 
-def _argument(argument: Node, marked: Marked) -> object:
+def _argument(argument: e.Node, marked: Marked) -> object:
     match argument:
-        case VariableReference(variable):
+        case e.VariableReference(variable):
             return marked[variable]
-        case Attribute(name, str() as variable):
+        case e.Attribute(name, str() as variable):
             return tuple(event.attributes.get(name) for event in marked[variable])
-        case Literal(value):
+        case e.Literal(value):
             return value
         case _:
             raise QueryError("a set predicate takes X, X.a and constants", span=argument.span)
@@ -118,7 +98,7 @@ def _decreasing(values: tuple[Value, ...]) -> bool | None:
 _BUILT_IN: SetPredicates = {"increasing": _increasing, "decreasing": _decreasing}
 
 
-def _aggregate(node: Aggregate, events: tuple[Event, ...]) -> Value:
+def _aggregate(node: e.Aggregate, events: tuple[Event, ...]) -> Value:
     """An aggregate as in SQL: NULLs do not count; of nothing it is NULL, except count, which is 0.
 
     `first` and `last` are the values of the first and last event, NULL or not; `stddev` is that of a sample.

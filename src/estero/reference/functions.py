@@ -32,21 +32,21 @@ def _coalesce(known: Sequence[Value]) -> Value:
     """The first; beside a float, an integer becomes one."""
     if not known:
         return None
-    return float(_number(known[0])) if any(isinstance(each, float) for each in known) else known[0]
+    return float(as_number(known[0])) if any(isinstance(each, float) for each in known) else known[0]
 
 
 def _abs(value: Value) -> Value:
-    number = _number(value)
+    number = as_number(value)
     return fit(abs(number)) if isinstance(number, int) else abs(number)
 
 
 def _floor(value: Value) -> Value:
-    number = _number(value)
+    number = as_number(value)
     return float(math.floor(number)) if isinstance(number, float) and math.isfinite(number) else number
 
 
 def _ceil(value: Value) -> Value:
-    number = _number(value)
+    number = as_number(value)
     return float(math.ceil(number)) if isinstance(number, float) and math.isfinite(number) else number
 
 
@@ -69,7 +69,8 @@ def _part_of_time(part: str) -> Callable[[Value], Value]:
     return read
 
 
-def _number(value: Value) -> int | float:
+def as_number(value: Value) -> int | float:
+    """`value` as a number; anything but one is an error."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     raise DataError(f"{value!r} is not a number")

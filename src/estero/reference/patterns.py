@@ -13,30 +13,12 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from estero.errors import QueryError
-from estero.language.tree.expressions import Node as Condition
+from estero.language.tree import pattern as p
+from estero.language.tree.conditions import variables_of
+from estero.language.tree.expressions import Node
 from estero.language.tree.literals import Value
-from estero.language.tree.pattern import (
-    All,
-    As,
-    Conjunction,
-    Disjunction,
-    EventType,
-    Filter,
-    Iteration,
-    Keep,
-    Link,
-    Optional,
-    PartitionBy,
-    PartitionKey,
-    Pattern,
-    Rename,
-    Sequence,
-    Start,
-    Strict,
-    Unless,
-)
 from estero.language.tree.selection import label_types
-from estero.reference.filters import SetPredicates, evaluate_filter, variables_of
+from estero.reference.filters import SetPredicates, evaluate_filter
 from estero.reference.values import Event, all_true, compare
 
 Positions = frozenset[int]
@@ -56,13 +38,13 @@ class Stream:
 class OpenFilter:
     """A filter of which some variables are not bound yet; `bound` are the others."""
 
-    condition: Condition
+    condition: Node
     bound: frozenset[tuple[str, Positions]] = frozenset()
 
     @property
     def unbound(self) -> frozenset[str]:
         """The variables that are still to be bound."""
-        return variables_of(self.condition) - {variable for variable, _ in self.bound}
+        return frozenset(variables_of(self.condition)) - {variable for variable, _ in self.bound}
 
     def bind(self, bindings: Mapping[str, Positions]) -> OpenFilter:
         """This filter with those of `bindings` that it still needs."""
@@ -106,7 +88,7 @@ class Found:
         )
 
 
-def find(pattern: Pattern, stream: Stream) -> frozenset[Found]:
+def find(pattern: p.Pattern, stream: Stream) -> frozenset[Found]:
     """All complex events of `pattern` over `stream`, whatever their start and end."""
     labels = frozenset(label_types(pattern))
     return frozenset(
@@ -114,43 +96,43 @@ def find(pattern: Pattern, stream: Stream) -> frozenset[Found]:
     )
 
 
-def _find(pattern: Pattern, stream: Stream) -> Iterable[Found]:  # noqa: C901, PLR0911, PLR0912  (one case per operator)
+def _find(pattern: p.Pattern, stream: Stream) -> Iterable[Found]:  # noqa: C901, PLR0911, PLR0912  (one case per operator)
     match pattern:
-        case EventType():
+        case p.EventType():
             return _events_of_type(pattern, stream)
-        case As(inner, variable):
+        case p.As(inner, variable):
             return {_mark_all(found, variable) for found in find(inner, stream)}
-        case Rename(inner, old, new):
+        case p.Rename(inner, old, new):
             return {_relabel(found, {old: new}) for found in find(inner, stream)}
-        case Keep(inner, labels):
+        case p.Keep(inner, labels):
             return {_keep(found, labels) for found in find(inner, stream)}
-        case Filter(inner, condition):
+        case p.Filter(inner, condition):
             return _owing(condition, find(inner, stream))
-        case PartitionBy(inner, keys):
+        case p.PartitionBy(inner, keys):
             return {found for found in find(inner, stream) if _agree(found, keys, stream)}
-        case Start(inner):
+        case p.Start(inner):
             return {found for found in find(inner, stream) if found.start == 0}
-        case Strict(inner):
+        case p.Strict(inner):
             return {found for found in find(inner, stream) if is_interval(found.support)}
-        case Disjunction(parts):
+        case p.Disjunction(parts):
             return {found for part in parts for found in find(part, stream)}
-        case Conjunction(parts):
+        case p.Conjunction(parts):
             return reduce(_in_both, [find(part, stream) for part in parts])
-        case All(parts):
+        case p.All(parts):
             return reduce(_unions, [find(part, stream) for part in parts])
-        case Unless(inner, forbidden):
+        case p.Unless(inner, forbidden):
             return _unless(find(inner, stream), find(forbidden, stream))
-        case Sequence():
+        case p.Sequence():
             return _sequence(pattern, stream)
-        case Iteration():
+        case p.Iteration():
             return _iterate(pattern, find(pattern.pattern, stream))
-        case Optional():
+        case p.Optional():
             raise QueryError("only a part of a sequence can be optional", span=pattern.span)
         case _:
             raise QueryError(f"{type(pattern).__name__} is not a pattern", span=pattern.span)
 
 
-def _events_of_type(pattern: EventType, stream: Stream) -> Iterator[Found]:
+def _events_of_type(pattern: p.EventType, stream: Stream) -> Iterator[Found]:
     """Type R of stream S is called ``S>R``, or R alone if S is the only stream; R is that of any stream."""
     if pattern.stream is None:
         names = {pattern.name, *(f"{each}>{pattern.name}" for each in stream.names)}
@@ -187,13 +169,13 @@ def is_interval(positions: AbstractSet[int]) -> bool:
 # ------------------------------------------------------------------------------------ in succession
 
 
-def _sequence(sequence: Sequence, stream: Stream) -> Iterable[Found]:
+def _sequence(sequence: p.Sequence, stream: Stream) -> Iterable[Found]:
     """From the left: ``a ; b?`` is ``(a ; b) OR a``; with nothing before, ``b? ; c`` is ``(b ; c) OR c``."""
     so_far: Iterable[Found] = ()
     may_be_empty = True
-    for part, link in zip(sequence.parts, (Link(), *sequence.links), strict=True):
-        optional = isinstance(part, Optional)
-        new = find(part.pattern if isinstance(part, Optional) else part, stream)
+    for part, link in zip(sequence.parts, (p.Link(), *sequence.links), strict=True):
+        optional = isinstance(part, p.Optional)
+        new = find(part.pattern if isinstance(part, p.Optional) else part, stream)
         joined = set(_join(so_far, link, new, stream))
         if may_be_empty:
             joined |= new
@@ -205,7 +187,7 @@ def _sequence(sequence: Sequence, stream: Stream) -> Iterable[Found]:
     return so_far
 
 
-def _join(before: Iterable[Found], link: Link, after: Iterable[Found], stream: Stream) -> Iterator[Found]:
+def _join(before: Iterable[Found], link: p.Link, after: Iterable[Found], stream: Stream) -> Iterator[Found]:
     """Every one of `before` followed by every one of `after`, as the link allows."""
     absent = [_at_positions(find(pattern, stream)) for pattern in link.absent]
     for first, second in _successions(before, after, len(absent) if link.contiguous else None):
@@ -236,7 +218,7 @@ def _at_positions(found: Iterable[Found]) -> Mapping[int, list[Found]]:
     return by_start
 
 
-def _iterate(iteration: Iteration, once: frozenset[Found]) -> Iterable[Found]:
+def _iterate(iteration: p.Iteration, once: frozenset[Found]) -> Iterable[Found]:
     """φ `minimum` times; then φ after each of what there is, up to `maximum` or until nothing new comes."""
     between = 0 if iteration.contiguous else None
 
@@ -277,7 +259,7 @@ def _unless(wanted: Iterable[Found], forbidden: Iterable[Found]) -> Iterator[Fou
         yield from _without(found, inside)
 
 
-def _agree(found: Found, keys: tuple[PartitionKey, ...], stream: Stream) -> bool:
+def _agree(found: Found, keys: tuple[p.PartitionKey, ...], stream: Stream) -> bool:
     """Whether ``X.a`` of all events marked X, for all keys, are one value, which is not NULL.
 
     Keys without a variable are alternatives: of each marked event, the first that it has.
@@ -301,7 +283,7 @@ def _first_value(event: Event, names: Iterable[str]) -> Value:
 # ------------------------------------------------------------------------------- filters, and debts
 
 
-def _owing(condition: Condition, candidates: Iterable[Found]) -> Iterator[Found]:
+def _owing(condition: Node, candidates: Iterable[Found]) -> Iterator[Found]:
     """Each candidate owes the filter; `find` settles at once what this pattern binds."""
     debt = Debt(frozenset({OpenFilter(condition)}))
     for found in candidates:

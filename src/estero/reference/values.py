@@ -7,38 +7,20 @@ mean the same on every engine"). Unknown is None throughout.
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final, TypeVar
 
 from estero.errors import DataError, QueryError
 from estero.language.regex.dialects import for_python
-from estero.language.tree.expressions import (
-    Aggregate,
-    And,
-    Arithmetic,
-    ArithmeticOperator,
-    Attribute,
-    Between,
-    Call,
-    Comparison,
-    ComparisonOperator,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Matches,
-    Negative,
-    Node,
-    Not,
-    Or,
-    Range,
-)
+from estero.language.tree import expressions as e
 from estero.language.tree.literals import Value
-from estero.reference.functions import call_function, fit
+from estero.reference.functions import as_number, call_function, fit
 
-Lookup = Callable[[Attribute | Aggregate], Value]
+Lookup = Callable[[e.Attribute | e.Aggregate], Value]
 """What the names in an expression stand for."""
 
 
@@ -55,67 +37,66 @@ class Event:
     time: int | None = None
 
 
-def evaluate_expression(node: Node, event: Event) -> Value:
+def evaluate_expression(node: e.Node, event: Event) -> Value:
     """The value of an expression, or the truth of a predicate, for one event; None is NULL or unknown.
 
     Every part is evaluated, so an overflow anywhere is a `DataError` even where the rest decides.
 
-    >>> from estero.language.tree.expressions import Arithmetic, Attribute, Literal
-    >>> evaluate_expression(Arithmetic("%", Attribute("n"), Literal(3)), Event("A", {"n": -7}))
+    >>>     >>> evaluate_expression(Arithmetic("%", Attribute("n"), Literal(3)), Event("A", {"n": -7}))
     -1
     """
 
-    def attribute_of_event(name: Attribute | Aggregate) -> Value:
-        if isinstance(name, Aggregate) or name.variable is not None:
+    def attribute_of_event(name: e.Attribute | e.Aggregate) -> Value:
+        if isinstance(name, e.Aggregate) or name.variable is not None:
             raise QueryError("a predicate over one event cannot speak of variables", span=name.span)
         return event.attributes.get(name.name)
 
     return evaluate(node, attribute_of_event)
 
 
-def evaluate_predicate(node: Node, event: Event) -> bool | None:
+def evaluate_predicate(node: e.Node, event: Event) -> bool | None:
     """Whether a predicate is true of one event, by three-valued logic; None is unknown."""
     return as_truth(evaluate_expression(node, event))
 
 
-def evaluate(node: Node, lookup: Lookup) -> Value:
+def evaluate(node: e.Node, lookup: Lookup) -> Value:
     """The value of `node`, where `lookup` says what attributes and aggregates stand for."""
     match node:
-        case Literal(value):
+        case e.Literal(value):
             return in_utc(value)
-        case Attribute() | Aggregate():
+        case e.Attribute() | e.Aggregate():
             return in_utc(lookup(node))
-        case Negative(operand):
+        case e.Negative(operand):
             return _negative(evaluate(operand, lookup))
-        case Arithmetic(operator, left, right):
-            return arithmetic(operator, evaluate(left, lookup), evaluate(right, lookup))
-        case Call(name, arguments):
+        case e.Arithmetic(sign, left, right):
+            return arithmetic(sign, evaluate(left, lookup), evaluate(right, lookup))
+        case e.Call(name, arguments):
             return call_function(name, [evaluate(argument, lookup) for argument in arguments])
         case _:
             return _truth(node, lookup)
 
 
-def _truth(node: Node, lookup: Lookup) -> bool | None:
+def _truth(node: e.Node, lookup: Lookup) -> bool | None:
     match node:
-        case Comparison(operator, left, right):
-            return compare(operator, evaluate(left, lookup), evaluate(right, lookup))
-        case Between(operand, low, high):
+        case e.Comparison(sign, left, right):
+            return compare(sign, evaluate(left, lookup), evaluate(right, lookup))
+        case e.Between(operand, low, high):
             value = evaluate(operand, lookup)
             return _between(value, evaluate(low, lookup), evaluate(high, lookup))
-        case In(operand, members):
+        case e.In(operand, members):
             value = evaluate(operand, lookup)
             return any_true([_is_member(value, member) for member in members])
-        case Like(operand, pattern):
+        case e.Like(operand, pattern):
             return _text_test(evaluate(operand, lookup), _like_as_regex(node, pattern).fullmatch)
-        case Matches(operand, regex):
+        case e.Matches(operand, regex):
             return _text_test(evaluate(operand, lookup), re.compile(for_python(regex)).search)
-        case IsNull(operand):
+        case e.IsNull(operand):
             return evaluate(operand, lookup) is None
-        case And(parts):
+        case e.And(parts):
             return all_true([as_truth(evaluate(part, lookup)) for part in parts])
-        case Or(parts):
+        case e.Or(parts):
             return any_true([as_truth(evaluate(part, lookup)) for part in parts])
-        case Not(part):
+        case e.Not(part):
             return not_true(as_truth(evaluate(part, lookup)))
         case _:
             raise QueryError(f"{type(node).__name__} has no value", span=node.span)
@@ -152,24 +133,21 @@ def as_truth(value: Value) -> bool | None:
 # ---------------------------------------------------------------------------------------- comparing
 
 
-def compare(operator: ComparisonOperator, left: Value, right: Value) -> bool | None:
-    """Whether ``left operator right``; unknown if either is NULL. NaN equals itself and is the largest."""
+def compare(sign: e.ComparisonOperator, left: Value, right: Value) -> bool | None:
+    """Whether ``left sign right``; unknown if either is NULL. NaN equals itself and is the largest."""
     if left is None or right is None:
         return None
-    order = _order(left, right)
-    match operator:
-        case "=":
-            return order == 0
-        case "!=":
-            return order != 0
-        case "<":
-            return order < 0
-        case "<=":
-            return order <= 0
-        case ">":
-            return order > 0
-        case ">=":
-            return order >= 0
+    return _COMPARISONS[sign](_order(left, right), 0)
+
+
+_COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def _order(left: Value, right: Value) -> int:
@@ -196,8 +174,8 @@ def _between(value: Value, low: Value, high: Value) -> bool | None:
     return all_true([compare(">=", value, low), compare("<=", value, high)])
 
 
-def _is_member(value: Value, member: Literal | Range) -> bool | None:
-    if isinstance(member, Range):
+def _is_member(value: Value, member: e.Literal | e.Range) -> bool | None:
+    if isinstance(member, e.Range):
         return _between(value, in_utc(member.low.value), in_utc(member.high.value))
     return compare("=", value, in_utc(member.value))
 
@@ -205,59 +183,44 @@ def _is_member(value: Value, member: Literal | Range) -> bool | None:
 # --------------------------------------------------------------------------------------- arithmetic
 
 
-def arithmetic(operator: ArithmeticOperator, left: Value, right: Value) -> int | float | None:
-    """``left operator right``: NULL if either is; 64-bit integers; one float makes both floats.
+def arithmetic(sign: e.ArithmeticOperator, left: Value, right: Value) -> int | float | None:
+    """``left sign right``: NULL if either is; 64-bit integers; one float makes both floats.
 
     ``/`` is float division; ``/`` and ``%`` by zero are NULL; ``%`` has the sign of the dividend.
     """
     if left is None or right is None:
         return None
-    a, b = _number(left), _number(right)
-    if operator in {"/", "%"} and b == 0:
+    a, b = as_number(left), as_number(right)
+    if sign in {"/", "%"} and b == 0:
         return None
-    if operator == "/":
+    if sign == "/":
         return float(a) / float(b)
     if isinstance(a, int) and isinstance(b, int):
-        return fit(_on_integers(operator, a, b))
-    return _on_floats(operator, float(a), float(b))
+        return fit(_remainder(a, b) if sign == "%" else _computed(sign, a, b))
+    if sign == "%":
+        return math.nan if math.isinf(a) else math.fmod(a, b)
+    return _computed(sign, float(a), float(b))
 
 
-def _on_integers(operator: ArithmeticOperator, a: int, b: int) -> int:
-    match operator:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case _:
-            remainder = abs(a) % abs(b)
-            return -remainder if a < 0 else remainder
+_Number = TypeVar("_Number", int, float)
 
 
-def _on_floats(operator: ArithmeticOperator, a: float, b: float) -> float:
-    match operator:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case _:
-            return math.nan if math.isinf(a) else math.fmod(a, b)
+def _computed(sign: e.ArithmeticOperator, a: _Number, b: _Number) -> _Number:
+    if sign == "+":
+        return a + b
+    return a - b if sign == "-" else a * b
+
+
+def _remainder(a: int, b: int) -> int:
+    remainder = abs(a) % abs(b)
+    return -remainder if a < 0 else remainder
 
 
 def _negative(value: Value) -> int | float | None:
     if value is None:
         return None
-    number = _number(value)
+    number = as_number(value)
     return fit(-number) if isinstance(number, int) else -number
-
-
-def _number(value: Value) -> int | float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    raise DataError(f"{value!r} is not a number")
 
 
 # ------------------------------------------------------------------------------- strings, timestamps
@@ -271,7 +234,7 @@ def _text_test(value: Value, test: Callable[[str], object]) -> bool | None:
     return test(value) is not None
 
 
-def _like_as_regex(node: Node, pattern: str) -> re.Pattern[str]:
+def _like_as_regex(node: e.Node, pattern: str) -> re.Pattern[str]:
     """The pattern of LIKE as a regular expression: ``%`` any text, ``_`` a character, ``\\`` escapes one."""
     parts: list[str] = []
     characters = iter(pattern)

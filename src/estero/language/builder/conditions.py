@@ -8,37 +8,12 @@ predicates for ``var("a")[…]``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeAlias, cast, overload
 
-from estero.language.tree.expressions import (
-    Aggregate,
-    AggregateFunction,
-    And,
-    Arithmetic,
-    ArithmeticOperator,
-    Attribute,
-    Between,
-    Call,
-    Comparison,
-    ComparisonOperator,
-    EventFilter,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Matches,
-    Negative,
-    Node,
-    Not,
-    Or,
-    Range,
-    SetPredicate,
-    VariableReference,
-    with_variable,
-    without_variable,
-)
+from estero.language.tree import expressions as e
 from estero.language.tree.literals import Value
 from estero.language.tree.pattern import PartitionKey
 from estero.language.tree.words import AGGREGATES, SCALAR_FUNCTIONS
@@ -53,7 +28,7 @@ def var(name: str) -> Variable:
 
 def attribute(name: str) -> Expression:
     """An attribute of the event at hand, for conditions inside ``var("a")[…]``."""
-    return Expression(Attribute(name))
+    return Expression(e.Attribute(name))
 
 
 def call(function: str, *arguments: Operand) -> Expression:
@@ -64,19 +39,19 @@ def call(function: str, *arguments: Operand) -> Expression:
     """
     if function not in SCALAR_FUNCTIONS:
         raise ValueError(f"there is no function {function}; there are {', '.join(SCALAR_FUNCTIONS)}")
-    return Expression(Call(function, tuple(map(_node, arguments))))
+    return Expression(e.Call(function, tuple(map(_node, arguments))))
 
 
 def aggregate(function: str, of: Expression | Variable) -> Expression:
     """A value of all events marked with a variable: ``aggregate("avg", var("a").price) > 5``."""
     if function not in AGGREGATES:
         raise ValueError(f"there is no aggregate {function}; there are {', '.join(AGGREGATES)}")
-    name = cast(AggregateFunction, function)
+    name = cast(e.AggregateFunction, function)
     if isinstance(of, Variable):
-        return Expression(Aggregate(name, of.variable_name))
+        return Expression(e.Aggregate(name, of.variable_name))
     match of.tree:
-        case Attribute(column, str(variable)):
-            return Expression(Aggregate(name, variable, column))
+        case e.Attribute(column, str(variable)):
+            return Expression(e.Aggregate(name, variable, column))
         case _:
             raise TypeError("an aggregate takes a variable, or an attribute of one")
 
@@ -86,13 +61,13 @@ def constant(value: Value) -> Expression:
     return Expression(_literal(value))
 
 
-def closed(low: Value, high: Value) -> Range:
+def closed(low: Value, high: Value) -> e.Range:
     """``low..high`` for `Expression.is_in`: all from `low` to `high`, both included.
 
     >>> print(var("a").grade.is_in("x", closed("a", "c")))
     a[grade IN {'x', 'a'..'c'}]
     """
-    return Range(_literal(low), _literal(high))
+    return e.Range(_literal(low), _literal(high))
 
 
 def holds(predicate: str, *arguments: Variable | Expression | Value) -> Condition:
@@ -101,7 +76,7 @@ def holds(predicate: str, *arguments: Variable | Expression | Value) -> Conditio
     >>> print(holds("near", var("a"), var("b").price, 0.5))
     near(a, b.price, 0.5)
     """
-    return Condition(SetPredicate(predicate, tuple(map(_argument, arguments))))
+    return Condition(e.SetPredicate(predicate, tuple(map(_argument, arguments))))
 
 
 def increasing(values: Expression) -> Condition:
@@ -138,7 +113,7 @@ class Variable:
     def __getattr__(self, name: str) -> Expression:
         if name.startswith("__"):
             raise AttributeError(name)
-        return Expression(Attribute(name, self.variable_name))
+        return Expression(e.Attribute(name, self.variable_name))
 
     @overload
     def __getitem__(self, key: str) -> Expression: ...
@@ -149,18 +124,39 @@ class Variable:
     def __getitem__(self, key: str | Condition) -> Expression | Condition:
         """An attribute by its name, or a condition on each event marked so: ``a[p]``."""
         if isinstance(key, str):
-            return Expression(Attribute(key, self.variable_name))
-        return Condition(EventFilter(self.variable_name, key.tree))
+            return Expression(e.Attribute(key, self.variable_name))
+        return Condition(e.EventFilter(self.variable_name, key.tree))
 
     def __repr__(self) -> str:
         return f"var({self.variable_name!r})"
+
+
+_Computing: TypeAlias = "Callable[[Expression, Operand], Expression]"
+
+
+def _comparing(operator: e.ComparisonOperator) -> Callable[[Expression, Operand], Condition]:
+    """What an operator of Python does to compare a value with another."""
+
+    def compare(value: Expression, other: Operand) -> Condition:
+        return _condition(e.Comparison(operator, value.tree, _node(other)))
+
+    return compare
+
+
+def _computing(operator: e.ArithmeticOperator) -> tuple[_Computing, _Computing]:
+    """What an operator of Python does to compute with a value on its left, and with one on its right."""
+
+    def compute(left: Operand, right: Operand) -> Expression:
+        return Expression(e.Arithmetic(operator, _node(left), _node(right)))
+
+    return compute, lambda right, left: compute(left, right)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
     """A value of one event or of several; compared, it makes a `Condition`."""
 
-    tree: Node
+    tree: e.Node
 
     def __str__(self) -> str:
         return str(self.tree)
@@ -170,56 +166,20 @@ class Expression:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __eq__(self, other: object) -> Condition:  # type: ignore[override]
-        return self._compared("=", other)
-
-    def __ne__(self, other: object) -> Condition:  # type: ignore[override]
-        return self._compared("!=", other)
-
-    def __lt__(self, other: Operand) -> Condition:
-        return self._compared("<", other)
-
-    def __le__(self, other: Operand) -> Condition:
-        return self._compared("<=", other)
-
-    def __gt__(self, other: Operand) -> Condition:
-        return self._compared(">", other)
-
-    def __ge__(self, other: Operand) -> Condition:
-        return self._compared(">=", other)
-
-    def __add__(self, other: Operand) -> Expression:
-        return self._computed("+", self, other)
-
-    def __radd__(self, other: Operand) -> Expression:
-        return self._computed("+", other, self)
-
-    def __sub__(self, other: Operand) -> Expression:
-        return self._computed("-", self, other)
-
-    def __rsub__(self, other: Operand) -> Expression:
-        return self._computed("-", other, self)
-
-    def __mul__(self, other: Operand) -> Expression:
-        return self._computed("*", self, other)
-
-    def __rmul__(self, other: Operand) -> Expression:
-        return self._computed("*", other, self)
-
-    def __truediv__(self, other: Operand) -> Expression:
-        return self._computed("/", self, other)
-
-    def __rtruediv__(self, other: Operand) -> Expression:
-        return self._computed("/", other, self)
-
-    def __mod__(self, other: Operand) -> Expression:
-        return self._computed("%", self, other)
-
-    def __rmod__(self, other: Operand) -> Expression:
-        return self._computed("%", other, self)
+    __eq__ = _comparing("=")  # type: ignore[assignment]
+    __ne__ = _comparing("!=")  # type: ignore[assignment]
+    __lt__ = _comparing("<")
+    __le__ = _comparing("<=")
+    __gt__ = _comparing(">")
+    __ge__ = _comparing(">=")
+    __add__, __radd__ = _computing("+")
+    __sub__, __rsub__ = _computing("-")
+    __mul__, __rmul__ = _computing("*")
+    __truediv__, __rtruediv__ = _computing("/")
+    __mod__, __rmod__ = _computing("%")
 
     def __neg__(self) -> Expression:
-        return Expression(Negative(self.tree))
+        return Expression(e.Negative(self.tree))
 
     def __and__(self, other: Condition | Expression) -> Condition:
         return self.as_filter() & other
@@ -233,31 +193,31 @@ class Expression:
     def __abs__(self) -> Expression:
         return call("abs", self)
 
-    def is_in(self, *members: Value | range | Range) -> Condition:
+    def is_in(self, *members: Value | range | e.Range) -> Condition:
         """One of these constants; a ``range(1, 6)`` stands for ``1..5``, as does ``closed(1, 5)``."""
         if not members:
             raise ValueError("a set needs a member")
-        return _condition(In(self.tree, tuple(map(_member, members))))
+        return _condition(e.In(self.tree, tuple(map(_member, members))))
 
     def between(self, low: Operand, high: Operand) -> Condition:
         """From `low` to `high`, both included."""
-        return _condition(Between(self.tree, _node(low), _node(high)))
+        return _condition(e.Between(self.tree, _node(low), _node(high)))
 
     def like(self, pattern: str) -> Condition:
         """A string of this form: ``%`` any text, ``_`` one character, a backslash before either itself."""
-        return _condition(Like(self.tree, pattern))
+        return _condition(e.Like(self.tree, pattern))
 
     def matches(self, regex: str) -> Condition:
         """A string in which the regular expression is found."""
-        return _condition(Matches(self.tree, regex))
+        return _condition(e.Matches(self.tree, regex))
 
     def is_null(self) -> Condition:
         """Missing."""
-        return _condition(IsNull(self.tree))
+        return _condition(e.IsNull(self.tree))
 
     def is_not_null(self) -> Condition:
         """Not missing."""
-        return _condition(Not(IsNull(self.tree)))
+        return _condition(e.Not(e.IsNull(self.tree)))
 
     def as_filter(self) -> Condition:
         """The condition that this truth value is true."""
@@ -265,23 +225,16 @@ class Expression:
 
     def as_key(self) -> PartitionKey:
         """The key of a partition, if this is an attribute."""
-        if not isinstance(self.tree, Attribute):
+        if not isinstance(self.tree, e.Attribute):
             raise TypeError(f"{self} is not an attribute, so it cannot be a key")
         return PartitionKey(self.tree.name, self.tree.variable)
-
-    def _compared(self, operator: ComparisonOperator, other: object) -> Condition:
-        return _condition(Comparison(operator, self.tree, _node(other)))
-
-    @staticmethod
-    def _computed(operator: ArithmeticOperator, left: Operand, right: Operand) -> Expression:
-        return Expression(Arithmetic(operator, _node(left), _node(right)))
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A filter, or a predicate over one event; joined with ``&``, ``|`` and ``~``."""
 
-    tree: Node
+    tree: e.Node
     is_group: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -291,16 +244,16 @@ class Condition:
         raise TypeError("a condition on events is not known in Python; join conditions with &, | and ~")
 
     def __and__(self, other: Condition | Expression) -> Condition:
-        own = self.tree.parts if isinstance(self.tree, And) and not self.is_group else (self.tree,)
-        return Condition(And((*own, other.as_filter().tree)))
+        own = self.tree.parts if isinstance(self.tree, e.And) and not self.is_group else (self.tree,)
+        return Condition(e.And((*own, other.as_filter().tree)))
 
     def __or__(self, other: Condition | Expression) -> Condition:
-        own = self.tree.parts if isinstance(self.tree, Or) and not self.is_group else (self.tree,)
-        return Condition(Or((*own, other.as_filter().tree)))
+        own = self.tree.parts if isinstance(self.tree, e.Or) and not self.is_group else (self.tree,)
+        return Condition(e.Or((*own, other.as_filter().tree)))
 
     def __invert__(self) -> Condition:
         """The opposite: of ``a[p]``, that p is not true of every event marked a."""
-        return Condition(Not(self.tree))
+        return Condition(e.Not(self.tree))
 
     def as_filter(self) -> Condition:
         """This condition."""
@@ -324,64 +277,65 @@ class Condition:
         return Condition(self.tree, is_group=True)
 
 
-def _condition(node: Node) -> Condition:
+def _condition(node: e.Node) -> Condition:
     """The condition itself, or on each event of the one variable that it speaks of."""
     below = list(node.walk())
-    variables = {each.variable for each in below if isinstance(each, Attribute)}
-    if any(isinstance(each, Aggregate | SetPredicate | EventFilter) for each in below) or len(variables) != 1:
+    variables = {each.variable for each in below if isinstance(each, e.Attribute)}
+    of_sets = any(isinstance(each, e.Aggregate | e.SetPredicate | e.EventFilter) for each in below)
+    if of_sets or len(variables) != 1:
         return Condition(node)
     (variable,) = variables
-    return Condition(node if variable is None else EventFilter(variable, without_variable(node)))
+    return Condition(node if variable is None else e.EventFilter(variable, e.without_variable(node)))
 
 
-def _node(value: object) -> Node:
+def _node(value: object) -> e.Node:
     if isinstance(value, Expression | Condition):
         return value.tree
     return _literal(value)
 
 
-def _literal(value: object) -> Literal:
+def _literal(value: object) -> e.Literal:
     if isinstance(value, float) and math.isnan(value):
         raise ValueError("NaN has no literal")
     if isinstance(value, datetime):
-        return Literal(value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC))
+        return e.Literal(value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC))
     if value is None or isinstance(value, bool | int | float | str):
-        return Literal(value)
+        return e.Literal(value)
     raise TypeError(f"{value!r} is not a truth value, a number, a string, a datetime or None")
 
 
-def _argument(argument: Variable | Expression | Value) -> VariableReference | Attribute | Literal:
+def _argument(argument: Variable | Expression | Value) -> e.VariableReference | e.Attribute | e.Literal:
     if isinstance(argument, Variable):
-        return VariableReference(argument.variable_name)
+        return e.VariableReference(argument.variable_name)
     if not isinstance(argument, Expression):
         return _literal(argument)
     match argument.tree:
-        case Attribute(_, str()) | Literal():
+        case e.Attribute(_, str()) | e.Literal():
             return argument.tree
         case _:
             raise TypeError("a predicate over sets takes variables, attributes of them and constants")
 
 
-def _with_variables(node: Node) -> Node:
+def _with_variables(node: e.Node) -> e.Node:
     """``X.a`` for each ``a`` in an ``X[…]``, without the brackets; under AND, OR and NOT, too."""
     match node:
-        case And(parts):
-            return And(tuple(map(_with_variables, parts)))
-        case Or(parts):
-            return Or(tuple(map(_with_variables, parts)))
-        case Not(part):
-            return Not(_with_variables(part))
-        case EventFilter(variable, predicate):
-            return with_variable(predicate, variable)
+        case e.And(parts):
+            return e.And(tuple(map(_with_variables, parts)))
+        case e.Or(parts):
+            return e.Or(tuple(map(_with_variables, parts)))
+        case e.Not(part):
+            return e.Not(_with_variables(part))
+        case e.EventFilter(variable, predicate):
+            return e.with_variable(predicate, variable)
         case _:
             return node
 
 
-def _member(member: Value | range | Range) -> Literal | Range:
-    if isinstance(member, Range):
+def _member(member: Value | range | e.Range) -> e.Literal | e.Range:
+    if isinstance(member, e.Range):
         return member
     if not isinstance(member, range):
         return _literal(member)
     if member.step != 1 or not member:
         raise ValueError(f"{member!r} is not a range of neighbours from low to high")
-    return Range(Literal(member[0]), Literal(member[-1]))
+    return e.Range(e.Literal(member[0]), e.Literal(member[-1]))

@@ -17,100 +17,36 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeAlias
 
-from estero.language.builder.conditions import (
-    Condition,
-    Expression,
-    Variable,
-    aggregate,
-    attribute,
-    call,
-    closed,
-    constant,
-    decreasing,
-    holds,
-    increasing,
-    outside,
-    var,
-)
+from estero.language.builder.conditions import Condition, Expression
 from estero.language.builder.durations import durations_of, unit_named
-from estero.language.tree.pattern import (
-    All,
-    As,
-    Conjunction,
-    Disjunction,
-    EventType,
-    Filter,
-    Iteration,
-    Keep,
-    Link,
-    Optional,
-    PartitionBy,
-    PartitionKey,
-    Pattern,
-    Rename,
-    Sequence,
-    Start,
-    Strict,
-    Unless,
-)
-from estero.language.tree.query import (
-    AttributeWindow,
-    Consume,
-    DurationWindow,
-    EventWindow,
-    KeyBracket,
-    QueryTree,
-    SelectItem,
-    Strategy,
-    TimeUnit,
-)
+from estero.language.tree import pattern as p
+from estero.language.tree import query as q
 
-__all__ = [
-    "Condition",
-    "Expression",
-    "PatternBuilder",
-    "QueryBuilder",
-    "Variable",
-    "aggregate",
-    "attribute",
-    "call",
-    "closed",
-    "constant",
-    "decreasing",
-    "event",
-    "holds",
-    "increasing",
-    "outside",
-    "select",
-    "tree_of",
-    "var",
-]
-
-PatternLike: TypeAlias = "PatternBuilder | Pattern"
+PatternLike: TypeAlias = "PatternBuilder | p.Pattern"
 
 
 def event(type: str, *, stream: str | None = None) -> PatternBuilder:
     """One event of a type, of any stream or of one; what the events are called unless `named` otherwise."""
-    return PatternBuilder(EventType(type, stream))
+    return PatternBuilder(p.EventType(type, stream))
 
 
 def select(pattern: PatternLike) -> QueryBuilder:
     """The query for all complex events of a pattern."""
-    return QueryBuilder(QueryTree(_pattern(pattern)))
+    return QueryBuilder(q.QueryTree(_pattern(pattern)))
 
 
-def tree_of(query: Built) -> QueryTree:
+def tree_of(query: Built) -> q.QueryTree:
     """The syntax tree of a query that was built, or of the query for all that a pattern finds."""
     if isinstance(query, QueryBuilder):
         return query.tree
-    return query if isinstance(query, QueryTree) else QueryTree(_pattern(query))
+    return query if isinstance(query, q.QueryTree) else q.QueryTree(_pattern(query))
 
 
 @dataclass(frozen=True, slots=True)
 class PatternBuilder:
     """A pattern to which more is added from left to right; `tree` is what it is so far."""
 
-    tree: Pattern
+    tree: p.Pattern
     is_group: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -122,7 +58,7 @@ class PatternBuilder:
         >>> print(event("SELL").then(event("BUY")).named("x"))
         (SELL ; BUY) AS x
         """
-        return PatternBuilder(As(self.tree, variable))
+        return PatternBuilder(p.As(self.tree, variable))
 
     def then(
         self, *others: PatternLike, without: PatternLike | SequenceOf[PatternLike] = ()
@@ -155,17 +91,17 @@ class PatternBuilder:
         *,
         contiguous: bool,
     ) -> PatternBuilder:
-        absent = (without,) if isinstance(without, PatternBuilder | Pattern) else tuple(without)
-        link = Link(contiguous, tuple(map(_pattern, absent)))
+        absent = (without,) if isinstance(without, PatternBuilder | p.Pattern) else tuple(without)
+        link = p.Link(contiguous, tuple(map(_pattern, absent)))
         parts, links = (
             (self.tree.parts, self.tree.links)
-            if isinstance(self.tree, Sequence) and not self.is_group
+            if isinstance(self.tree, p.Sequence) and not self.is_group
             else ((self.tree,), ())
         )
         added = tuple(map(_pattern, others))
         if not added:
             raise ValueError("a sequence goes on with at least one pattern")
-        return PatternBuilder(Sequence((*parts, *added), (*links, *[link] * len(added))))
+        return PatternBuilder(p.Sequence((*parts, *added), (*links, *[link] * len(added))))
 
     def or_(self, *others: PatternLike) -> PatternBuilder:
         """This or any of the others: ``φ OR ψ``.
@@ -173,7 +109,7 @@ class PatternBuilder:
         >>> print(event("SELL").or_(event("BUY")).repeated())
         (SELL OR BUY)+
         """
-        return PatternBuilder(Disjunction(self._chain(Disjunction, others)))
+        return PatternBuilder(p.Disjunction(self._chain(p.Disjunction, others)))
 
     def and_(self, *others: PatternLike) -> PatternBuilder:
         """Complex events that are in all of them: ``φ AND ψ``.
@@ -182,7 +118,7 @@ class PatternBuilder:
         >>> print(calm.and_(wet))
         (Wind+ FILTER Wind[v < 2]) AND (Wind+ FILTER Wind[v < 5])
         """
-        return PatternBuilder(Conjunction(self._chain(Conjunction, others)))
+        return PatternBuilder(p.Conjunction(self._chain(p.Conjunction, others)))
 
     def all_with(self, *others: PatternLike) -> PatternBuilder:
         """Unions of one complex event of each, in any order: ``φ ALL ψ``.
@@ -190,11 +126,11 @@ class PatternBuilder:
         >>> print(event("SELL").all_with(event("BUY"), event("HALT")))
         SELL ALL BUY ALL HALT
         """
-        return PatternBuilder(All(self._chain(All, others)))
+        return PatternBuilder(p.All(self._chain(p.All, others)))
 
     def _chain(
-        self, kind: type[Disjunction | Conjunction | All], others: SequenceOf[PatternLike]
-    ) -> tuple[Pattern, ...]:
+        self, kind: type[p.Disjunction | p.Conjunction | p.All], others: SequenceOf[PatternLike]
+    ) -> tuple[p.Pattern, ...]:
         if not others:
             raise ValueError("there is no other pattern")
         own = self.tree.parts if isinstance(self.tree, kind) and not self.is_group else (self.tree,)
@@ -215,7 +151,7 @@ class PatternBuilder:
         >>> print(event("SELL").then(event("BUY")).unless(event("HALT")))
         SELL ; BUY UNLESS HALT
         """
-        return PatternBuilder(Unless(self.tree, _pattern(forbidden)))
+        return PatternBuilder(p.Unless(self.tree, _pattern(forbidden)))
 
     def where(self, *conditions: Condition | Expression) -> PatternBuilder:
         """What satisfies all the conditions: ``φ FILTER f``.
@@ -230,7 +166,7 @@ class PatternBuilder:
         first, *more = (each.as_filter() for each in conditions)
         for each in more:
             first = first & each
-        return PatternBuilder(Filter(self.tree, first.tree))
+        return PatternBuilder(p.Filter(self.tree, first.tree))
 
     def repeated(self, least: int = 1, most: int | None = None, *, directly: bool = False) -> PatternBuilder:
         """This, `least` to `most` times (None: no end), `directly` behind each other or not: ``φ{2,3}``.
@@ -239,7 +175,7 @@ class PatternBuilder:
         >>> print(sell.repeated(), sell.repeated(directly=True), sell.repeated(2, 3), sell.repeated(2))
         SELL+ SELL :+ SELL{2,3} SELL{2,}
         """
-        return PatternBuilder(Iteration(self.tree, directly, least, most))
+        return PatternBuilder(p.Iteration(self.tree, directly, least, most))
 
     def optional(self) -> PatternBuilder:
         """This or nothing, as a part of a sequence: ``φ?``.
@@ -247,7 +183,7 @@ class PatternBuilder:
         >>> print(event("SELL").then(event("HALT").optional(), event("BUY")))
         SELL ; HALT? ; BUY
         """
-        return PatternBuilder(Optional(self.tree))
+        return PatternBuilder(p.Optional(self.tree))
 
     def renamed(self, old: str, new: str) -> PatternBuilder:
         """What is marked `old` is marked `new` instead: ``φ [old -> new]``.
@@ -255,7 +191,7 @@ class PatternBuilder:
         >>> print(event("SELL").repeated().renamed("SELL", "s"))
         SELL+ [SELL -> s]
         """
-        return PatternBuilder(Rename(self.tree, old, new))
+        return PatternBuilder(p.Rename(self.tree, old, new))
 
     def keep(self, *labels: str) -> PatternBuilder:
         """Only these labels stay: ``φ KEEP [x, y]``.
@@ -263,7 +199,7 @@ class PatternBuilder:
         >>> print(event("SELL").then(event("BUY")).keep("BUY"))
         SELL ; BUY KEEP [BUY]
         """
-        return PatternBuilder(Keep(self.tree, labels))
+        return PatternBuilder(p.Keep(self.tree, labels))
 
     def partitioned_by(self, *keys: str | Expression) -> PatternBuilder:
         """All marked events agree on the keys: ``"a"``, or ``var("x").a`` and ``var("y").b``.
@@ -271,7 +207,7 @@ class PatternBuilder:
         >>> print(event("SELL").repeated().partitioned_by("name").named("s").then(event("BUY")))
         (SELL+ PARTITION BY [name]) AS s ; BUY
         """
-        return PatternBuilder(PartitionBy(self.tree, tuple(map(_partition_key, keys))))
+        return PatternBuilder(p.PartitionBy(self.tree, tuple(map(_partition_key, keys))))
 
     def at_start(self) -> PatternBuilder:
         """Only from the first position of the stream: ``START(φ)``.
@@ -279,7 +215,7 @@ class PatternBuilder:
         >>> print(event("SELL").then(event("BUY")).at_start())
         START(SELL ; BUY)
         """
-        return PatternBuilder(Start(self.tree))
+        return PatternBuilder(p.Start(self.tree))
 
     def strict(self) -> PatternBuilder:
         """Only where the marked positions form an interval: ``STRICT(φ)``.
@@ -287,14 +223,14 @@ class PatternBuilder:
         >>> print(event("SELL").repeated().strict())
         STRICT(SELL+)
         """
-        return PatternBuilder(Strict(self.tree))
+        return PatternBuilder(p.Strict(self.tree))
 
 
 @dataclass(frozen=True, slots=True)
 class QueryBuilder:
     """A query to which clauses are added, in any order; a clause said again replaces the one before."""
 
-    tree: QueryTree
+    tree: q.QueryTree
 
     def __str__(self) -> str:
         return str(self.tree)
@@ -307,18 +243,18 @@ class QueryBuilder:
         SELECT a[price], b, c[price, name] WHERE a ; b ; c
         """
         items = [
-            SelectItem(each) if isinstance(each, str) else _with_attributes(*each)
+            q.SelectItem(each) if isinstance(each, str) else _with_attributes(*each)
             for each in (*labels, *attributes.items())
         ]
         return QueryBuilder(replace(self.tree, select=tuple(items)))
 
-    def strategy(self, strategy: Strategy | str) -> QueryBuilder:
+    def strategy(self, strategy: q.Strategy | str) -> QueryBuilder:
         """Keeps some of the complex events that end together: ``SELECT MAX …``.
 
         >>> print(select(event("a").repeated()).strategy("next"))
         SELECT NEXT * WHERE a+
         """
-        chosen = strategy if isinstance(strategy, Strategy) else Strategy[strategy.upper()]
+        chosen = strategy if isinstance(strategy, q.Strategy) else q.Strategy[strategy.upper()]
         return QueryBuilder(replace(self.tree, strategy=chosen))
 
     def from_streams(self, *streams: str) -> QueryBuilder:
@@ -331,12 +267,12 @@ class QueryBuilder:
         >>> print(select(event("a").then(event("b"))).partition_by("farm", ("ticker", "symbol")))
         SELECT * WHERE a ; b PARTITION BY [farm], [ticker, symbol]
         """
-        brackets = (KeyBracket((key,) if isinstance(key, str) else tuple(key)) for key in keys)
+        brackets = (q.KeyBracket((key,) if isinstance(key, str) else tuple(key)) for key in keys)
         return QueryBuilder(replace(self.tree, partition_by=tuple(brackets)))
 
     def within(
         self,
-        *durations: tuple[int, TimeUnit | str] | timedelta | str,
+        *durations: tuple[int, q.TimeUnit | str] | timedelta | str,
         events: int | None = None,
         ticks: int | None = None,
         attribute: str | None = None,
@@ -363,18 +299,18 @@ class QueryBuilder:
                 "a window is events=…, or a duration such as hours=2, or ticks=… with attribute=…"
             )
         if events is not None:
-            return QueryBuilder(replace(self.tree, window=EventWindow(events)))
+            return QueryBuilder(replace(self.tree, window=q.EventWindow(events)))
         if ticks is not None and attribute is not None:
-            return QueryBuilder(replace(self.tree, window=AttributeWindow(ticks, attribute)))
-        return QueryBuilder(replace(self.tree, window=DurationWindow(tuple(pairs))))
+            return QueryBuilder(replace(self.tree, window=q.AttributeWindow(ticks, attribute)))
+        return QueryBuilder(replace(self.tree, window=q.DurationWindow(tuple(pairs))))
 
-    def consume_by(self, policy: Consume | str) -> QueryBuilder:
+    def consume_by(self, policy: q.Consume | str) -> QueryBuilder:
         """What is forgotten after an answer: ``CONSUME BY ANY``.
 
         >>> print(select(event("a").then(event("b"))).consume_by("any").limit(1))
         SELECT * WHERE a ; b CONSUME BY ANY LIMIT 1
         """
-        chosen = policy if isinstance(policy, Consume) else Consume[policy.upper()]
+        chosen = policy if isinstance(policy, q.Consume) else q.Consume[policy.upper()]
         return QueryBuilder(replace(self.tree, consume=chosen))
 
     def limit(self, most: int) -> QueryBuilder:
@@ -382,19 +318,19 @@ class QueryBuilder:
         return QueryBuilder(replace(self.tree, limit=most))
 
 
-def _pattern(pattern: PatternLike) -> Pattern:
+def _pattern(pattern: PatternLike) -> p.Pattern:
     return pattern.tree if isinstance(pattern, PatternBuilder) else pattern
 
 
-def _with_attributes(label: str, names: SequenceOf[str]) -> SelectItem:
+def _with_attributes(label: str, names: SequenceOf[str]) -> q.SelectItem:
     if isinstance(names, str) or not names:
         raise ValueError(f"the attributes of {label} are a list of at least one name")
-    return SelectItem(label, tuple(names))
+    return q.SelectItem(label, tuple(names))
 
 
-def _partition_key(key: str | Expression) -> PartitionKey:
-    return PartitionKey(key) if isinstance(key, str) else key.as_key()
+def _partition_key(key: str | Expression) -> p.PartitionKey:
+    return p.PartitionKey(key) if isinstance(key, str) else key.as_key()
 
 
-Built: TypeAlias = QueryBuilder | PatternBuilder | QueryTree | Pattern
+Built: TypeAlias = QueryBuilder | PatternBuilder | q.QueryTree | p.Pattern
 """What stands for a query: made by the builder, or a syntax tree."""
