@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
 from estero.engine.runs.run_pcea import PceaTables, Transition, pcea_tables
-from estero.engine.walk.enumerate import Matches
-from estero.engine.walk.enumerate_pcea import STEPS, new_product_walk, walk_products
+from estero.engine.walk.matches import new_matches
 from estero.engine.walk.roots import Roots
 
 BATCH = 1 << 17
@@ -189,17 +188,9 @@ def nodes_made(case: Case, events: PceaBatch, window: int) -> dict[str, float]:
 
 def steps_and_items(recognizer: PceaRecognizer, roots: Roots) -> tuple[int, int]:
     """Heap nodes and products visited for the first complex events of compact sets, and their items."""
-    walk, sizes = new_product_walk(1 << 12), np.zeros(2, np.int64)
-    matches = Matches(
-        np.empty(MATCHES, np.int64),
-        np.empty(MATCHES, np.int64),
-        np.zeros(MATCHES + 1, np.int64),
-        np.empty(8 * MATCHES, np.int64),
-        np.empty(8 * MATCHES, np.int32),
-    )
-    parts = recognizer.products, recognizer.nodes
-    walk_products(*parts, *roots, MATCHES, recognizer.matches(roots).ranges(), walk, matches, sizes)
-    return int(walk.cursor[STEPS]), int(sizes[1])
+    found, sizes = recognizer.matches(roots, MATCHES), np.zeros(2, np.int64)
+    found.fill(new_matches(MATCHES, 8 * MATCHES), sizes)
+    return found.steps, int(sizes[1])
 
 
 def main() -> None:

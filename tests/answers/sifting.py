@@ -15,7 +15,7 @@ from estero.answers.sieve import Sieve
 from estero.answers.sieve.asking import substituted
 from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual
 from estero.classify.column_names import POSITION, TIME
-from estero.engine.walk.enumerate import Matches
+from estero.engine.walk.matches import Matches
 from estero.language.tree.expressions import (
     Aggregate,
     AggregateFunction,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import estero
-from estero.engine.walk.enumerate import Matches
+from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from estero.answers.report import EventStore, Reporter, answer_schema, label_of
-from estero.engine.walk.enumerate import Matches
+from estero.engine.walk.matches import Matches
 from estero.language.tree.selection import Shown
 
 MakeStore = Callable[[pa.RecordBatch], EventStore]

@@ -28,7 +28,7 @@ from answers.sifting import (
 from estero.answers.sieve import Sieve, truth
 from estero.answers.sieve.duplicates import Seen
 from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual, columns_read, key_choices
-from estero.engine.walk.enumerate import Matches
+from estero.engine.walk.matches import Matches
 from estero.errors import DataError, LimitExceeded, QueryError
 from estero.language.syntax.parser import parse_condition
 from estero.language.tree.expressions import Node

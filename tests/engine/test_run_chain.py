@@ -27,9 +27,9 @@ from engine.chain_steps import (
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.runs.run_cea import CONSUME_ANY, CONSUME_ANY_ASKED
 from estero.engine.runs.run_chain import ChainStep, chain_tables
-from estero.engine.walk.count_chain import ChainCounter
-from estero.engine.walk.enumerate import DONE, FULL, GROW, deeper, new_matches
-from estero.engine.walk.enumerate_chain import STEPS, new_chain_walk, walk_chains
+from estero.engine.walk.enumeration import DONE, FULL
+from estero.engine.walk.lists import ListCounter, Lists
+from estero.engine.walk.matches import new_matches
 from estero.engine.walk.roots import Roots
 
 ROOMS = st.sampled_from((1, 3, 4096))
@@ -198,27 +198,20 @@ def test_an_event_costs_a_time_that_depends_on_the_automaton_alone(name: str) ->
 
 @pytest.mark.parametrize("name", list(hard_streams(2)))
 def test_the_delay_is_linear_in_the_answer(name: str) -> None:
-    """With room for one match the walk stands before it writes the next, so steps count one answer early."""
     chain, events = hard_streams(240)[name]
     recognizer = ChainRecognizer(chain.tables)
     attributes = recognizer.tables.place_unequal.shape[1]
-    read = recognizer.nodes, recognizer.entries, recognizer.sequences, recognizer.tables.place_width
     for roots in recognizer.push(batch_of(events)):
-        walk = new_chain_walk(1)
-        costs: list[tuple[int, int, int]] = []
-        code = FULL
-        while code != DONE and len(costs) < 300:
-            matches, sizes = new_matches(1, 1_000), np.zeros(2, np.int64)
-            before, looked = int(walk.cursor[STEPS]), int(recognizer.entries.looked[0])
-            asked = roots.root, roots.event, 0, recognizer.matches(roots).ranges()
-            while (code := walk_chains(*read, *asked, walk, matches, sizes)) == GROW:
-                walk = deeper(walk, new_chain_walk)
-            steps, looks = int(walk.cursor[STEPS]) - before, int(recognizer.entries.looked[0]) - looked
-            costs.append((steps, looks, int(sizes[1])))
-        assert costs[0][0] <= sum(items for _, _, items in costs[:2])
-        for (steps, looks, _), (_, _, items) in pairwise(costs[1:]):
-            assert steps <= items
-            assert looks <= (attributes + 1) * items
+        found = recognizer.matches(roots)
+        code, number = FULL, 0
+        while code != DONE and number < 300:
+            sizes = np.zeros(2, np.int64)
+            steps, looked = found.steps, int(recognizer.entries.looked[0])
+            code = found.fill(new_matches(1, 1_000), sizes)
+            items = int(sizes[1])
+            assert found.steps - steps <= items
+            assert recognizer.entries.looked[0] - looked <= (attributes + 1) * items
+            number += 1
 
 
 # -------------------------------------------------------------------------------------- huge answers
@@ -242,17 +235,21 @@ def test_2_to_the_80_runs_are_counted_started_and_abandoned(room: int) -> None:
     assert recognizer.match_at(last, 1, 999).event.tolist()[-2:] == [79, 80]
 
 
+def lists_of(recognizer: ChainRecognizer) -> Lists:
+    return Lists(recognizer.nodes, recognizer.entries, recognizer.sequences, recognizer.tables.place_width)
+
+
 def test_whether_there_are_enough_is_told_without_long_numbers() -> None:
     recognizer = ChainRecognizer(iteration([(1, 1)]).tables, room=1 << 13)
-    counter = ChainCounter(recognizer.tables.place_width, recognizer.sequences)
+    counter = ListCounter()
     limited = [
         number
         for roots in recognizer.push(batch_of(events_of("A" * 2_000, [place % 7 for place in range(2_000)])))
-        for number in counter.of_roots(recognizer.nodes, recognizer.entries, roots.root, 1_000)[2::2]
+        for number in counter.of_roots(lists_of(recognizer), roots, 1_000)[2::2]
     ]
     assert limited[:5] == [1, 3, 7, 15, 31]
     assert set(limited[12:]) == {1_000}
-    assert counter.long_sums == 0
+    assert counter.long_numbers == 0
 
 
 def test_large_counts_with_disequalities_are_exact() -> None:

@@ -18,7 +18,7 @@ from engine.pcea_runs import pceas, star
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaRecognizer
 from estero.engine.recognizer import Recognizer
-from estero.engine.walk.enumerate import Enumeration
+from estero.engine.walk.enumeration import Enumeration
 from estero.engine.walk.roots import Roots
 from estero.engine.walk.share import Dealer, Part, Share, whole
 
@@ -67,7 +67,7 @@ def is_seekable(recognizer: AnyRecognizer, roots: Roots) -> bool:
                 part = Part(np.array([place]), np.array([first]), np.array([count - first]))
                 found = recognizer.matches(roots, part=part)
                 if beyond:
-                    found._ranges[0][:] = -1
+                    found._asked.skip[:] = -1
                 if list(enumerated(found)) != expected[first:]:
                     return False
     return True

@@ -25,7 +25,7 @@ from estero.events.tables.shown_types import plain_type
 from estero.language.tree.selection import Shown
 
 if TYPE_CHECKING:
-    from estero.engine.walk.enumerate import Matches
+    from estero.engine.walk.matches import Matches
 
 LABEL_KEY = b"estero:label"
 _MANY, _FEW = 32, 2048

@@ -38,9 +38,9 @@ from estero.engine.snapshots.sound import check_entries
 from estero.engine.snapshots.sound_chain import check_chain
 from estero.engine.store.ed_index import drop_entries, grown_entries, new_entries, sequences_of
 from estero.engine.store.hash_index import new_index, rebuilt, rename_roots
-from estero.engine.walk.count_chain import ChainCounter
-from estero.engine.walk.enumerate import Matches, one_match
-from estero.engine.walk.enumerate_chain import ChainEnumeration
+from estero.engine.walk.enumeration import Enumeration, match_at
+from estero.engine.walk.lists import ListCounter, Lists
+from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots, counts_by_end, new_found, roots_of
 from estero.engine.walk.share import Part
 
@@ -78,7 +78,7 @@ class ChainRecognizer:
         self._held: list[Roots] = []
         self._cursor = np.zeros(run_chain.CURSOR_SIZE, np.int64)
         self._seen = 0
-        self._counter = ChainCounter(tables.place_width, self.sequences)
+        self._counter = ListCounter()
 
     @property
     def oldest(self) -> int:
@@ -191,14 +191,13 @@ class ChainRecognizer:
 
     def matches(
         self, roots: Roots, limit: int | None = None, first_batch: int = 256, part: Part | None = None
-    ) -> ChainEnumeration:
+    ) -> Enumeration[Lists]:
         """The complex events of `roots`, at most `limit` for each end or a `part`, in batches that grow."""
-        read = self.nodes, self.entries, self.sequences, self.tables.place_width, self._counter
-        return ChainEnumeration(*read, roots, limit=limit, part=part, first_batch=first_batch)
+        return Enumeration(self._lists, self._counter, roots, limit=limit, part=part, first_batch=first_batch)
 
     def counts(self, roots: Roots, enough: int | None = None) -> list[int]:
         """The number of complex events of each root, exact, or `enough` where there are more."""
-        return self._counter.of_roots(self.nodes, self.entries, roots.root, enough)
+        return self._counter.of_roots(self._lists, roots, enough)
 
     def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
         """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
@@ -206,9 +205,11 @@ class ChainRecognizer:
 
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:
         """The complex event number `index` of root number `place`, without enumerating those before it."""
-        root, end = int(roots.root[place]), int(roots.event[place])
-        items = self._counter.path(self.nodes, self.entries, root, index)
-        return one_match(items[0][0], end, items)
+        return match_at(self._lists, self._counter, roots, place, index)
+
+    @property
+    def _lists(self) -> Lists:
+        return Lists(self.nodes, self.entries, self.sequences, self.tables.place_width)
 
     def _events(self, batch: PceaBatch) -> ChainEvents:
         predicates = self.tables.first_fired.size - 1

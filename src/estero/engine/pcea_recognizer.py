@@ -37,9 +37,9 @@ from estero.engine.store.heap import (
     new_products,
 )
 from estero.engine.store.ordered_index import mark_trees, new_ordered_index, rename_trees, with_room
-from estero.engine.walk.count_pcea import ProductCounter
-from estero.engine.walk.enumerate import Matches, one_match
-from estero.engine.walk.enumerate_pcea import ProductEnumeration
+from estero.engine.walk.enumeration import Enumeration, match_at
+from estero.engine.walk.matches import Matches
+from estero.engine.walk.products import Heaps, ProductCounter
 from estero.engine.walk.roots import Roots, by_end, counts_by_end, new_found, roots_of
 from estero.engine.walk.share import Part
 
@@ -237,15 +237,13 @@ class PceaRecognizer:
 
     def matches(
         self, roots: Roots, limit: int | None = None, first_batch: int = 256, part: Part | None = None
-    ) -> ProductEnumeration:
+    ) -> Enumeration[Heaps]:
         """The complex events of `roots`, at most `limit` for each end or a `part`, in batches that grow."""
-        return ProductEnumeration(
-            self.products, self.nodes, self._counter, roots, limit=limit, part=part, first_batch=first_batch
-        )
+        return Enumeration(self._heaps, self._counter, roots, limit=limit, part=part, first_batch=first_batch)
 
     def counts(self, roots: Roots, enough: int | None = None) -> list[int]:
-        """The number of complex events of each root, exact or at least `enough`, without enumerating."""
-        return self._counter.of_roots(self.products, self.nodes, roots.root, roots.oldest, enough)
+        """The number of complex events of each root, exact, or `enough` where there are more."""
+        return self._counter.of_roots(self._heaps, roots, enough)
 
     def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
         """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
@@ -259,9 +257,11 @@ class PceaRecognizer:
 
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:
         """The complex event number `index` of root number `place`, without enumerating those before it."""
-        root, oldest, end = (int(column[place]) for column in (roots.root, roots.oldest, roots.event))
-        items = self._counter.path(self.products, self.nodes, root, oldest, index)
-        return one_match(items[0][0], end, items)
+        return match_at(self._heaps, self._counter, roots, place, index)
+
+    @property
+    def _heaps(self) -> Heaps:
+        return Heaps(self.products, self.nodes)
 
     def _events(self, batch: PceaBatch) -> PceaEvents:
         """The batch for the kernel, with the window of each event."""

@@ -28,11 +28,12 @@ from estero.engine.snapshots.sound import (
     check_stamps,
 )
 from estero.engine.stamps import out_of_reach, window_starts
-from estero.engine.store.arena import NONE, grown, mark_live, move_live, new_arena
+from estero.engine.store.arena import NONE, Arena, grown, mark_live, move_live, new_arena
 from estero.engine.store.hashing import new_table, number_rows, table_of
-from estero.engine.walk.count import FITS, Counter
-from estero.engine.walk.enumerate import Matches, one_match
-from estero.engine.walk.enumerate_cea import PathEnumeration
+from estero.engine.walk.counter import FITS
+from estero.engine.walk.enumeration import Enumeration, match_at
+from estero.engine.walk.matches import Matches
+from estero.engine.walk.paths import PathCounter
 from estero.engine.walk.roots import Roots, by_end, capped, new_found, roots_of
 from estero.engine.walk.share import Part
 from estero.engine.walk.sliding_count import SlidingCounter
@@ -132,7 +133,7 @@ class Recognizer:
         self._seen = 0
         self._oldest = 0
         self._last_partition = 0
-        self._counter = Counter()
+        self._counter = PathCounter()
         self._sliding = SlidingCounter() if settings.slides else None
         automaton.class_of(0)
 
@@ -273,15 +274,13 @@ class Recognizer:
 
     def matches(
         self, roots: Roots, limit: int | None = None, first_batch: int = 256, part: Part | None = None
-    ) -> PathEnumeration:
+    ) -> Enumeration[Arena]:
         """The complex events of `roots`, at most `limit` for each end or a `part`, in batches that grow."""
-        return PathEnumeration(
-            self.arena, self._counter, roots, limit=limit, part=part, first_batch=first_batch
-        )
+        return Enumeration(self.arena, self._counter, roots, limit=limit, part=part, first_batch=first_batch)
 
     def counts(self, roots: Roots, enough: int | None = None) -> list[int]:
-        """The number of complex events of each root, exact or at least `enough`, without enumerating."""
-        return self._counter.of_roots(self.arena, roots.root, roots.oldest, enough)
+        """The number of complex events of each root, exact, or `enough` where there are more."""
+        return self._counter.of_roots(self.arena, roots, enough)
 
     def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
         """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
@@ -319,9 +318,7 @@ class Recognizer:
 
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:
         """The complex event number `index` of root number `place`, without enumerating those before it."""
-        root, oldest, end = (int(column[place]) for column in (roots.root, roots.oldest, roots.event))
-        start, items = self._counter.path(self.arena, root, oldest, index)
-        return one_match(start, end, items)
+        return match_at(self.arena, self._counter, roots, place, index)
 
     def _window_starts(self, stamps: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.settings.window is None:

@@ -24,7 +24,7 @@ from estero.classify.column_names import POSITION
 from estero.engine.chain_recognizer import ChainRecognizer
 from estero.engine.pcea_recognizer import PceaRecognizer
 from estero.engine.recognizer import Recognizer
-from estero.engine.walk.enumerate import Matches
+from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots, by_end
 from estero.engine.walk.share import Dealer, Part, Share, whole
 from estero.language.tree.query import Consume

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from estero.engine.walk.enumerate import Matches
+from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots
 from estero.plan.plan import Plan
 from estero.plan.plan_joins import AnyPlan

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from estero.answers.sieve.marked import Integers, MarkTable, Mask
-from estero.engine.walk.enumerate import Matches
+from estero.engine.walk.matches import Matches
 
 
 def chosen(matches: Matches, rows: Integers) -> Matches:

@@ -15,7 +15,7 @@ from estero.answers.report import EventStore
 from estero.answers.sieve.batches import chosen, joined, taken
 from estero.answers.sieve.marked import Integers
 from estero.answers.sieve.sieve import Sieve
-from estero.engine.walk.enumerate import Matches
+from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots, by_end
 
 Find = Callable[[Roots, int], Iterable[Matches]]

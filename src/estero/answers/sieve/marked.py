@@ -15,7 +15,7 @@ from estero.automata.residual import ALL_MARKED, Hidden, Key, Residual
 from estero.classify.column_names import POSITION, event_column
 
 if TYPE_CHECKING:
-    from estero.engine.walk.enumerate import Matches
+    from estero.engine.walk.matches import Matches
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -17,7 +17,7 @@ from estero.answers.sieve.strategies import strategic
 from estero.answers.sieve.truth import TRUE
 from estero.automata.residual import Hidden, Residual, columns_read, predicates_called
 from estero.classify.columns import ColumnType
-from estero.engine.walk.enumerate import Matches
+from estero.engine.walk.matches import Matches
 from estero.language.check.set_predicates import RegisteredPredicate
 from estero.language.tree.query import Strategy
 from estero.plan.plan import Classification

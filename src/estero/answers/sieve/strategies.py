@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.answers.sieve.marked import Integers, Mask
-from estero.engine.walk.enumerate import Matches
+from estero.engine.walk.matches import Matches
 from estero.language.tree.query import Strategy
 
 

@@ -168,7 +168,7 @@ def count_ends(tables, classes, base, oldest, until, window, exact, rough):  # t
     """Counts the complex events that end at each event after at[LAST], up to `until`.
 
     oldest int64, exact uint64, rough float64: by event - base, as classes. `exact` is right where `rough` is
-    below FITS (estero.engine.walk.count).
+    below FITS (estero.engine.walk.counter).
     """
     front, through, at = window.front, window.through, window.at
     states = window.touched.size

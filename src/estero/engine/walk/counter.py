@@ -1,0 +1,250 @@
+"""Exact counts of any size without enumerating, of every kind of compact set (algorithms.md, "Report").
+
+Kernels count in words modulo 2**64 and keep a rounded float beside each: while that is below `FITS` the word
+is right. What is larger is worked out as Python integers, for the parts that somebody asks about and no more.
+
+Inside a window only the *rim* needs counts of its own: what has some starts that have expired and some that
+have not. The rest keeps one number for good.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined
+from estero.engine.store.arena import copy_columns
+from estero.engine.walk.roots import Roots
+
+FITS = 2.0**62
+"""Float counts below this are known to fit a signed 64-bit word in spite of their rounding."""
+
+S = TypeVar("S", bound=tuple[Any, ...])
+"""The pools of a compact set: a named tuple."""
+
+
+class Counts(NamedTuple):
+    """What is known of each node (or product).
+
+    exact uint64: its complex events modulo 2**64; rough float64: the same, rounded; earliest int64: the first
+    start below. rim_exact and rim_rough are the counts inside the window at hand, where `stamp` int64 is that
+    window's. window int64[2]: the `oldest` of the window at hand, and its stamp.
+    """
+
+    exact: NDArray[np.uint64]
+    rough: NDArray[np.float64]
+    earliest: NDArray[np.int64]
+    rim_exact: NDArray[np.uint64]
+    rim_rough: NDArray[np.float64]
+    stamp: NDArray[np.int64]
+    window: NDArray[np.int64]
+
+
+def new_counts(capacity: int, window: NDArray[np.int64]) -> Counts:
+    """Room for the counts of so many nodes."""
+    exact, rim_exact = np.zeros(capacity, np.uint64), np.zeros(capacity, np.uint64)
+    rough, rim_rough = np.zeros(capacity), np.zeros(capacity)
+    earliest, stamp = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
+    return Counts(exact, rough, earliest, rim_exact, rim_rough, stamp, window)
+
+
+def grown_counts(counts: Counts, capacity: int) -> Counts:
+    """The same counts with room for `capacity`."""
+    bigger = new_counts(capacity, counts.window)
+    copy_columns(counts[:-1], bigger[:-1], counts.exact.size)
+    return bigger
+
+
+@inlined
+def enter(counts, oldest):  # type: ignore[no-untyped-def]
+    """Makes the window from `oldest` on the one at hand; no count on a rim is known in a new one."""
+    if counts.window[0] != oldest:
+        counts.window[0] = oldest
+        counts.window[1] += 1
+
+
+@inlined
+def set_count(counts, node, exact, rough, earliest):  # type: ignore[no-untyped-def]
+    """Notes the count of a node outside of any window."""
+    counts.exact[node] = exact
+    counts.rough[node] = rough
+    counts.earliest[node] = earliest
+
+
+@inlined
+def set_rim_count(counts, node, exact, rough):  # type: ignore[no-untyped-def]
+    """Notes the count of a node on the rim of the window at hand."""
+    counts.rim_exact[node] = exact
+    counts.rim_rough[node] = rough
+    counts.stamp[node] = counts.window[1]
+
+
+@inlined
+def is_done(counts, node):  # type: ignore[no-untyped-def]
+    """Whether a node on the rim is counted in the window at hand."""
+    return counts.stamp[node] == counts.window[1]
+
+
+@inlined
+def known(counts, node, start, oldest):  # type: ignore[no-untyped-def]
+    """The count inside the window, exact and rough, of a node of max_start `start`; its rim must be done."""
+    if start < oldest:
+        return np.uint64(0), 0.0
+    if counts.earliest[node] >= oldest:
+        return counts.exact[node], counts.rough[node]
+    return counts.rim_exact[node], counts.rim_rough[node]
+
+
+@inlined
+def waits(counts, node, start, oldest):  # type: ignore[no-untyped-def]
+    """Whether a node is on the rim and not counted yet."""
+    return start >= oldest and counts.earliest[node] < oldest and counts.stamp[node] != counts.window[1]
+
+
+def known_word(counts: Counts, node: int, oldest: int) -> int | None:
+    """The count of a node that has something inside the window, None where it is not a word."""
+    if counts.earliest[node] >= oldest:
+        return int(counts.exact[node]) if counts.rough[node] < FITS else None
+    done = counts.window[0] == oldest and counts.stamp[node] == counts.window[1]
+    return int(counts.rim_exact[node]) if done and counts.rim_rough[node] < FITS else None
+
+
+class Place(NamedTuple):
+    """A complex event below a root: where a walk stands before it (see `enumeration.Walk` for the rows)."""
+
+    choices: list[tuple[int, ...]]
+    items: list[tuple[int, int]]
+    agenda: list[tuple[int, ...]]
+
+
+class Counter(ABC, Generic[S]):
+    """Counts of one compact set, kept up as it grows; `forget` when its nodes are renumbered.
+
+    `steps` is how many nodes on rims were counted so far. `walk` is the kernel that enumerates what this
+    counts.
+    """
+
+    walk: ClassVar[Callable[..., int]]
+    counts: Any
+    """What kernels get: the counts of the nodes that were there when something was counted last."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self._large: dict[int, int] = {}
+        self._large_rim: dict[int, int] = {}
+        self._large_oldest = -1
+        self._window = np.array([-1, 0])
+
+    @property
+    def long_numbers(self) -> int:
+        """How many counts had to be worked out as Python integers."""
+        return len(self._large) + len(self._large_rim)
+
+    def forget(self) -> None:
+        """Numbers of nodes have changed: start again."""
+        self._large.clear()
+        self._large_rim.clear()
+        self._window[0] = -1
+
+    @abstractmethod
+    def catch_up(self, compact: S) -> None:
+        """Counts the nodes that are new."""
+
+    def of_roots(self, compact: S, roots: Roots, enough: int | None = None) -> list[int]:
+        """The exact number of complex events below each root that start at or after its `oldest`.
+
+        Where there are more than `enough`, it is that number.
+        """
+        self.catch_up(compact)
+        words, rough, least = self._counted(compact, roots)
+        if enough is not None and enough < FITS:
+            np.minimum(words, np.uint64(enough), out=words)
+        numbers: list[int] = words.tolist()
+        for place in np.flatnonzero(~(rough < FITS)).tolist():
+            if enough is not None and least[place] >= enough:
+                numbers[place] = enough
+                continue
+            self._counted(compact, roots.part(place, place + 1))  # others may have counted another rim
+            number = self.number(compact, int(roots.root[place]), int(roots.oldest[place]))
+            numbers[place] = number if enough is None else min(number, enough)
+        return numbers
+
+    def _counted(
+        self, compact: S, roots: Roots
+    ) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]:
+        """What `_count` fills."""
+        size = roots.root.size
+        found = np.zeros(size, np.uint64), np.zeros(size), np.zeros(size)
+        with np.errstate(over="ignore"):  # words wrap around and are not used where they do
+            self.steps += self._count(compact, roots, *found)
+        return found
+
+    @abstractmethod
+    def _count(
+        self,
+        compact: S,
+        roots: Roots,
+        exact: NDArray[np.uint64],
+        rough: NDArray[np.float64],
+        least: NDArray[np.float64],
+    ) -> int:
+        """Fills the number of complex events of each root: modulo 2**64, rounded, and a bound from below.
+
+        Returns how many nodes on rims were counted.
+        """
+
+    @abstractmethod
+    def seek(self, compact: S, root: int, oldest: int, index: int) -> Place:
+        """Where the complex event number `index` below `root` is, in the order of enumeration.
+
+        What kernels do where numbers are words; no other complex event is visited.
+        """
+
+    def number(self, compact: S, root: int, oldest: int) -> int:
+        """The exact number of complex events below `root` that start at or after `oldest`."""
+        return self._number(compact, root, oldest)
+
+    def _number(self, compact: S, root: int, oldest: int) -> int:
+        """The exact count of a part, from those of the parts below, each of which is worked out once."""
+        if oldest != self._large_oldest:
+            self._large_rim.clear()
+            self._large_oldest = oldest
+        open_parts = [root]
+
+        def number_of(part: int) -> int:
+            number = self._known(compact, part, oldest)
+            if number is None:
+                open_parts.append(part)
+            return number or 0
+
+        while open_parts:
+            part, height = open_parts[-1], len(open_parts)
+            if self._known(compact, part, oldest) is None:
+                number = self._summed(compact, part, oldest, number_of)
+                if len(open_parts) > height:
+                    continue
+                (self._large_rim if self._on_rim(part, oldest) else self._large)[part] = number
+            open_parts.pop()
+        return number_of(root)
+
+    def _known(self, compact: S, part: int, oldest: int) -> int | None:
+        word = self._word(compact, part, oldest)
+        if word is not None:
+            return word
+        return (self._large_rim if self._on_rim(part, oldest) else self._large).get(part)
+
+    @abstractmethod
+    def _word(self, compact: S, part: int, oldest: int) -> int | None:
+        """The count of a part inside the window, None where it does not fit a word."""
+
+    @abstractmethod
+    def _summed(self, compact: S, part: int, oldest: int, number_of: Callable[[int], int]) -> int:
+        """The count of a part from the counts of the parts right below it."""
+
+    def _on_rim(self, part: int, oldest: int) -> bool:  # noqa: ARG002 - there is one only in a window
+        """Whether some starts below a part that is inside the window have expired."""
+        return False

@@ -1,0 +1,303 @@
+"""Compact sets of run nodes and ED-index lists: counting, seeking and enumerating (chain-CEA, Lemma 11).
+
+A complex event is a chain of run nodes from its end backwards; each goes with some of the entries of a list.
+The entries that a node goes with are found one by one, each by one `find_next`, and the next one is a choice
+for later: so the steps between two complex events are as many as the second one has events.
+
+A node counts what it goes with: by inclusion and exclusion over the sets of attributes, each of which has a
+running sum along the entries with the same values (`EdEntries.same`). So a count costs a time that depends
+on the automaton alone. Beside the words stands the sum of everything in the list, rounded, which no
+difference makes inexact. Who asks only whether there are enough is answered by a bound from below as long as
+that will do: without a window exact numbers get as long as the stream.
+
+Lists have no places to jump to: in seeking, for each event the entries before the right one are passed one by
+one, which takes far less than to enumerate what goes with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined, kernel
+from estero.engine.runs.run_chain import RunNodes
+from estero.engine.store.arena import NONE, copy_columns
+from estero.engine.store.ed_index import EdEntries, Sequences, find_next
+from estero.engine.walk.counter import FITS, Counter, Place
+from estero.engine.walk.enumeration import DONE, FULL, GROW, SEEK, STEPS, go_on, write_back
+from estero.engine.walk.roots import Roots
+
+_CERTAIN = 2.0**52
+"""Where bounds from below end: up to here sums of floats are exact."""
+
+_SUMMED = 8
+"""Entries that a bound from below adds up. One event may have several entries, so that two are too few."""
+
+
+class Lists(NamedTuple):
+    """Run nodes, and the lists that they go with; widths int32[places]: how many attributes differ."""
+
+    nodes: RunNodes
+    entries: EdEntries
+    sequences: Sequences
+    widths: NDArray[np.int32]
+
+
+class ListCounts(NamedTuple):
+    """What is known of each entry.
+
+    exact uint64[entries, 2 ** d]: running sums modulo 2**64; most float64[entries]: not less than any of
+    them; least float64[entries]: not more than what its node alone counts.
+    """
+
+    exact: NDArray[np.uint64]
+    most: NDArray[np.float64]
+    least: NDArray[np.float64]
+
+
+@inlined
+def next_entry(lists, node, entry):  # type: ignore[no-untyped-def]
+    """The entry that a node goes with after `entry`, or NONE."""
+    width = lists.widths[lists.nodes.place[node]]
+    return find_next(lists.entries, lists.sequences, entry, width, lists.nodes.values, node)
+
+
+@inlined
+def count_of(lists, counts, node):  # type: ignore[no-untyped-def]
+    """The complex events that end with a node, modulo 2**64, and a number that is at least as many."""
+    place = lists.nodes.place[node]
+    if place == NONE:
+        return np.uint64(1), 1.0
+    exact = np.uint64(0)
+    for subset in range(1 << lists.widths[place]):
+        entry = lists.nodes.newest[node, subset]
+        if entry == NONE:
+            continue
+        sign = 0
+        for attribute in range(lists.widths[place]):
+            sign ^= (subset >> attribute) & 1
+        if sign == 0:
+            exact += counts.exact[entry, subset]
+        else:
+            exact -= counts.exact[entry, subset]
+    return exact, counts.most[lists.nodes.newest[node, 0]]
+
+
+@inlined
+def bound_of(lists, counts, node):  # type: ignore[no-untyped-def]
+    """A number that is at most that of a node: of the first `_SUMMED` entries it goes with."""
+    entry = lists.nodes.head[node]
+    if entry == NONE:
+        return 1.0
+    least = 0.0
+    for _ in range(_SUMMED):
+        if entry == NONE:
+            break
+        least += counts.least[entry]
+        entry = next_entry(lists, node, entry)
+    return min(least, _CERTAIN)
+
+
+@kernel
+def count_entries(lists, counts, first):  # type: ignore[no-untyped-def]
+    """Fills the sums of the entries from `first` on; those before are done.
+
+    Invariant: what a node goes with is done before the node's own entries.
+    """
+    entries = lists.entries
+    for entry in range(first, entries.size[0]):
+        exact, most = count_of(lists, counts, entries.node[entry])
+        for subset in range(1 << lists.widths[entries.place[entry]]):
+            before = entries.same[entry, subset]
+            counts.exact[entry, subset] = exact
+            if before != NONE:
+                counts.exact[entry, subset] += counts.exact[before, subset]
+        before = entries.same[entry, 0]
+        counts.most[entry] = most + (counts.most[before] if before != NONE else 0.0)
+        counts.least[entry] = bound_of(lists, counts, entries.node[entry])
+
+
+@kernel
+def count_run_nodes(lists, counts, roots, exact, most, least):  # type: ignore[no-untyped-def]
+    """Fills exact uint64, most and least float64 for each root: `exact` is right if `most` is below FITS."""
+    for place in range(roots.size):
+        exact[place], most[place] = count_of(lists, counts, roots[place])
+        least[place] = bound_of(lists, counts, roots[place])
+
+
+@inlined
+def leave(walk, choices, entry, owner, depth):  # type: ignore[no-untyped-def]
+    """Puts a choice on top: an entry that run node `owner` goes with, and the items above it.
+
+    Without an entry it is the node itself. Returns how many choices there are then.
+    """
+    walk.choice[choices, 0] = entry
+    walk.choice[choices, 1] = owner
+    walk.choice[choices, 2] = depth
+    return choices + 1
+
+
+@inlined
+def descend_chain(lists, oldest, walk, choices, most):  # type: ignore[no-untyped-def]  # noqa: ARG001 - as for each kind
+    """Goes down a chain of run nodes from the top choice; see `enumeration.go_on`."""
+    nodes = lists.nodes
+    choices -= 1
+    entry = walk.choice[choices, 0]
+    owner = walk.choice[choices, 1]
+    depth = walk.choice[choices, 2]
+    above = depth
+    room = walk.event.size
+    longest = min(room, most)
+    code = DONE
+    while True:
+        if depth >= longest or choices == room:
+            code = GROW if max(depth, choices) == room else FULL
+            choices = leave(walk, choices, entry, owner, depth)
+            break
+        if entry != NONE:
+            following = next_entry(lists, owner, entry)
+            if following != NONE:
+                choices = leave(walk, choices, following, owner, depth)
+            owner = lists.entries.node[entry]
+        walk.event[depth] = nodes.event[owner]
+        walk.marks[depth] = nodes.mark[owner]
+        depth += 1
+        entry = nodes.head[owner]
+        if entry == NONE:
+            break
+    walk.cursor[STEPS] += depth - above
+    return code, choices, depth, nodes.event[owner]
+
+
+@inlined
+def seek_chain(lists, counts, root, oldest, skip, walk):  # type: ignore[no-untyped-def]  # noqa: ARG001 - as for each kind
+    """Goes to the complex event number `skip` of a root, as far as those after it have another way."""
+    nodes = lists.nodes
+    node = root
+    depth = 0
+    choices = 0
+    code = DONE
+    if skip != 0:
+        _, most = count_of(lists, counts, root)
+        if skip < 0 or not most < FITS:
+            code = SEEK
+            skip = 0
+    while skip > 0:
+        if max(depth, choices) == walk.event.size:
+            code = GROW
+            break
+        walk.event[depth] = nodes.event[node]
+        walk.marks[depth] = nodes.mark[node]
+        depth += 1
+        entry = nodes.head[node]
+        number, _ = count_of(lists, counts, lists.entries.node[entry])
+        while np.int64(number) <= skip:
+            skip -= np.int64(number)
+            entry = next_entry(lists, node, entry)
+            number, _ = count_of(lists, counts, lists.entries.node[entry])
+        following = next_entry(lists, node, entry)
+        if following != NONE:
+            choices = leave(walk, choices, following, node, depth)
+        node = lists.entries.node[entry]
+    return code, leave(walk, choices, NONE, node, depth)
+
+
+@kernel
+def walk_chains(lists, counts, asked, walk, matches, sizes):  # type: ignore[no-untyped-def]
+    """The walk over chains of run nodes; see `enumeration.go_on`."""
+    return go_on(lists, counts, asked, walk, matches, sizes, seek_chain, descend_chain, write_back)
+
+
+class ListCounter(Counter[Lists]):
+    """Counts of run nodes. A part is a running sum: number entry × subsets + subset.
+
+    Sums of entries are kept, numbers of nodes are not: those that only end are soon other nodes.
+    """
+
+    walk = staticmethod(walk_chains)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts = _new_counts(0, 1)
+        self._done = 0
+
+    def forget(self) -> None:
+        """Numbers of nodes and entries have changed: start again."""
+        super().forget()
+        self._done = 0
+
+    def catch_up(self, lists: Lists) -> None:
+        """Counts the entries that are new."""
+        used = int(lists.entries.size[0])
+        if self.counts.most.size < used:
+            bigger = _new_counts(*lists.entries.same.shape)
+            copy_columns(self.counts, bigger, self._done)
+            self.counts = bigger
+        with np.errstate(over="ignore"):  # words wrap around and are not used where they do
+            count_entries(lists, self.counts, self._done)
+        self._done = used
+
+    def _count(
+        self,
+        compact: Lists,
+        roots: Roots,
+        exact: NDArray[np.uint64],
+        rough: NDArray[np.float64],
+        least: NDArray[np.float64],
+    ) -> int:
+        count_run_nodes(compact, self.counts, roots.root, exact, rough, least)
+        return 0
+
+    def number(self, compact: Lists, root: int, oldest: int) -> int:
+        """The exact number of complex events that end with a run node."""
+        return self._node(compact, root, lambda part: self._number(compact, part, oldest))
+
+    def seek(self, compact: Lists, root: int, oldest: int, index: int) -> Place:
+        """Where the complex event number `index` of a root is, in the order of enumeration."""
+        nodes, entries = compact.nodes, compact.entries
+        place = Place([], [], [])
+        node = root
+        while index:
+            place.items.append((int(nodes.event[node]), int(nodes.mark[node])))
+            entry = int(nodes.head[node])
+            while index >= (number := self.number(compact, int(entries.node[entry]), oldest)):
+                index -= number
+                entry = int(next_entry(compact, node, entry))
+            following = int(next_entry(compact, node, entry))
+            if following != NONE:
+                place.choices.append((following, node, len(place.items)))
+            node = int(entries.node[entry])
+        place.choices.append((NONE, node, len(place.items)))
+        return place
+
+    def _word(self, compact: Lists, part: int, oldest: int) -> int | None:  # noqa: ARG002 - there is no window
+        entry, subset = divmod(part, compact.entries.same.shape[1])
+        return int(self.counts.exact[entry, subset]) if self.counts.most[entry] < FITS else None
+
+    def _summed(self, compact: Lists, part: int, oldest: int, number_of: Callable[[int], int]) -> int:  # noqa: ARG002 - there is no window
+        subsets = compact.entries.same.shape[1]
+        entry, subset = divmod(part, subsets)
+        number = self._node(compact, int(compact.entries.node[entry]), number_of)
+        before = int(compact.entries.same[entry, subset])
+        return number if before == NONE else number + number_of(before * subsets + subset)
+
+    def _node(self, compact: Lists, node: int, number_of: Callable[[int], int]) -> int:
+        """The number of a run node from the running sums that it reads."""
+        nodes, subsets = compact.nodes, compact.entries.same.shape[1]
+        place = int(nodes.place[node])
+        if place == NONE:
+            return 1
+        total = 0
+        for subset in range(1 << int(compact.widths[place])):
+            entry = int(nodes.newest[node, subset])
+            if entry != NONE:
+                number = number_of(entry * subsets + subset)
+                total += -number if subset.bit_count() % 2 else number
+        return total
+
+
+def _new_counts(capacity: int, subsets: int) -> ListCounts:
+    return ListCounts(np.zeros((capacity, subsets), np.uint64), np.zeros(capacity), np.zeros(capacity))

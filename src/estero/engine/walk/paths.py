@@ -1,0 +1,260 @@
+"""Compact sets of paths (tECS): counting, seeking and enumerating (distributed-cea, 4).
+
+A complex event is a path from a root downwards, from its end backwards. At a union the left side comes first
+and the right side is a choice for later, unless its max_start has left the window; so every visited node
+leads to an output. Seeking goes past a left side as a whole, by its count: it costs the length of one path,
+and the rim below the root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined, kernel
+from estero.engine.store.arena import NONE, UNION, Arena
+from estero.engine.walk.counter import (
+    FITS,
+    Counter,
+    Counts,
+    Place,
+    enter,
+    grown_counts,
+    is_done,
+    known,
+    known_word,
+    new_counts,
+    set_count,
+    set_rim_count,
+    waits,
+)
+from estero.engine.walk.enumeration import DONE, FULL, GROW, SEEK, go_on, write_back
+from estero.engine.walk.roots import Roots
+
+
+class PathCounts(NamedTuple):
+    """The counts of all nodes; stack int32[2 × capacity + 2] is scratch."""
+
+    of_nodes: Counts
+    stack: NDArray[np.int32]
+
+
+@kernel
+def count_nodes(arena, counts, first):  # type: ignore[no-untyped-def]
+    """Counts the nodes from `first` on; those before are done."""
+    of_nodes = counts.of_nodes
+    for node in range(first, arena.size[0]):
+        left = arena.left[node]
+        if left == NONE:
+            set_count(of_nodes, node, np.uint64(1), 1.0, arena.event[node])
+            continue
+        exact = of_nodes.exact[left]
+        rough = of_nodes.rough[left]
+        earliest = of_nodes.earliest[left]
+        if arena.kind[node] == UNION:
+            right = arena.right[node]
+            exact += of_nodes.exact[right]
+            rough += of_nodes.rough[right]
+            earliest = min(earliest, of_nodes.earliest[right])
+        set_count(of_nodes, node, exact, rough, earliest)
+
+
+@kernel
+def count_rim(arena, counts, root, oldest):  # type: ignore[no-untyped-def]
+    """Counts the rim below `root`; returns the number of nodes counted."""
+    of_nodes = counts.of_nodes
+    stack = counts.stack
+    enter(of_nodes, oldest)
+    if not waits(of_nodes, root, arena.start[root], oldest):
+        return 0
+    steps = 0
+    height = 1
+    stack[0] = root
+    while height > 0:
+        node = stack[height - 1]
+        if is_done(of_nodes, node):
+            height -= 1
+            continue
+        exact = np.uint64(0)
+        rough = 0.0
+        waiting = height
+        for side in range(2 if arena.kind[node] == UNION else 1):
+            child = arena.left[node] if side == 0 else arena.right[node]
+            if waits(of_nodes, child, arena.start[child], oldest):
+                stack[height] = child
+                height += 1
+            else:
+                more_exact, more_rough = known(of_nodes, child, arena.start[child], oldest)
+                exact += more_exact
+                rough += more_rough
+        if height == waiting:
+            set_rim_count(of_nodes, node, exact, rough)
+            steps += 1
+            height -= 1
+    return steps
+
+
+@kernel
+def count_paths(arena, counts, roots, exact, rough):  # type: ignore[no-untyped-def]
+    """Fills exact uint64 and rough float64 with the number of complex events of each root.
+
+    `exact` is right where `rough` is below FITS. Returns how many nodes on rims were counted.
+    """
+    steps = 0
+    for place in range(roots.root.size):
+        root = roots.root[place]
+        oldest = roots.oldest[place]
+        steps += count_rim(arena, counts, root, oldest)
+        exact[place], rough[place] = known(counts.of_nodes, root, arena.start[root], oldest)
+    return steps
+
+
+@inlined
+def leave(walk, choices, node, depth):  # type: ignore[no-untyped-def]
+    """Puts a choice on top: a node, and the items above it. Returns how many there are then."""
+    walk.choice[choices, 0] = node
+    walk.choice[choices, 1] = depth
+    return choices + 1
+
+
+@inlined
+def descend_path(arena, oldest, walk, choices, most):  # type: ignore[no-untyped-def]
+    """Goes down a path from the top choice; see `enumeration.go_on`."""
+    choices -= 1
+    node = walk.choice[choices, 0]
+    depth = walk.choice[choices, 1]
+    room = walk.event.size
+    longest = min(room, most)
+    code = FULL if depth > most else DONE
+    while code == DONE:
+        left = arena.left[node]
+        if arena.kind[node] == UNION:
+            if choices == room:
+                code = GROW
+                break
+            right = arena.right[node]
+            if arena.start[right] >= oldest:
+                choices = leave(walk, choices, right, depth)
+        elif arena.kind[node] >= 0:
+            if depth >= longest:
+                code = GROW if depth == room else FULL
+                break
+            walk.event[depth] = arena.event[node]
+            walk.marks[depth] = arena.kind[node]
+            depth += 1
+        if left == NONE:
+            break
+        node = left
+    if code != DONE:
+        choices = leave(walk, choices, node, depth)
+    return code, choices, depth, arena.event[node]
+
+
+@inlined
+def seek_path(arena, counts, root, oldest, skip, walk):  # type: ignore[no-untyped-def]
+    """Goes to the complex event number `skip` of a root, as far as those after it have another way."""
+    node = root
+    depth = 0
+    choices = 0
+    code = SEEK if skip < 0 else DONE
+    if skip > 0:
+        count_rim(arena, counts, root, oldest)
+    while skip > 0:
+        if max(depth, choices) == walk.event.size:
+            code = GROW
+            break
+        left = arena.left[node]
+        if arena.kind[node] == UNION:
+            right = arena.right[node]
+            exact, rough = known(counts.of_nodes, left, arena.start[left], oldest)
+            if rough < FITS and np.int64(exact) <= skip:
+                skip -= np.int64(exact)
+                node = right
+                continue
+            if arena.start[right] >= oldest:
+                choices = leave(walk, choices, right, depth)
+        else:
+            walk.event[depth] = arena.event[node]
+            walk.marks[depth] = arena.kind[node]
+            depth += 1
+        node = left
+    return code, leave(walk, choices, node, depth)
+
+
+@kernel
+def walk_paths(arena, counts, asked, walk, matches, sizes):  # type: ignore[no-untyped-def]
+    """The walk over paths; see `enumeration.go_on`."""
+    return go_on(arena, counts, asked, walk, matches, sizes, seek_path, descend_path, write_back)
+
+
+class PathCounter(Counter[Arena]):
+    """Counts of the nodes of an arena; a part is a node."""
+
+    walk = staticmethod(walk_paths)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts = PathCounts(new_counts(0, self._window), np.empty(0, np.int32))
+        self._done = 0
+
+    def forget(self) -> None:
+        """Numbers of nodes have changed: start again."""
+        super().forget()
+        self._done = 0
+
+    def catch_up(self, arena: Arena) -> None:
+        """Counts the nodes that are new."""
+        size = int(arena.size[0])
+        if self.counts.of_nodes.exact.size < size:
+            room = arena.kind.size
+            self.counts = PathCounts(
+                grown_counts(self.counts.of_nodes, room), np.empty(2 * room + 2, np.int32)
+            )
+        with np.errstate(over="ignore"):
+            count_nodes(arena, self.counts, self._done)
+        self._done = size
+
+    def _count(
+        self,
+        compact: Arena,
+        roots: Roots,
+        exact: NDArray[np.uint64],
+        rough: NDArray[np.float64],
+        least: NDArray[np.float64],
+    ) -> int:
+        steps: int = count_paths(compact, self.counts, roots, exact, rough)
+        np.minimum(rough, FITS / 2, out=least)
+        return steps
+
+    def seek(self, compact: Arena, root: int, oldest: int, index: int) -> Place:
+        """Where the complex event number `index` below `root` is, in the order of enumeration."""
+        place = Place([], [], [])
+        node = root
+        while index:
+            left, right = int(compact.left[node]), int(compact.right[node])
+            if compact.kind[node] == UNION:
+                before = self.number(compact, left, oldest)
+                if index >= before:
+                    index -= before
+                    node = right
+                    continue
+                if compact.start[right] >= oldest:
+                    place.choices.append((right, len(place.items)))
+            else:
+                place.items.append((int(compact.event[node]), int(compact.kind[node])))
+            node = left
+        place.choices.append((node, len(place.items)))
+        return place
+
+    def _word(self, compact: Arena, part: int, oldest: int) -> int | None:
+        return known_word(self.counts.of_nodes, part, oldest) if compact.start[part] >= oldest else 0
+
+    def _summed(self, compact: Arena, part: int, oldest: int, number_of: Callable[[int], int]) -> int:  # noqa: ARG002 - as declared
+        number = number_of(int(compact.left[part]))
+        return number + number_of(int(compact.right[part])) if compact.kind[part] == UNION else number
+
+    def _on_rim(self, part: int, oldest: int) -> bool:
+        return bool(self.counts.of_nodes.earliest[part] < oldest)

@@ -1,0 +1,500 @@
+"""Compact sets of products of heaps: counting, seeking and enumerating (PCEA, Theorem 5.2).
+
+Enumerating: an *agenda* lists the heaps of which the complex event at hand still needs one product each. A
+heap offers its own product, then its right side, then its left side; the sides are choices for later, with
+the agenda and the items at that point. So cross products are walked like the digits of a number, the last
+heap fastest, and nothing of them is ever written down. Choices are only heaps with something in the window,
+so each leads to a complex event, after as many steps as that has items.
+
+Seeking: the index is a number whose digits are the indexes in the heaps of the product, the last heap's digit
+the lowest. So it costs as many steps as the complex event has items, times the way down each heap, and the
+rim below the root.
+
+Counting: a product counts the product of its heaps, a heap the sum of its three parts. The rim is counted
+in time linear in the rim below the root and never in the complex events. With a window of w events and a hot
+key the rim has O(w log w) nodes, without a window there is none.
+
+Heap nodes and products have one numbering here, as parts: product p is p, heap node h is -1 - h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined, kernel
+from estero.engine.store.arena import NONE
+from estero.engine.store.heap import HeapNodes, Products, inside
+from estero.engine.walk.counter import (
+    FITS,
+    Counter,
+    Counts,
+    Place,
+    enter,
+    grown_counts,
+    is_done,
+    known,
+    known_word,
+    new_counts,
+    set_count,
+    set_rim_count,
+    waits,
+)
+from estero.engine.walk.enumeration import DONE, FULL, GROW, SEEK, STEPS, go_on, write_back
+from estero.engine.walk.roots import Roots
+
+
+class Heaps(NamedTuple):
+    """Products and the heaps of them."""
+
+    products: Products
+    nodes: HeapNodes
+
+
+class ProductCounts(NamedTuple):
+    """The counts of products and of heap nodes.
+
+    stack int32[children + 3 × nodes + 1] is scratch: on the rim each part is pushed at most once by each that
+    refers to it.
+    """
+
+    of_products: Counts
+    of_nodes: Counts
+    stack: NDArray[np.int32]
+
+
+@kernel
+def count_parts(heaps, counts, first_product, first_node):  # type: ignore[no-untyped-def]
+    """Counts the products and heap nodes from these on; those before are done.
+
+    Invariant: what a product or node refers to is done before it (see `heap.mark_live`).
+    """
+    products, nodes = heaps
+    of_products = counts.of_products
+    of_nodes = counts.of_nodes
+    node = first_node
+    count = products.size[0]
+    for product in range(first_product, count + 1):
+        made = products.made[product] if product < count else nodes.size[0]
+        while node < made:
+            own = nodes.product[node]
+            exact = of_products.exact[own]
+            rough = of_products.rough[own]
+            earliest = of_products.earliest[own]
+            for side in range(2):
+                heap = nodes.left[node] if side == 0 else nodes.right[node]
+                if heap != NONE:
+                    exact += of_nodes.exact[heap]
+                    rough += of_nodes.rough[heap]
+                    earliest = min(earliest, of_nodes.earliest[heap])
+            set_count(of_nodes, node, exact, rough, earliest)
+            node += 1
+        if product == count:
+            break
+        exact = np.uint64(1)
+        rough = 1.0
+        earliest = products.event[product]
+        for place in range(products.first[product], products.first[product + 1]):
+            heap = products.child[place]
+            exact *= of_nodes.exact[heap]
+            rough *= of_nodes.rough[heap]
+            earliest = min(earliest, of_nodes.earliest[heap])
+        set_count(of_products, product, exact, rough, earliest)
+
+
+@kernel
+def count_rim(heaps, counts, root, oldest):  # type: ignore[no-untyped-def]
+    """Counts the rim below product `root`; returns the nodes and products counted."""
+    products, nodes = heaps
+    of_products = counts.of_products
+    of_nodes = counts.of_nodes
+    stack = counts.stack
+    enter(of_nodes, oldest)
+    if not waits(of_products, root, products.start[root], oldest):
+        return 0
+    steps = 0
+    height = 1
+    stack[0] = root
+    while height > 0:
+        part = stack[height - 1]
+        waiting = height
+        if part >= 0:
+            if is_done(of_products, part):
+                height -= 1
+                continue
+            exact = np.uint64(1)
+            rough = 1.0
+            for place in range(products.first[part], products.first[part + 1]):
+                heap = products.child[place]
+                if waits(of_nodes, heap, nodes.start[heap], oldest):
+                    stack[height] = -1 - heap
+                    height += 1
+                else:
+                    more_exact, more_rough = known(of_nodes, heap, nodes.start[heap], oldest)
+                    exact *= more_exact
+                    rough *= more_rough
+            if height > waiting:
+                continue
+            set_rim_count(of_products, part, exact, rough)
+        else:
+            node = -1 - part
+            if is_done(of_nodes, node):
+                height -= 1
+                continue
+            own = nodes.product[node]
+            if waits(of_products, own, products.start[own], oldest):
+                stack[height] = own
+                height += 1
+            exact, rough = known(of_products, own, products.start[own], oldest)
+            for side in range(2):
+                heap = nodes.left[node] if side == 0 else nodes.right[node]
+                if heap == NONE:
+                    continue
+                if waits(of_nodes, heap, nodes.start[heap], oldest):
+                    stack[height] = -1 - heap
+                    height += 1
+                else:
+                    more_exact, more_rough = known(of_nodes, heap, nodes.start[heap], oldest)
+                    exact += more_exact
+                    rough += more_rough
+            if height > waiting:
+                continue
+            set_rim_count(of_nodes, node, exact, rough)
+        steps += 1
+        height -= 1
+    return steps
+
+
+@kernel
+def count_products(heaps, counts, roots, exact, rough):  # type: ignore[no-untyped-def]
+    """Fills exact uint64 and rough float64 with the number of complex events of each root (a product).
+
+    `exact` is right where `rough` is below FITS. Returns how many products and heap nodes on rims were
+    counted.
+    """
+    steps = 0
+    for place in range(roots.root.size):
+        root = roots.root[place]
+        oldest = roots.oldest[place]
+        steps += count_rim(heaps, counts, root, oldest)
+        exact[place], rough[place] = known(counts.of_products, root, heaps.products.start[root], oldest)
+    return steps
+
+
+@inlined
+def leave(walk, choices, part, agenda, listed, depth):  # type: ignore[no-untyped-def]
+    """Puts a choice on top: a part, the agenda after it, its cells in use, and the items above.
+
+    Returns how many choices there are then.
+    """
+    walk.choice[choices, 0] = part
+    walk.choice[choices, 1] = agenda
+    walk.choice[choices, 2] = listed
+    walk.choice[choices, 3] = depth
+    return choices + 1
+
+
+@inlined
+def descend_product(heaps, oldest, walk, choices, most):  # type: ignore[no-untyped-def]
+    """Goes through the agenda from the top choice on; see `enumeration.go_on`.
+
+    Invariant: the items, then the part at hand, then one product of each heap on the agenda, are a complex
+    event. An agenda is a list of cells: heap, the next cell, and while seeking the index in that heap.
+    """
+    products, nodes = heaps
+    choices -= 1
+    part = walk.choice[choices, 0]
+    agenda = walk.choice[choices, 1]
+    listed = walk.choice[choices, 2]
+    depth = walk.choice[choices, 3]
+    room = walk.event.size
+    longest = min(room, most)
+    steps = 0
+    code = DONE
+    while True:
+        if depth >= longest or choices + 2 > room:
+            code = FULL if depth < room and choices + 2 <= room else GROW
+            break
+        if part < 0:
+            node = -1 - part
+            left = inside(nodes, nodes.left[node], oldest)
+            right = inside(nodes, nodes.right[node], oldest)
+            if left != NONE:
+                choices = leave(walk, choices, -1 - left, agenda, listed, depth)
+            if right != NONE:
+                choices = leave(walk, choices, -1 - right, agenda, listed, depth)
+            part = nodes.product[node]
+            steps += 1
+        first = products.first[part]
+        last = products.first[part + 1]
+        if listed + last - first > room:
+            code = GROW
+            break
+        walk.event[depth] = products.event[part]
+        walk.marks[depth] = products.mark[part]
+        depth += 1
+        for place in range(last - 1, first - 1, -1):
+            walk.agenda[listed, 0] = products.child[place]
+            walk.agenda[listed, 1] = agenda
+            agenda = listed
+            listed += 1
+        steps += 1
+        if agenda == NONE:
+            break
+        part = -1 - walk.agenda[agenda, 0]
+        agenda = walk.agenda[agenda, 1]
+    if code != DONE:
+        choices = leave(walk, choices, part, agenda, listed, depth)
+    walk.cursor[STEPS] += steps
+    return code, choices, depth, NONE
+
+
+@inlined
+def seek_product(heaps, counts, root, oldest, skip, walk):  # type: ignore[no-untyped-def]
+    """Goes to the complex event number `skip` of a root."""
+    if skip == 0:
+        return DONE, leave(walk, 0, root, NONE, 0, 0)
+    return seek_digits(heaps, counts, root, oldest, skip, walk)
+
+
+@kernel
+def seek_digits(heaps, counts, root, oldest, skip, walk):  # type: ignore[no-untyped-def]
+    """Goes to the complex event number `skip` of a root, product by product."""
+    products, nodes = heaps
+    room = walk.event.size
+    choices = 0
+    listed = 0
+    depth = 0
+    agenda = NONE
+    product = root
+    index = skip
+    if skip < 0:
+        return SEEK, 0
+    count_rim(heaps, counts, root, oldest)
+    while True:
+        first = products.first[product]
+        last = products.first[product + 1]
+        if depth == room or listed + last - first > room:
+            return GROW, 0
+        if first == last and agenda == NONE:
+            break
+        walk.event[depth] = products.event[product]
+        walk.marks[depth] = products.mark[product]
+        depth += 1
+        for child in range(last - 1, first - 1, -1):
+            heap = products.child[child]
+            exact, rough = known(counts.of_nodes, heap, nodes.start[heap], oldest)
+            digit = index
+            if rough < FITS:
+                digit %= np.int64(exact)
+                index //= np.int64(exact)
+            else:
+                index = np.int64(0)
+            walk.agenda[listed, 0] = heap
+            walk.agenda[listed, 1] = agenda
+            walk.agenda[listed, 2] = digit
+            agenda = listed
+            listed += 1
+        node = walk.agenda[agenda, 0]
+        index = walk.agenda[agenda, 2]
+        agenda = walk.agenda[agenda, 1]
+        while True:
+            if choices + 2 > room:
+                return GROW, 0
+            product = nodes.product[node]
+            left = inside(nodes, nodes.left[node], oldest)
+            right = inside(nodes, nodes.right[node], oldest)
+            exact, rough = known(counts.of_products, product, products.start[product], oldest)
+            if rough >= FITS or index < np.int64(exact):
+                if left != NONE:
+                    choices = leave(walk, choices, -1 - left, agenda, listed, depth)
+                if right != NONE:
+                    choices = leave(walk, choices, -1 - right, agenda, listed, depth)
+                break
+            index -= np.int64(exact)
+            node = left
+            if right != NONE:
+                exact, rough = known(counts.of_nodes, right, nodes.start[right], oldest)
+                if rough >= FITS or index < np.int64(exact):
+                    if left != NONE:
+                        choices = leave(walk, choices, -1 - left, agenda, listed, depth)
+                    node = right
+                else:
+                    index -= np.int64(exact)
+    return DONE, leave(walk, choices, product, NONE, listed, depth)
+
+
+@inlined
+def write_sorted(walk, length, start, matches, first):  # type: ignore[no-untyped-def]
+    """Writes the items at hand to matches from place `first` on, by event and then by label-set id.
+
+    Items come parents first, so backwards each branch ascends already: its runs are merged, in
+    O(items × log branches); for a chain that is one copy. Returns the first event.
+    """
+    write_back(walk, length, start, matches, first)
+    while merge_runs(matches, first, length, walk.sort_event, walk.sort_marks) > 1:
+        for place in range(length):
+            matches.event[first + place] = walk.sort_event[place]
+            matches.marks[first + place] = walk.sort_marks[place]
+    return matches.event[first]
+
+
+@kernel
+def merge_runs(matches, first, length, event, marks):  # type: ignore[no-untyped-def]
+    """Merges each ascending run of matches.event[first …] with the next, into event and marks.
+
+    Returns the number of runs that there were.
+    """
+    runs = 0
+    low = first
+    last = first + length
+    while low < last:
+        middle = run_end(matches, low, last)
+        high = run_end(matches, middle, last)
+        if low == first and middle == last:
+            return 1
+        runs += 1 if middle == high else 2
+        one = low
+        two = middle
+        for place in range(low - first, high - first):
+            if two == high or (one < middle and not before(matches, two, one)):
+                chosen = one
+                one += 1
+            else:
+                chosen = two
+                two += 1
+            event[place] = matches.event[chosen]
+            marks[place] = matches.marks[chosen]
+        low = high
+    return runs
+
+
+@kernel
+def before(matches, one, two):  # type: ignore[no-untyped-def]
+    """Whether item `one` comes before item `two`."""
+    if matches.event[one] != matches.event[two]:
+        return matches.event[one] < matches.event[two]
+    return matches.marks[one] < matches.marks[two]
+
+
+@kernel
+def run_end(matches, low, last):  # type: ignore[no-untyped-def]
+    """Where the ascending run that begins at `low` ends, at most `last`."""
+    if low == last:
+        return last
+    low += 1
+    while low < last and not before(matches, low, low - 1):
+        low += 1
+    return low
+
+
+@kernel
+def walk_products(heaps, counts, asked, walk, matches, sizes):  # type: ignore[no-untyped-def]
+    """The walk over products of heaps; see `enumeration.go_on`."""
+    return go_on(heaps, counts, asked, walk, matches, sizes, seek_product, descend_product, write_sorted)
+
+
+class ProductCounter(Counter[Heaps]):
+    """Counts of products and of heap nodes, which are its parts."""
+
+    walk = staticmethod(walk_products)
+
+    def __init__(self) -> None:
+        super().__init__()
+        empty = new_counts(0, self._window)
+        self.counts = ProductCounts(empty, empty, np.empty(0, np.int32))
+        self._done = (0, 0)
+
+    def forget(self) -> None:
+        """Numbers of products and nodes have changed: start again."""
+        super().forget()
+        self._done = (0, 0)
+
+    def catch_up(self, heaps: Heaps) -> None:
+        """Counts the products and heap nodes that are new."""
+        products, nodes = heaps
+        (size, children), used = products.size.tolist(), int(nodes.size[0])
+        of_products, of_nodes, stack = self.counts
+        if of_products.exact.size < size:
+            of_products = grown_counts(of_products, products.mark.size)
+        if of_nodes.exact.size < used:
+            of_nodes = grown_counts(of_nodes, nodes.product.size)
+        if stack.size < children + 3 * used + 1:
+            stack = np.empty(2 * (children + 3 * used + 1), np.int32)
+        self.counts = ProductCounts(of_products, of_nodes, stack)
+        with np.errstate(over="ignore"):
+            count_parts(heaps, self.counts, *self._done)
+        self._done = size, used
+
+    def _count(
+        self,
+        compact: Heaps,
+        roots: Roots,
+        exact: NDArray[np.uint64],
+        rough: NDArray[np.float64],
+        least: NDArray[np.float64],
+    ) -> int:
+        steps: int = count_products(compact, self.counts, roots, exact, rough)
+        np.minimum(rough, FITS / 2, out=least)
+        return steps
+
+    def seek(self, compact: Heaps, root: int, oldest: int, index: int) -> Place:
+        """Where the complex event number `index` of a product is, in the order of enumeration."""
+        products = compact.products
+        place = Place([], [], [])
+        indexes: list[int] = []
+        part, agenda = root, NONE
+        while True:
+            below = _below(compact, part, oldest)
+            if part < 0:
+                here = 0
+                while index >= (number := self.number(compact, below[here], oldest)):
+                    index -= number
+                    here += 1
+                # What is left first is taken last: the left side.
+                later = reversed(below[here + 1 :])
+                place.choices.extend((one, agenda, len(indexes), len(place.items)) for one in later)
+                part = below[here]
+                continue
+            if not below and agenda == NONE:
+                place.choices.append((part, NONE, len(indexes), len(place.items)))
+                return place
+            place.items.append((int(products.event[part]), int(products.mark[part])))
+            for one in reversed(below):
+                index, digit = divmod(index, self.number(compact, one, oldest))
+                place.agenda.append((-1 - one, agenda))
+                agenda = len(indexes)
+                indexes.append(digit)
+            (heap, agenda), index = place.agenda[agenda], indexes[agenda]
+            part = -1 - heap
+
+    def _word(self, compact: Heaps, part: int, oldest: int) -> int | None:  # noqa: ARG002 - as declared
+        if part >= 0:
+            return known_word(self.counts.of_products, part, oldest)
+        return known_word(self.counts.of_nodes, -1 - part, oldest)
+
+    def _summed(self, compact: Heaps, part: int, oldest: int, number_of: Callable[[int], int]) -> int:
+        numbers = [number_of(one) for one in _below(compact, part, oldest)]
+        return prod(numbers) if part >= 0 else sum(numbers)
+
+    def _on_rim(self, part: int, oldest: int) -> bool:
+        counts, place = (self.counts.of_products, part) if part >= 0 else (self.counts.of_nodes, -1 - part)
+        return bool(counts.earliest[place] < oldest)
+
+
+def _below(heaps: Heaps, part: int, oldest: int) -> list[int]:
+    """The parts of a product or heap node inside the window, in the order of enumeration."""
+    products, nodes = heaps
+    if part >= 0:
+        places = range(int(products.first[part]), int(products.first[part + 1]))
+        return [-1 - int(products.child[place]) for place in places]
+    node = -1 - part
+    sides = (int(nodes.right[node]), int(nodes.left[node]))
+    return [
+        int(nodes.product[node]),
+        *(-1 - heap for heap in sides if heap != NONE and nodes.start[heap] >= oldest),
+    ]
