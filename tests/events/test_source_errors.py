@@ -26,9 +26,9 @@ from unprivileged import no_longer_root
 def test_what_is_no_stream_of_events_is_refused() -> None:
     with pytest.raises(DataError, match="events of type int cannot be read\n  hint: pass a path or glob"):
         open_source(3)
-    with pytest.raises(DataError, match="the iterator yields dict, not record batches"):
+    with pytest.raises(DataError, match="the iterator holds dict, not record batches"):
         open_source(iter([{"a": 1}]))
-    with pytest.raises(DataError, match="a list of dict is not a stream of events"):
+    with pytest.raises(DataError, match="the list holds dict, not record batches"):
         open_source([{"a": 1}])
     with pytest.raises(DataError, match="the iterator of record batches is empty"):
         open_source(iter([]))

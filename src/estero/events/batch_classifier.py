@@ -64,7 +64,7 @@ class Classifier:
         self._connection.execute("SET threads = 1")  # the order of a union is that of its parts
         self._slots = {name: _Slot(schema) for name, schema in layout.schemas.items()}
         statement = classify_sql(classification, EVENTS, columns=source.column_types)
-        view = source.view()
+        view = source.view
         if view is not None:
             for place, slot in enumerate(self._slots.values()):
                 self._connection.register(f"{EVENTS}{place}", slot)

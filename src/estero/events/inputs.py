@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -75,6 +76,11 @@ class Input:
     files: tuple[str, ...] = ()
     layout: TextLayout | None = None
     of_pandas: bool = False
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether a column of no type may be one in which nothing stands."""
+        return self.layout is not None or self.nothing is not None
 
     def reader(self, columns: Sequence[str]) -> pa.RecordBatchReader:
         """The batches of a table or stream, with these columns at least."""
@@ -159,18 +165,9 @@ def _exported(events: Any, _: Sequence[str] | None) -> pa.RecordBatchReader:
 
 
 def _of_list(events: list[object] | tuple[object, ...]) -> Input:
-    batches: list[pa.RecordBatch] = []
-    for item in events:
-        if isinstance(item, pa.Table):
-            batches.extend(item.to_batches())
-        elif isinstance(item, pa.RecordBatch):
-            batches.append(item)
-        else:
-            raise DataError(
-                f"a list of {type(item).__name__} is not a stream of events", hint=f"pass {_ACCEPTED}"
-            )
+    batches = list(_batches(events, "list"))
     if not batches:
-        raise DataError("the list of record batches is empty: it has not even a schema")
+        raise DataError("the list of record batches is empty, so that it has no schema")
     with reading():
         return _of_table(pa.Table.from_batches(batches))
 
@@ -178,26 +175,25 @@ def _of_list(events: list[object] | tuple[object, ...]) -> Input:
 def _of_iterator(events: Iterator[object]) -> Input:
     first = next(events, None)
     if first is None:
-        raise DataError("the iterator of record batches is empty: it has not even a schema")
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        item: object | None = first
-        while item is not None:
-            if isinstance(item, pa.Table):
-                yield from item.to_batches()
-            elif isinstance(item, pa.RecordBatch):
-                yield item
-            else:
-                raise DataError(
-                    f"the iterator yields {type(item).__name__}, not record batches", hint=f"pass {_ACCEPTED}"
-                )
-            item = next(events, None)
-
+        raise DataError("the iterator of record batches is empty, so that it has no schema")
     if not isinstance(first, pa.Table | pa.RecordBatch):
-        raise DataError(
-            f"the iterator yields {type(first).__name__}, not record batches", hint=f"pass {_ACCEPTED}"
-        )
-    return _of_stream(batches(), first.schema)
+        raise _no_batches("iterator", first)
+    return _of_stream(_batches(itertools.chain((first,), events), "iterator"), first.schema)
+
+
+def _batches(items: Iterable[object], of: str) -> Iterator[pa.RecordBatch]:
+    """The batches of tables and batches; `of` is what they are in."""
+    for item in items:
+        if isinstance(item, pa.Table):
+            yield from item.to_batches()
+        elif isinstance(item, pa.RecordBatch):
+            yield item
+        else:
+            raise _no_batches(of, item)
+
+
+def _no_batches(of: str, item: object) -> DataError:
+    return DataError(f"the {of} holds {type(item).__name__}, not record batches", hint=f"pass {_ACCEPTED}")
 
 
 def _of_stream(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Input:

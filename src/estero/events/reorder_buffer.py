@@ -39,7 +39,7 @@ class _Chunk(NamedTuple):
     events: pa.Table
 
 
-class HeldBack:
+class ReorderBuffer:
     """Events that are held back; `events` are their columns, `order` the types of those that break ties."""
 
     def __init__(self, events: pa.Schema, order: Sequence[pa.DataType], lateness: int) -> None:

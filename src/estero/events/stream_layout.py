@@ -18,23 +18,20 @@ from estero.events.inputs import Input, open_input
 from estero.events.reading_errors import reading
 from estero.events.sources import Source, open_source
 from estero.language.tree.query import TimeUnit
-from estero.language.tree.schema import EventLayout, Kind
+from estero.language.tree.schema import UNITS_OF_TIME, EventLayout, Kind
 
 Lateness = str | int | timedelta
 """A duration such as "5 seconds" or "5s", or a number of ticks of the time column."""
 
 _PART = re.compile(r"\s*(\d+)\s*([a-zµ]+)\s*", re.IGNORECASE)
 _UNITS = {
-    "ns nanosecond": 1,
-    "us µs microsecond": 1_000,
-    "ms millisecond": 1_000_000,
-    "s sec second": 1_000_000_000,
-    "min minute": 60_000_000_000,
-    "h hour": 3_600_000_000_000,
-    "d day": 86_400_000_000_000,
-    "w week": 604_800_000_000_000,
+    **{unit.name.lower().removesuffix("s"): unit for unit in TimeUnit},
+    **UNITS_OF_TIME,
+    "µs": TimeUnit.MICROSECONDS,
+    "sec": TimeUnit.SECONDS,
+    "w": TimeUnit.WEEKS,
 }
-_NANOSECONDS = {name: length for names, length in _UNITS.items() for name in names.split()}
+"""The units of a duration by name, in the singular."""
 _SCHEMA = "schema of "
 
 
@@ -136,15 +133,11 @@ def ticks_of(lateness: Lateness, tick_ns: int | None) -> int:
 
 def _nanoseconds(text: object) -> int:
     found = list(_PART.finditer(text)) if isinstance(text, str) else []
-    units = [_unit(part[2]) for part in found]
+    names = [part[2].lower() for part in found]
+    units = [_UNITS.get(name) or _UNITS.get(name.removesuffix("s")) for name in names]
     if not found or "".join(part[0] for part in found) != text or None in units:
         raise ValueError(f"a lateness is a duration such as '5 seconds', not {text!r}")
-    return sum(int(part[1]) * (unit or 0) for part, unit in zip(found, units, strict=True))
-
-
-def _unit(name: str) -> int | None:
-    lower = name.lower()
-    return _NANOSECONDS.get(lower) or _NANOSECONDS.get(lower.removesuffix("s"))
+    return sum(int(part[1]) * unit.value for part, unit in zip(found, units, strict=True) if unit)
 
 
 def _schema_of(each: object) -> pa.Schema:

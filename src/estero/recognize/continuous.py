@@ -12,7 +12,7 @@ from estero.answers.answer import Answer
 from estero.classify.column_names import HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
 from estero.errors import DataError
 from estero.events.batch_classifier import Classifier, Incoming
-from estero.events.reorder_buffer import HeldBack
+from estero.events.reorder_buffer import ReorderBuffer
 from estero.events.sources import Source
 from estero.events.stream_layout import StreamLayout
 from estero.events.tables.shown_types import plain_type
@@ -63,7 +63,7 @@ class ContinuousRecognizer:
         self._events = self._classifier.schema
         order = [event_column(name) for name in layout.columns.order]
         types = [plain_type(self._classifier.columns.field(name).type) for name in order]
-        self._held = HeldBack(_held_columns(self._events), types, layout.lateness)
+        self._held = ReorderBuffer(_held_columns(self._events), types, layout.lateness)
         self._position = 0
         self._late = 0
         self._late_events = self._classifier.columns.empty_table()

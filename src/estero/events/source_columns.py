@@ -1,0 +1,186 @@
+"""The columns of a source, put together from its inputs and checked for what they have to be.
+
+Nothing is read here but the descriptions of the inputs.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+
+import pyarrow as pa
+
+from estero.classify.column_names import KEYS, MAPPED_TYPE, check_names_together, event_column, free_name
+from estero.classify.columns import ColumnType, has_order
+from estero.errors import DataError
+from estero.events.inputs import Input
+from estero.events.reading_errors import how_to_have_timestamps
+from estero.events.stream_order import refuse_infinite
+from estero.events.tables.shown_types import (
+    as_shown,
+    as_they_came,
+    common_zone,
+    plain_type,
+    zone_in,
+    zone_of,
+)
+from estero.events.tables.table_columns import Tables, renaming_query, union_columns, union_query
+from estero.language.tree.schema import Attributes, EventLayout, Kind, Schema
+
+_INTEGER = ColumnType(Kind.INT, "BIGINT")
+_TIMESTAMP = ColumnType(Kind.TIMESTAMP, "TIMESTAMP")
+
+
+class SourceColumns:
+    """The columns of all inputs together; `tables` are those of each, `layout` says which mean what.
+
+    `types` is how expressions read them, `schema` what the language checks against, `order` what the stream
+    is sorted by: the time, then the columns that break ties. `view` is a query over the inputs, with columns
+    called by `event_column`: their union where each type has its own table (`mapped`), with the type in
+    `type_column`; None where there is one input with just these names. `file` is their one path.
+
+    Raises `DataError` for columns that are missing, of a wrong kind, or of several kinds in several tables.
+    """
+
+    def __init__(
+        self, inputs: Mapping[str, Input], tables: Tables, layout: EventLayout, *, mapped: bool
+    ) -> None:
+        check_names_together(tables)
+        files = {each.file for each in inputs.values()}
+        self.file = files.pop() if len(files) == 1 else None
+        self._inputs = inputs
+        self._tables = tables
+        self._layout = layout
+        self.mapped = mapped
+        union = union_columns(tables)
+        self.type_column = free_name(MAPPED_TYPE, union) if mapped else layout.type
+        if layout.time is not None and union.get(layout.time, _INTEGER).kind is Kind.NULL:
+            # Times without any value are read as the query will want them.
+            union[layout.time] = _TIMESTAMP if layout.time_unit is None else _INTEGER
+        self.names = tuple(union)
+        of_type = {str(self.type_column): ColumnType(Kind.STRING)} if mapped else {}
+        self.types: Mapping[str, ColumnType] = of_type | union
+        self.view = self._view(union)
+        self.order = (*(() if layout.time is None else (layout.time,)), *layout.order)
+        self._came = self._types_as_they_came()
+        self._nothing = self._types_of_nothing()
+        self._check_there()
+        self._check_kinds()
+        self.schema = self._schema()
+
+    @property
+    def zone(self) -> str | None:
+        """The zone of the time column, None where it has none or there is no time."""
+        time = self._layout.time
+        came = None if time is None else self._came.get(event_column(time))
+        return None if came is None else zone_of(came)
+
+    def shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A classified batch with columns in the types in which they are kept and shown.
+
+        Raises `DataError` for an infinite time.
+        """
+        refuse_infinite(batch, self._layout.time)
+        shown = as_shown(batch, self._came) if self._nothing is None else as_they_came(batch, self._nothing)
+        for place, field in enumerate(shown.schema):
+            if field.name in KEYS and field.type == pa.int64():  # 64 unsigned bits, which DuckDB may hold so
+                shown = shown.set_column(place, field.name, shown.column(place).view(pa.uint64()))
+        return shown
+
+    def tick_ns(self) -> int | None:
+        """The length of a tick of the time column in nanoseconds, None where there is no time or no unit.
+
+        Raises `DataError` for a column that can be no time.
+        """
+        time, unit = self._layout.time, self._layout.time_unit
+        if time is None:
+            return None
+        column = self.types[time]
+        if column.kind is Kind.INT:
+            return None if unit is None else unit.value
+        if column.kind is not Kind.TIMESTAMP:
+            raise DataError(
+                f"the time column holds {column.kind.value}; it must hold timestamps or integers",
+                file=self.file,
+                column=time,
+                hint=how_to_have_timestamps(self.file, time, column.kind),
+            )
+        if unit is not None:
+            raise DataError(
+                "time_unit is for integer time columns, and this one holds timestamps", column=time
+            )
+        return 1 if column.tick == "ns" else 1000
+
+    def _check_there(self) -> None:
+        """Raises `DataError` for a column that is missing; each table has a time of its own."""
+        layout = self._layout
+        ties = (("order", name) for name in layout.order)
+        for role, name in (("type", self.type_column), ("time", layout.time), *ties):
+            if name is not None and name not in self.types:
+                raise self._no_such_column(role, name, self.names)
+        if self.mapped and layout.time is not None:
+            for type_name, columns in self._tables.items():
+                if layout.time not in columns:
+                    raise self._no_such_column("time", layout.time, columns, f" in the table of {type_name}")
+
+    def _no_such_column(self, role: str, name: str, names: Collection[str], where: str = "") -> DataError:
+        near = difflib.get_close_matches(name, names, 3, 0.5) or [
+            each for each in names if each.lower() == name.lower()
+        ]
+        hint = f"did you mean {' or '.join(near)}?" if near else f"the columns are {', '.join(names)}"
+        hint += "".join(f"; {each.hint}" for each in self._inputs.values() if each.hint)
+        return DataError(f"there is no {role} column {name!r}{where}", file=self.file, hint=hint)
+
+    def _check_kinds(self) -> None:
+        """Raises `DataError` for types that are no strings, and for columns of `order` without an order."""
+        if self.type_column is not None and self.types[self.type_column].kind is not Kind.STRING:
+            kind = self.types[self.type_column].kind.value
+            raise DataError(
+                f"the type column holds {kind}, not strings", file=self.file, column=self.type_column
+            )
+        for name in self._layout.order:
+            for here in (columns[name] for columns in self._tables.values() if name in columns):
+                if not has_order(here.engine_type, here.column):
+                    raise DataError(
+                        f"the order column holds values of type {here.engine_type}, which have no order here",
+                        file=self.file,
+                        column=name,
+                        hint="name columns of numbers, strings, truth values or times",
+                    )
+
+    def _view(self, union: Mapping[str, ColumnType]) -> str | None:
+        if self.mapped:
+            return union_query(self._tables, union, str(self.type_column))
+        (columns,) = self._tables.values()
+        return None if all(name == event_column(name) for name in columns) else renaming_query(columns)
+
+    def _schema(self) -> Schema:
+        time, time_unit = self._layout.time, self._layout.time_unit
+        together: Attributes = {name: self.types[name].kind for name in self.names}
+        if self.type_column is None:
+            only = {self._layout.only_type: together}
+            return Schema(only, closed=True, time=time, time_unit=time_unit, untyped=True)
+        if not self.mapped:
+            return Schema(shared=together, time=time, time_unit=time_unit)
+        types = {
+            type_name: {name: together[name] for name in table} for type_name, table in self._tables.items()
+        }
+        return Schema(types, closed=True, time=time, time_unit=time_unit)
+
+    def _types_as_they_came(self) -> dict[str, pa.DataType]:
+        """For each column the type that says in which zones its values are shown."""
+        came: dict[str, list[pa.DataType]] = {}
+        for each, columns in zip(self._inputs.values(), self._tables.values(), strict=True):
+            for name, column in columns.items():
+                of_file = pa.timestamp("us", zone_in(column.engine_type))
+                known = of_file if each.schema is None else plain_type(each.schema.field(name).type)
+                came.setdefault(name, []).append(known)
+        found = {event_column(name): common_zone(types) for name, types in came.items()}
+        return {name: each for name, each in found.items() if each is not None}
+
+    def _types_of_nothing(self) -> dict[str, pa.DataType] | None:
+        """The types in which columns came where no table has a row; None where one may have."""
+        schemas = [each.nothing for each in self._inputs.values() if each.nothing is not None]
+        if len(schemas) < len(self._inputs):
+            return None
+        return {event_column(field.name): plain_type(field.type) for schema in schemas for field in schema}
