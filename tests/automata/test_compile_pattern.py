@@ -6,7 +6,7 @@ import pytest
 
 from estero.automata.cea import CEA, EventPredicate, Guard, Transition
 from estero.automata.compile.compile_pattern import compile_pattern
-from estero.automata.compile.marks import Marks, marks_of
+from estero.automata.compile.filters import Marks, marks_of
 from estero.automata.determinize import DEAD, LazyAutomaton
 from estero.language.syntax.parser import parse_pattern
 from estero.plan.plan import has_contiguity

@@ -118,6 +118,15 @@ def test_the_construction_of_a_long_sequence_is_linear() -> None:
     assert shop.arcs == 5_000
 
 
+def test_a_part_that_is_too_large_leaves_the_workshop_as_it_was() -> None:
+    shop, outer, inner = Workshop(), parse_pattern("A ; B"), parse_pattern("A")
+    with pytest.raises(estero.LimitExceeded), shop.making(outer), shop.making(inner):
+        shop.reserve(1_000_000)
+    with pytest.raises(estero.LimitExceeded, match="what grows is A ; B"), shop.making(outer):
+        shop.reserve(1_000_000)
+    assert shop.origins[shop.state()] == ()
+
+
 def test_an_automaton_without_a_pattern_has_no_part_to_name() -> None:
     steps = [
         *[("s", name, name, "s") for name in "AB"],

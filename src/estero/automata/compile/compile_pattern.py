@@ -11,38 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import compress, product
 from typing import Final
 
-from estero.automata.cea import CEA, NO_LABELS, EventPredicate, LabelSet
-from estero.automata.compile.compile_filter import apply_filter
+from estero.automata.cea import CEA, EventPredicate
+from estero.automata.compile.filters import apply_filter
 from estero.automata.compile.fragment import Arc, Fragment, Part, Pass, Workshop, freeze
 from estero.automata.compile.need import ANYTHING, Need, need_of
-from estero.automata.compile.places import Atom, Places, find_places
 from estero.automata.compile.products import all_of, also_seen, conjunction, passed_over, strict, unless
-from estero.automata.residual import ALL_MARKED, NO_HIDDEN, Residual
+from estero.automata.compile.residual_filters import Atom, Places, find_places
+from estero.automata.residual import NO_HIDDEN, Hidden, Residual, carries
 from estero.language.check.labels import type_names
-from estero.language.tree.pattern import (
-    All,
-    As,
-    Conjunction,
-    Disjunction,
-    EventType,
-    Filter,
-    Iteration,
-    Keep,
-    Link,
-    Optional,
-    PartitionBy,
-    Pattern,
-    Rename,
-    Sequence,
-    Start,
-    Strict,
-    Unless,
-    unshared,
-)
+from estero.language.tree import pattern as p
 
 WRITTEN_OUT: Final = 4
 """The most optional parts of a sequence of which each choice is an automaton of its own, where that helps."""
@@ -59,7 +40,7 @@ class Compiled:
     residuals: tuple[Residual, ...] = ()
 
 
-def compile_pattern(pattern: Pattern, streams: tuple[str, ...] = (), *, interval: bool = False) -> Compiled:
+def compile_pattern(pattern: p.Pattern, streams: tuple[str, ...] = (), *, interval: bool = False) -> Compiled:
     """The automaton of `pattern` on every stream.
 
     `streams` are the names after FROM: they qualify type names (``S>R``). With `interval` only complex
@@ -67,7 +48,7 @@ def compile_pattern(pattern: Pattern, streams: tuple[str, ...] = (), *, interval
 
     Raises `LimitExceeded`, naming the part of the pattern, where a product gets too big.
     """
-    pattern = unshared(pattern)
+    pattern = p.unshared(pattern)
     places = find_places(pattern)
     compiler = _Compiler(Workshop(), streams, places)
     fragment = compiler.fragment(pattern)
@@ -83,7 +64,7 @@ class _Compiler:
     streams: tuple[str, ...]
     places: Places
 
-    def fragment(self, pattern: Pattern) -> Fragment:
+    def fragment(self, pattern: p.Pattern) -> Fragment:
         """The fragment of a pattern, with the hidden labels of its place."""
         with self.workshop.making(pattern):
             fragment = self._of(pattern)
@@ -91,107 +72,96 @@ class _Compiler:
         if not hidden:
             return fragment
 
-        def give(arc: Arc) -> Arc:
-            given = {
+        def given(arc: Arc) -> frozenset[Hidden]:
+            begins = arc.source == fragment.initial
+            return frozenset(
                 each
                 for each in hidden
-                if each.variable in arc.labels
-                or (each.variable == ALL_MARKED and arc.labels)
-                or (not each.variable and arc.source == fragment.initial)
-            }
-            return arc._replace(hidden=arc.hidden | given) if given else arc
+                if (carries(arc.labels, arc.hidden, each.variable) if each.variable else begins)
+            )
 
-        return self.workshop.relabel(fragment, give)
+        return self.workshop.relabel(fragment, lambda arc: arc._replace(hidden=arc.hidden | given(arc)))
 
-    def _of(self, pattern: Pattern) -> Fragment:  # noqa: C901, PLR0911, PLR0912  (one case per operator)
+    def _of(self, pattern: p.Pattern) -> Fragment:  # noqa: C901, PLR0911, PLR0912  (one case per operator)
         shop = self.workshop
         match pattern:
-            case EventType():
+            case p.EventType():
                 return shop.atom(Need(type_names(pattern, self.streams)), frozenset({pattern.name}))
-            case As(inner, variable):
+            case p.As(inner, variable):
                 return self._labelled(inner, lambda labels: labels | {variable} if labels else labels)
-            case Rename(inner, old, new):
+            case p.Rename(inner, old, new):
                 return self._labelled(inner, lambda labels: frozenset(new if x == old else x for x in labels))
-            case Keep(inner, kept):
+            case p.Keep(inner, kept):
                 return self._labelled(inner, lambda labels: labels & frozenset(kept))
-            case Filter(inner):
-                return self._filter(pattern, self.fragment(inner))
-            case Disjunction(parts):
+            case p.Filter(inner):
+                condition = self.places.conditions[id(pattern)]
+                filtered = self.fragment(inner)
+                return filtered if condition is None else apply_filter(shop, filtered, condition, inner)
+            case p.Disjunction(parts):
                 return shop.union(self.fragment(part) for part in parts)
-            case Conjunction(parts):
-                return self._products([self.fragment(part) for part in parts], conjunction)
-            case All(parts):
-                return self._products(list(self._parts_of_all(parts)), all_of)
-            case Unless(inner, forbidden):
-                return self._unless(self.fragment(inner), forbidden)
-            case Sequence():
+            case p.Conjunction(parts):
+                return reduce(partial(conjunction, shop), [self.fragment(part) for part in parts])
+            case p.All(parts):
+                return reduce(partial(all_of, shop), list(self._parts_of_all(parts)))
+            case p.Unless(inner, forbidden):
+                wanted, atom = self.fragment(inner), self.places.absent.get(id(forbidden))
+                if atom is None:
+                    return unless(shop, wanted, self.fragment(forbidden))
+                return also_seen(shop, wanted, self._predicate(atom), atom.hidden)
+            case p.Sequence():
                 return self._sequence(pattern)
-            case Iteration():
-                return self._iteration(pattern)
-            case Start(inner):
+            case p.Iteration():
+                plain = self._unnested(pattern)
+                body = self.fragment(plain.pattern)
+                return self._times(body, plain.minimum, plain.maximum, contiguous=plain.contiguous)
+            case p.Start(inner):
                 return self._start(self.fragment(inner))
-            case Strict(inner):
+            case p.Strict(inner):
                 return strict(shop, self.fragment(inner))
-            case PartitionBy(inner):
+            case p.PartitionBy(inner):
                 return self.fragment(inner)
             case _:
                 raise TypeError(f"the compiler has no case for {type(pattern).__name__}")
 
     # ---------------------------------------------------------------------------------------- labels
 
-    def _labelled(self, inner: Pattern, change: Callable[[frozenset[str]], frozenset[str]]) -> Fragment:
+    def _labelled(self, inner: p.Pattern, change: Callable[[frozenset[str]], frozenset[str]]) -> Fragment:
         return self.workshop.relabel(
             self.fragment(inner), lambda arc: arc._replace(labels=change(arc.labels))
         )
 
-    def _filter(self, pattern: Filter, inner: Fragment) -> Fragment:
-        condition = self.places.conditions[id(pattern)]
-        return inner if condition is None else apply_filter(self.workshop, inner, condition, pattern.pattern)
-
     def _start(self, fragment: Fragment) -> Fragment:
-        def narrow(arc: Arc) -> Arc:
-            if arc.source != fragment.initial:
-                return arc
-            return arc._replace(need=replace(arc.need, first=True))
-
-        return self.workshop.relabel(fragment, narrow)
+        return self.workshop.relabel(
+            fragment,
+            lambda arc: (
+                arc._replace(need=replace(arc.need, first=True)) if arc.source == fragment.initial else arc
+            ),
+        )
 
     # -------------------------------------------------------------------------------------- products
 
-    def _products(
-        self, fragments: list[Fragment], join: Callable[[Workshop, Fragment, Fragment], Fragment]
-    ) -> Fragment:
-        """The product of all, two at a time."""
-        return reduce(lambda one, two: join(self.workshop, one, two), fragments)
-
-    def _parts_of_all(self, parts: tuple[Pattern, ...]) -> Iterator[Fragment]:
+    def _parts_of_all(self, parts: tuple[p.Pattern, ...]) -> Iterator[Fragment]:
         """What ALL joins: its parts, of which equal single events are one repetition.
 
         A choice of one event for each of n equal parts marks 1 to n such events, and so does ``{1,n}``; the
         product of the parts would have a state for each set of them.
         """
-        alike: dict[Pattern | int, list[Pattern]] = {}
+        alike: dict[p.Pattern | int, list[p.Pattern]] = {}
         for number, part in enumerate(parts):
             alike.setdefault(part if self._is_one_event(part) else number, []).append(part)
         for first, *others in alike.values():
             fragment = self.fragment(first)
             yield self._times(fragment, 1, 1 + len(others)) if others else fragment
 
-    def _is_one_event(self, part: Pattern) -> bool:
+    def _is_one_event(self, part: p.Pattern) -> bool:
         """Whether it is an event with labels and filters, and nothing tells its place from others."""
-        while isinstance(part, As | Filter) and not self.places.hidden(part):
+        while isinstance(part, p.As | p.Filter) and not self.places.hidden(part):
             part = part.pattern
-        return isinstance(part, EventType) and not self.places.hidden(part)
-
-    def _unless(self, wanted: Fragment, forbidden: Pattern) -> Fragment:
-        atom = self.places.absent.get(id(forbidden))
-        if atom is not None:
-            return also_seen(self.workshop, wanted, self._predicate(atom), atom.hidden)
-        return unless(self.workshop, wanted, self.fragment(forbidden))
+        return isinstance(part, p.EventType) and not self.places.hidden(part)
 
     # ----------------------------------------------------------------------------------- in succession
 
-    def _sequence(self, sequence: Sequence) -> Fragment:
+    def _sequence(self, sequence: p.Sequence) -> Fragment:
         parts = [self._part(sequence.parts[0], ())]
         for link, part in zip(sequence.links, sequence.parts[1:], strict=True):
             if link.contiguous:
@@ -215,12 +185,12 @@ class _Compiler:
                 sequences.append(shop.sequence(kept))
         return shop.union(sequences)
 
-    def _part(self, pattern: Pattern, skips: tuple[Pass, ...]) -> Part:
-        if isinstance(pattern, Optional):
+    def _part(self, pattern: p.Pattern, skips: tuple[Pass, ...]) -> Part:
+        if isinstance(pattern, p.Optional):
             return replace(self._part(pattern.pattern, skips), nullable=True)
         return Part(self.fragment(pattern), skips)
 
-    def _skips(self, link: Link) -> list[Pass]:
+    def _skips(self, link: p.Link) -> list[Pass]:
         """What ``;`` may pass over."""
         atoms = [self.places.absent[id(absent)] for absent in link.absent]
         return passed_over(
@@ -236,46 +206,34 @@ class _Compiler:
         if not atom.hidden:
             return no
         yes = self.workshop.atom(need_of(predicate), frozenset())
-        seen = replace(yes, arcs=tuple(arc._replace(hidden=atom.hidden) for arc in yes.arcs))
-        return self.workshop.union([no, seen])
+        return self.workshop.union(
+            [no, self.workshop.relabel(yes, lambda arc: arc._replace(hidden=atom.hidden))]
+        )
 
     def _predicate(self, atom: Atom) -> EventPredicate:
         return EventPredicate(type_names(atom.event_type, self.streams), atom.condition)
 
-    def _iteration(self, iteration: Iteration) -> Fragment:
-        repeated = self._unnested(iteration)
-        fragment = self.fragment(repeated.body)
-        if repeated.labels:
-            fragment = self.workshop.relabel(
-                fragment, lambda arc: arc._replace(labels=arc.labels | repeated.labels) if arc.labels else arc
-            )
-        return self._times(fragment, repeated.minimum, iteration.maximum, contiguous=repeated.contiguous)
-
-    def _unnested(self, iteration: Iteration) -> _Repeated:
+    def _unnested(self, iteration: p.Iteration) -> p.Iteration:
         """The same without repetitions directly inside it.
 
         ``φ++`` is ``φ+``, ``(φ{3,} AS x){2,}`` is ``(φ AS x){6,}``. This holds where neither has an upper
         bound, nothing has to know where the inner rounds begin, and both links are the same, or that with
         ``:`` need not be there.
         """
-        found = _Repeated(iteration.pattern, iteration.minimum, iteration.contiguous, NO_LABELS)
         while iteration.maximum is None:
-            inner, given = found.body, set[str]()
-            while isinstance(inner, As) and not self.places.hidden(inner):
-                given.add(inner.variable)
+            inner, given = iteration.pattern, list[str]()
+            while isinstance(inner, p.As) and not self.places.hidden(inner):
+                given.append(inner.variable)
                 inner = inner.pattern
-            if not isinstance(inner, Iteration) or inner.maximum is not None or self.places.hidden(inner):
+            if not isinstance(inner, p.Iteration) or inner.maximum is not None or self.places.hidden(inner):
                 break
-            strictest = inner if inner.contiguous else found
-            if inner.contiguous != found.contiguous and strictest.minimum > 1:
+            strictest = inner if inner.contiguous else iteration
+            if inner.contiguous != iteration.contiguous and strictest.minimum > 1:
                 break
-            found = _Repeated(
-                inner.pattern,
-                inner.minimum * found.minimum,
-                inner.contiguous and found.contiguous,
-                found.labels | given,
-            )
-        return found
+            contiguous = inner.contiguous and iteration.contiguous
+            labelled = reduce(p.As, reversed(given), inner.pattern)
+            iteration = p.Iteration(labelled, contiguous, inner.minimum * iteration.minimum)
+        return iteration
 
     def _times(
         self, body: Fragment, minimum: int, maximum: int | None, *, contiguous: bool = False
@@ -290,13 +248,3 @@ class _Compiler:
         if maximum is None:
             last = shop.iteration(last, contiguous=contiguous)
         return shop.in_turn([*copies, last], skips, minimum)
-
-
-@dataclass(frozen=True, slots=True)
-class _Repeated:
-    """What an iteration repeats, how often at least, how its rounds are linked, and how they are labelled."""
-
-    body: Pattern
-    minimum: int
-    contiguous: bool
-    labels: LabelSet

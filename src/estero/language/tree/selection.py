@@ -64,13 +64,13 @@ def label_types(pattern: Pattern) -> dict[str, tuple[EventType, ...]]:
             return {label: group for label, group in label_types(inner).items() if label in labels}
         case _:
             types = {}
-            for child in _marking(pattern):
+            for child in marking(pattern):
                 for label, group in label_types(child).items():
                     types[label] = _once((*types.get(label, ()), *group))
             return types
 
 
-def _marking(pattern: Pattern) -> Iterable[Pattern]:
+def marking(pattern: Pattern) -> Iterable[Pattern]:
     """The parts whose events end up in the complex event: not those that must be absent."""
     match pattern:
         case Sequence(parts=parts):

@@ -1,0 +1,141 @@
+"""Filters of one-event predicates, as changes of an automaton (SO-CEL, section 6: unary predicates).
+
+``X[p]`` narrows every transition that marks X. Its negation asks for an event of X of which p is
+false, so the automaton remembers whether it has seen one. OR is union, AND is one after the other.
+Where a variable marks exactly one event the connectives move inside its predicate first, which keeps
+the automaton small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from estero.automata.compile.fragment import Arc, Fragment, Workshop
+from estero.language.tree import pattern as p
+from estero.language.tree.expressions import And, EventFilter, Node, Not, Or
+
+
+def apply_filter(workshop: Workshop, fragment: Fragment, condition: Node, pattern: p.Pattern) -> Fragment:
+    """`fragment` (the automaton of `pattern`) restricted to the complex events that satisfy `condition`."""
+    return _keep_if(workshop, fragment, _push_negations(_fold(condition, pattern), positive=True))
+
+
+def _fold(condition: Node, pattern: p.Pattern) -> Node:
+    """Connectives of filters on one single-event variable, moved inside its predicate."""
+    match condition:
+        case Not(part):
+            part = _fold(part, pattern)
+            if isinstance(part, EventFilter) and marks_of(pattern, part.variable) == ONE:
+                return replace(part, predicate=Not(part.predicate))
+            return Not(part)
+        case And(parts) | Or(parts):
+            alike: dict[str | int, list[Node]] = {}
+            for number, part in enumerate(_fold(each, pattern) for each in parts):
+                of_one = isinstance(part, EventFilter) and marks_of(pattern, part.variable) == ONE
+                same = part.variable if of_one and isinstance(part, EventFilter) else number
+                alike.setdefault(same, []).append(part)
+            folded = tuple(_merged(type(condition), each) for each in alike.values())
+            return folded[0] if len(folded) == 1 else type(condition)(folded)
+        case _:
+            return condition
+
+
+def _merged(connective: type[And | Or], parts: list[Node]) -> Node:
+    """Filters on one variable as one of them; a single part as it is."""
+    predicates = [each.predicate for each in parts if isinstance(each, EventFilter)]
+    first = parts[0]
+    if len(predicates) > 1 and isinstance(first, EventFilter):
+        return replace(first, predicate=connective(tuple(predicates)))
+    return first
+
+
+def _push_negations(condition: Node, *, positive: bool) -> Node:
+    match condition:
+        case Not(part):
+            return _push_negations(part, positive=not positive)
+        case And(parts) | Or(parts):
+            connective = And if isinstance(condition, And) == positive else Or
+            return connective(tuple(_push_negations(part, positive=positive) for part in parts))
+        case _:
+            return condition if positive else Not(condition)
+
+
+def _keep_if(workshop: Workshop, fragment: Fragment, condition: Node) -> Fragment:
+    match condition:
+        case EventFilter():
+            return workshop.relabel(fragment, lambda arc: _narrow(arc, condition))
+        case Not(EventFilter() as refuted):
+            return _seen_false(workshop, fragment, refuted)
+        case And(parts):
+            return reduce(lambda kept, part: _keep_if(workshop, kept, part), parts, fragment)
+        case Or(parts):
+            return workshop.union(_keep_if(workshop, workshop.copy(fragment), part) for part in parts)
+        case _:
+            raise TypeError(f"not a filter of one-event predicates: {condition!r}")
+
+
+def _narrow(arc: Arc, condition: EventFilter) -> Arc:
+    return arc._replace(need=arc.need.also(condition.predicate)) if condition.variable in arc.labels else arc
+
+
+def _seen_false(workshop: Workshop, fragment: Fragment, refuted: EventFilter) -> Fragment:
+    """Two layers: before and after an event of the variable of which the predicate is false."""
+    after = workshop.copy(fragment)
+    crossing = [
+        arc._replace(need=arc.need.also(Not(refuted.predicate)), target=copied.target)
+        for arc, copied in zip(fragment.arcs, after.arcs, strict=True)
+        if refuted.variable in arc.labels
+    ]
+    return Fragment(fragment.initial, after.final, (*fragment.arcs, *crossing, *after.arcs))
+
+
+# ------------------------------------------------------------------- how many events a variable can mark
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """At least `least` and at most `most` events; `most` 2 stands for two or more."""
+
+    least: int
+    most: int
+
+    def then(self, other: Marks) -> Marks:
+        """Both, one after the other."""
+        return Marks(min(self.least + other.least, 2), min(self.most + other.most, 2))
+
+    def either(self, other: Marks) -> Marks:
+        """One of the two."""
+        return Marks(min(self.least, other.least), max(self.most, other.most))
+
+
+NONE, ONE, MANY = Marks(0, 0), Marks(1, 1), Marks(0, 2)
+
+
+def marks_of(pattern: p.Pattern, variable: str | None) -> Marks:
+    """Bounds on the number of events that `variable` marks in complex events of `pattern`; None is any."""
+    match pattern:
+        case p.EventType(name):
+            return ONE if variable in (None, name) else NONE
+        case p.As(inner, given):
+            return marks_of(inner, None if given == variable else variable)
+        case p.Sequence(parts):
+            return reduce(Marks.then, (marks_of(part, variable) for part in parts))
+        case p.Disjunction(parts):
+            return reduce(Marks.either, (marks_of(part, variable) for part in parts))
+        case p.Iteration(inner):
+            each = marks_of(inner, variable)
+            maximum = 2 if pattern.maximum is None else pattern.maximum
+            return Marks(min(each.least * pattern.minimum, 2), min(each.most * maximum, 2))
+        case p.Optional(inner):
+            return marks_of(inner, variable).either(NONE)
+        case p.Filter(inner) | p.Start(inner) | p.Strict(inner) | p.PartitionBy(inner) | p.Unless(inner):
+            return marks_of(inner, variable)
+        case p.Keep(inner, labels) if variable is not None:
+            return marks_of(inner, variable) if variable in labels else NONE
+        case p.Rename(inner) if variable is None:
+            return marks_of(inner, None)
+        case p.Keep() | p.Rename() | p.Conjunction() | p.All():
+            return MANY
+        case _:
+            raise TypeError(f"not a pattern: {pattern!r}")

@@ -1,0 +1,201 @@
+"""Which filters of a pattern have to be checked on whole marks, and what each of their variables means there.
+
+A variable is bound by the smallest pattern around the filter that gives its label (semantics_patterns.py
+settles debts there). That pattern is a *place*: inside a repetition or an alternative it has several
+instances or none, and elsewhere the same label may be given again. Where neither is so, labels of the
+answer are enough; otherwise the place gets hidden ones.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual
+from estero.language.tree import pattern as p
+from estero.language.tree.conditions import (
+    as_unary,
+    conjoined,
+    conjuncts,
+    has_residuals,
+    of_one_event,
+    variables_of,
+)
+from estero.language.tree.expressions import Node
+from estero.language.tree.selection import label_types, marking
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """An event that must be absent: its type and one-event condition, and hidden labels to give it."""
+
+    event_type: p.EventType
+    condition: Node | None
+    hidden: frozenset[Hidden]
+
+
+@dataclass(slots=True)
+class Places:
+    """The residual filters of a pattern, and which nodes give which hidden labels.
+
+    Nodes are told apart by identity: equal parts at different places are different places.
+    """
+
+    residuals: list[Residual] = field(default_factory=list)
+    absent: dict[int, Atom] = field(default_factory=dict)
+    """For each pattern that must be absent, by id: what is asked of one event."""
+    conditions: dict[int, Node | None] = field(default_factory=dict)
+    """For each FILTER, by id: the part of its condition that the automaton checks."""
+    _numbers: dict[int, int] = field(default_factory=dict)
+    _hidden: defaultdict[int, dict[Hidden, None]] = field(default_factory=lambda: defaultdict(dict))
+
+    def number(self, node: p.Pattern) -> int:
+        """The number of the place of a node."""
+        return self._numbers.setdefault(id(node), len(self._numbers))
+
+    def hidden(self, node: p.Pattern) -> tuple[Hidden, ...]:
+        """The hidden labels that the node gives."""
+        return tuple(self._hidden[id(node)])
+
+    def give(self, node: p.Pattern, variable: str = "") -> Hidden:
+        """A hidden label for a variable of the node, or for the first event of its instances."""
+        label = Hidden(self.number(node), variable)
+        self._hidden[id(node)][label] = None
+        return label
+
+
+def find_places(pattern: p.Pattern) -> Places:
+    """The places of a checked pattern."""
+    places = Places()
+    _Search(places).visit(pattern, ())
+    return places
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    places: Places
+
+    def visit(self, node: p.Pattern, above: tuple[p.Pattern, ...]) -> None:
+        """`above` are the patterns around `node`, outermost first."""
+        around = (*above, node)
+        match node:
+            case p.Filter():
+                self._filter(node, around)
+            case p.PartitionBy(keys=keys):
+                variables = {ALL_MARKED if key.variable is None else key.variable for key in keys}
+                self._add(Agreement(keys), sorted(variables), around)
+            case p.Sequence(links=links):
+                for absent in (each for link in links for each in link.absent):
+                    self._absent(absent, around)
+            case p.Unless(forbidden=forbidden) if has_residuals(forbidden):
+                self._absent(forbidden, around)
+            case p.Unless(forbidden=forbidden):
+                self.visit(forbidden, around)
+            case _:
+                pass
+        for child in marking(node):
+            self.visit(child, around)
+
+    def _filter(self, node: p.Filter, around: tuple[p.Pattern, ...]) -> None:
+        inside = set(label_types(node.pattern))
+        unary: list[Node] = []
+        for part in conjuncts(node.condition):
+            simple = as_unary(part, inside)
+            if simple is not None:
+                unary.append(simple)
+            else:
+                self._add(part, sorted(variables_of(part)), around)
+        self.places.conditions[id(node)] = conjoined(unary)
+
+    def _add(self, condition: Node | Agreement, variables: list[str], around: tuple[p.Pattern, ...]) -> None:
+        bindings = tuple((variable, self._binding(variable, around)) for variable in variables)
+        place = None
+        if not _happens_once(around):
+            self.places.give(around[-1])
+            place = self.places.number(around[-1])
+            for _, key in bindings:
+                self._begin(key, around)
+        self.places.residuals.append(Residual(condition, bindings, place))
+
+    def _absent(self, pattern: p.Pattern, around: tuple[p.Pattern, ...]) -> None:
+        """An event that must be absent; what speaks of other events is refuted for each that is there."""
+        node, outside = pattern, list[p.Filter | p.As]()
+        while isinstance(node, p.Filter | p.As):
+            outside.append(node)
+            node = node.pattern
+        if not isinstance(node, p.EventType):
+            raise TypeError(f"not one event with filters: {pattern}")
+        labels = {node.name}
+        unary: list[Node] = []
+        correlated: list[Node] = []
+        for each in reversed(outside):
+            if isinstance(each, p.As):
+                labels.add(each.variable)
+                continue
+            for part in conjuncts(each.condition):
+                simple = as_unary(part, labels)
+                if simple is not None:
+                    unary.append(of_one_event(simple))
+                else:
+                    correlated.append(part)
+        hidden: set[Hidden] = set()
+        refuted = conjoined(correlated)
+        if refuted is not None:
+            number = self.places.number(pattern)
+            hidden.add(Hidden(number))
+            bindings: list[tuple[str, Key]] = []
+            for variable in sorted(variables_of(refuted)):
+                if variable in labels:
+                    key: Key = Hidden(number, variable)
+                    hidden.add(Hidden(number, variable))
+                else:
+                    key = self._binding(variable, around)
+                    self._begin(key, around)
+                bindings.append((variable, key))
+            self.places.residuals.append(Residual(refuted, tuple(bindings), number, refuted=True))
+        self.places.absent[id(pattern)] = Atom(node, conjoined(unary), frozenset(hidden))
+
+    def _binding(self, variable: str, around: tuple[p.Pattern, ...]) -> Key:
+        """The label that the events of `variable` carry where the smallest pattern around binds it."""
+        depth = max(
+            depth
+            for depth, node in enumerate(around)
+            if variable == ALL_MARKED or variable in label_types(node)
+        )
+        path = around[: depth + 1]
+        shown = _happens_once(path) and _is_shown(variable, path)
+        return variable if shown else self.places.give(path[-1], variable)
+
+    def _begin(self, key: Key, around: tuple[p.Pattern, ...]) -> None:
+        """The place behind a hidden key also says where its instances begin."""
+        if isinstance(key, Hidden):
+            for node in around:
+                if self.places.number(node) == key.place:
+                    self.places.give(node)
+
+
+def _happens_once(path: tuple[p.Pattern, ...]) -> bool:
+    """Whether the last pattern of the path has exactly one instance in each complex event."""
+    return not any(isinstance(node, p.Iteration | p.Optional | p.Disjunction) for node in path[:-1])
+
+
+def _is_shown(variable: str, path: tuple[p.Pattern, ...]) -> bool:
+    """Whether outside the last pattern of the path `variable` is neither dropped nor renamed nor given."""
+    return all(_is_kept(variable, node, below) for node, below in pairwise(path))
+
+
+def _is_kept(variable: str, node: p.Pattern, below: p.Pattern) -> bool:
+    """Whether `variable` marks the same events of `node` as of `below`, which is directly below it."""
+    match node:
+        case p.Keep(labels=labels):
+            return variable != ALL_MARKED and variable in labels
+        case p.Rename(old=old, new=new):
+            return variable not in (old, new)
+        case p.As(variable=given):
+            return variable != given
+        case p.Conjunction() | p.Unless():
+            return True
+        case _:
+            beside = [child for child in marking(node) if child is not below]
+            return not any(variable == ALL_MARKED or variable in label_types(child) for child in beside)
