@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from estero.language.check.labels import KnownTypes, bound_names, labels_of
+from estero.language.check.labels import KnownTypes, bound_names, type_names
 from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.names import nearest, some, suggestion
-from estero.language.tree.pattern import EventType
+from estero.language.tree.pattern import EventType, Pattern
 from estero.language.tree.schema import Kind
+from estero.language.tree.selection import label_types
 from language.schemas import SCHEMAS
+
+
+def labels_of(pattern: Pattern, streams: tuple[str, ...] = ()) -> dict[str, set[str]]:
+    return {
+        label: {name for each in types for name in type_names(each, streams)}
+        for label, types in label_types(pattern).items()
+    }
 
 
 def test_a_label_marks_the_types_of_what_it_is_put_on() -> None:

@@ -164,7 +164,6 @@ def _check_number(atom: Atom, names: tuple[str, ...], known: KnownTypes, problem
         )
 
 
-_Names = tuple[str, ...]
 _Place = tuple[Kind, str, Atom]
 """Where a variable stands: the kind and the name of the attribute, and the atom."""
 

@@ -10,7 +10,6 @@ from estero.language.check.problems import Problems
 from estero.language.tree.names import some, suggestion
 from estero.language.tree.pattern import As, EventType, Pattern, Rename
 from estero.language.tree.schema import Attributes, Kind, Schema
-from estero.language.tree.selection import label_types
 
 _USUAL: Final = frozenset({"type", "kind", "event", "event_type", "eventtype", "event_kind", "event_name"})
 """What a column with the type of events is often called."""
@@ -26,18 +25,6 @@ def type_names(event_type: EventType, streams: tuple[str, ...] = ()) -> tuple[st
         return (event_type.name, *(f"{stream}>{event_type.name}" for stream in streams))
     qualified = f"{event_type.stream}>{event_type.name}"
     return (qualified, event_type.name) if streams == (event_type.stream,) else (qualified,)
-
-
-def labels_of(pattern: Pattern, streams: tuple[str, ...] = ()) -> dict[str, set[str]]:
-    """For each label of the pattern's complex events, the names of the types that it can mark.
-
-    >>> labels_of(As(EventType("SELL"), "a"))
-    {'SELL': {'SELL'}, 'a': {'SELL'}}
-    """
-    return {
-        label: {name for each in types for name in type_names(each, streams)}
-        for label, types in label_types(pattern).items()
-    }
 
 
 def bound_names(pattern: Pattern) -> tuple[str, ...]:
@@ -93,27 +80,17 @@ class KnownTypes:
     def note_missing(self, event_type: EventType, problems: Problems) -> None:
         """Note that there can be no events of a type, and how the types of events are said."""
         types = tuple(self.schema.types) if self.schema else ()
-        near = suggestion(event_type.name, types)
+        message = f"there are no events of type {event_type.name}"
+        expected = some(types) or "no type at all: there are no events"
+        hint = "give it a table among the events; one without events will do"
         if self.schema is not None and self.schema.untyped:
-            problems.add(
-                f"there are no events of type {event_type.name}: no column says the type of an event",
-                event_type.span,
-                expected=f"{some(types)}, the type of all events",
-                hint=near or _naming_the_column(self.schema.types[types[0]]),
-            )
-            return
-        shared = self.schema is not None and self.schema.shared is not None
-        problems.add(
-            f"there are no events of type {event_type.name}",
-            event_type.span,
-            expected=some(types) or "no type at all: there are no events",
-            hint=near
-            or (
-                "types=[…] says which types there are: name it there, if there may be such events"
-                if shared
-                else "give it a table among the events; one without events will do"
-            ),
-        )
+            message += ": no column says the type of an event"
+            expected = f"{some(types)}, the type of all events"
+            hint = _naming_the_column(self.schema.types[types[0]])
+        elif self.schema is not None and self.schema.shared is not None:
+            hint = "types=[…] says which types there are: name it there, if there may be such events"
+        near = suggestion(event_type.name, types)
+        problems.add(message, event_type.span, expected=expected, hint=near or hint)
 
     def together(self, types: Iterable[EventType]) -> Mapping[str, set[Kind]] | None:
         """The attributes that some of the types have, with their kinds; None where one type is not known."""

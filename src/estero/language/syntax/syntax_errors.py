@@ -59,6 +59,12 @@ _SIGNS: Final = {
     "×": "*",
 }
 """Signs that no token begins with, and what is written instead; of two that begin alike the longer first."""
+_UNCLOSED: Final = {
+    "'": ("string", "single quote", "a single quote inside a string is written twice: 'it''s'"),
+    '"': ("quoted name", '"', "double quotes and backticks are for names; strings stand in single quotes"),
+    "`": ("quoted name", "`", "double quotes and backticks are for names; strings stand in single quotes"),
+}
+"""What a quote without its counterpart begins, what closes it, and how to mend it."""
 _STRANGE: Final = {
     **dict.fromkeys("“”‘’", "strings stand in single quotes: 'INTC'"),
     **dict.fromkeys("$@", "write the value itself: a number, or a string in single quotes"),
@@ -82,54 +88,23 @@ def syntax_error(problem: UnexpectedInput, text: str, start: str, grammar: Lark)
 def _unreadable(problem: UnexpectedCharacters, text: str, read: str) -> QueryError:
     start = problem.pos_in_stream or 0
     rest = text[start:]
-    span = Span(start, start + 1)
-    if rest[0] == "=" and read == "conjunctive_query":
-        return QueryError(
-            "equality has no sign here",
-            text=text,
-            span=span,
-            found="=",
-            expected="the same variable, or a constant, in both places",
-            hint="T(k: x) names the attribute k, T(k: 5) asks it to be 5, and two atoms with x share a value",
+    found = next((sign for sign in _SIGNS if rest.startswith(sign)), rest[0])
+    if found == "=" and read == "conjunctive_query":
+        message, expected = "equality has no sign here", "the same variable, or a constant, in both places"
+        hint = "T(k: x) names the attribute k, T(k: 5) asks it to be 5, and two atoms with x share a value"
+    elif found in _UNCLOSED:
+        what, closing, hint = _UNCLOSED[found]
+        message, expected = f"this {what} has no end", f"a closing {closing}"
+    elif found in _SIGNS:
+        message, expected = f"{found} is not an operator", _SIGNS[found]
+        hint = f"write {expected}" if expected != "NOT" else "write NOT, and in a pattern NOT(…)"
+    else:
+        message, expected = f"{found!r} means nothing here", "a name, a constant or an operator"
+        hint = _STRANGE.get(
+            found, "names with other characters than letters, digits and _ stand in double quotes"
         )
-    if rest[0] == "'":
-        return QueryError(
-            "this string has no end",
-            text=text,
-            span=span,
-            found="'",
-            expected="a closing single quote",
-            hint="a single quote inside a string is written twice: 'it''s'",
-        )
-    if rest[0] in ('"', "`"):
-        return QueryError(
-            "this quoted name has no end",
-            text=text,
-            span=span,
-            found=rest[0],
-            expected=f"a closing {rest[0]}",
-            hint="double quotes and backticks are for names; strings stand in single quotes",
-        )
-    for sign, word in _SIGNS.items():
-        if rest.startswith(sign):
-            return QueryError(
-                f"{sign} is not an operator",
-                text=text,
-                span=Span(start, start + len(sign)),
-                found=sign,
-                expected=word,
-                hint=f"write {word}" if word != "NOT" else "write NOT, and in a pattern NOT(…)",
-            )
-    return QueryError(
-        f"{rest[0]!r} means nothing here",
-        text=text,
-        span=span,
-        found=rest[0],
-        expected="a name, a constant or an operator",
-        hint=_STRANGE.get(
-            rest[0], "names with other characters than letters, digits and _ stand in double quotes"
-        ),
-    )
+    span = Span(start, start + len(found))
+    return QueryError(message, text=text, span=span, found=found, expected=expected, hint=hint)
 
 
 def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -> QueryError:
