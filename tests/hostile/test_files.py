@@ -416,7 +416,7 @@ def test_an_error_over_a_column_of_strings_names_no_value(tmp_path: Path) -> Non
     path.write_text("kind,v\nA,x\nB,1\n")
     with pytest.raises(estero.QueryError) as caught:
         estero.query("SELECT * WHERE A ; B FILTER B[v > 1]").run(str(path), type="kind")
-    assert caught.value.hint == "strings stand in single quotes: '1'"
+    assert caught.value.hint == "strings are written in single quotes: '1'"
 
 
 @pytest.mark.parametrize(

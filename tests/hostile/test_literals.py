@@ -158,6 +158,6 @@ def test_the_function_of_sql_takes_strings_as_they_are(spark: SparkSession) -> N
 
 
 def test_half_of_a_surrogate_pair_is_no_text() -> None:
-    with pytest.raises(QueryError, match="is half of a surrogate pair, which is no character") as caught:
+    with pytest.raises(QueryError, match="is half of a surrogate pair, which is not a character") as caught:
         estero.query("SELECT a WHERE Event AS a FILTER a[s = '\ud800']")
     assert str(caught.value).encode()

@@ -96,7 +96,7 @@ def test_nothing_is_said_of_a_pattern_that_cannot_be_read() -> None:
     errors = estero.check("SELECT * WHERE FAIL ; ; OK WITHIN -1 EVENTS", LOGINS, **HOW)  # type: ignore[arg-type]
     assert [error.message for error in errors] == [
         "there is no part between ; and ;",
-        "a window is not negative",
+        "a window cannot be negative",
     ]
 
 

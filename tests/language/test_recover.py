@@ -54,7 +54,7 @@ def test_nothing_is_said_of_what_depends_on_a_part_that_cannot_be_read() -> None
 
 def test_a_clause_may_be_broken_where_the_next_one_starts() -> None:
     assert said("SELECT * WHERE a FILTER WITHIN 0 EVENTS") == [
-        "nothing stands between FILTER and WITHIN",
+        "there is nothing between FILTER and WITHIN",
         "a window has to be longer than 0 events",
     ]
 

@@ -276,7 +276,7 @@ def test_a_predicate_of_constants() -> None:
         "  1 | SELECT * WHERE a FILTER near(1)",
         "    |                         ^^^^^^^",
         "    expected: near(X) or near(X.a)",
-        "    hint: name at least one variable: what holds of no event is true or false of all complex events",
+        "    hint: name at least one variable: without one it says the same of all complex events",
     )
 
 

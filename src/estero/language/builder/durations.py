@@ -56,7 +56,7 @@ def _of_timedelta(duration: timedelta) -> list[Part]:
     # pandas has nanoseconds, too, which are those of the last microsecond.
     left = duration // timedelta(microseconds=1) * 1000 + int(getattr(duration, "nanoseconds", 0))
     if left < 0:
-        raise ValueError(f"a window is not negative, as {duration} is")
+        raise ValueError(f"a window cannot be negative, as {duration} is")
     parts: list[Part] = []
     for unit in _largest_first():
         amount, left = divmod(left, unit.value)
@@ -71,6 +71,6 @@ def _largest_first() -> Iterable[TimeUnit]:
 
 def _none(duration: object) -> ValueError:
     return ValueError(
-        f"{duration!r} is no duration: write hours=2, minutes=30, or '2 hours 30 min', or a timedelta; "
+        f"{duration!r} is not a duration: write hours=2, minutes=30, or '2 hours 30 min', or a timedelta; "
         "events=100 and ticks=5, attribute='ts' are windows without one"
     )

@@ -90,14 +90,14 @@ def _wrong_length(window: q.Window, problems: Problems) -> bool:
     if length > INT_MAX:
         message = f"a window is at most {most}"
     else:
-        message = "a window has to be longer than 0 events" if length == 0 else "a window is not negative"
+        message = "a window has to be longer than 0 events" if length == 0 else "a window cannot be negative"
     problems.add(
         message,
         window.span,
         expected="a duration of at most 292 years, of whole units none of which is negative"
         if isinstance(window, q.DurationWindow)
         else f"a whole number from {least} to {INT_MAX}",
-        hint="leave WITHIN out for no bound",
+        hint="leave WITHIN out for no limit on the length",
     )
     return True
 

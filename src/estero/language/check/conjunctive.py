@@ -109,7 +109,7 @@ def _check_labels(tree: ConjunctiveTree, problems: Problems) -> None:
                 f"two atoms are called {label}",
                 atom.span if atom.label is not None else first[label].span,
                 expected="a name of its own for each atom",
-                hint="an atom without AS is called as its type, or by its number if another has that type",
+                hint="an atom without AS is named after its type, or by its number if another has that type",
             )
         first.setdefault(label, atom)
 
@@ -119,10 +119,10 @@ def _check_arguments(atom: Atom, problems: Problems) -> None:
     named = [argument for argument in atom.arguments if argument.attribute is not None]
     if named and len(named) < len(atom.arguments):
         problems.add(
-            "some arguments of this atom are by name and some by place",
+            "some arguments of this atom are by name and some by position",
             atom.span,
-            expected="all by name, or all by place",
-            hint="T(k: x, l: 5) names attributes, T(x, 5) takes them in the order of the table",
+            expected="all by name, or all by position",
+            hint="T(k: x, l: 5) names attributes, T(x, 5) takes them in the order of the columns",
         )
     seen: set[str | None] = set()
     for argument in named:
@@ -137,7 +137,7 @@ def _check_arguments(atom: Atom, problems: Problems) -> None:
     for argument in atom.arguments:
         if argument.term == Literal(None):
             problems.add(
-                "NULL equals nothing, so this atom is of no event",
+                "NULL equals nothing, so no event matches this atom",
                 argument.span,
                 expected="a variable, _ or another constant",
                 hint="_ is any value, and NULL too",

@@ -73,10 +73,10 @@ class _FilterCheck(KindChecker):
         name = attribute.name
         message = f"{name} has no variable in front of it"
         if name in self._bound:
-            message = f"{name} is a variable, and its events are not a value"
+            message = f"{name} is a variable, and its events are not one value"
             hint = f"write {quoted(name)}[…] for a condition on them"
         elif self._problems.text[attribute.span.start : attribute.span.end].startswith('"'):
-            hint = f"single quotes make a string: '{name}'"
+            hint = f"strings are written in single quotes: '{name}'"
         else:
             variable = quoted(next(iter(self._types), "x"))
             hint = f"write {variable}[…{quoted(name)}…] for a condition on each event marked {variable}"
@@ -135,8 +135,7 @@ class _FilterCheck(KindChecker):
                 f"{node.name} is not about any variable",
                 node.span,
                 expected=f"{node.name}(X) or {node.name}(X.a)",
-                hint="name at least one variable: what holds of no event is true or false of all complex "
-                "events",
+                hint="name at least one variable: without one it says the same of all complex events",
             )
 
     def _built_in(self, node: e.SetPredicate) -> None:
@@ -172,7 +171,7 @@ class _MarkedBy:
         """The kind of an attribute inside ``X[…]``."""
         if attribute.variable is not None:
             self.problems.add(
-                f"{attribute.variable}.{attribute.name} speaks of a variable inside {self.variable}[…]",
+                f"{attribute.variable}.{attribute.name} names a variable inside {self.variable}[…]",
                 attribute.span,
                 expected=f"an attribute of the events marked {self.variable}",
                 hint=f"leave the variable out, or write {quoted(self.variable)}.a outside the brackets",
@@ -203,9 +202,9 @@ class _MarkedBy:
         types = listed(tuple(dict.fromkeys(each.name for each in self.types or ())))
         of = types if self.variable in types.split(", ") else f"{types} ({self.variable})"
         is_quoted = self.problems.text[span.start : span.end].startswith('"')
-        hint = f"single quotes make a string: '{name}'" if is_quoted else SPELLING
+        hint = f"strings are written in single quotes: '{name}'" if is_quoted else SPELLING
         if name.lower() in ("none", "nil", "nan"):
-            hint = "a value that is missing is asked for with IS NULL"
+            hint = "test for a missing value with IS NULL"
         self.problems.no_attribute(
             name,
             attributes,

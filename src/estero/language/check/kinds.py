@@ -33,11 +33,11 @@ _SIGNATURES: Final[Mapping[str, tuple[frozenset[Kind], Kind | None]]] = {
 """Functions of one argument: the kinds that it may have, and that of the value (None: the argument's)."""
 
 _USES: Final = {
-    Kind.BOOL: "a truth value is a condition by itself: X[ok], X[NOT ok]",
-    Kind.INT: "numbers are compared, by = < BETWEEN IN, and computed with",
-    Kind.FLOAT: "numbers are compared, by = < BETWEEN IN, and computed with",
-    Kind.STRING: "strings are compared, by = < IN LIKE ~, and have a length(…)",
-    Kind.TIMESTAMP: "timestamps are compared, and have a year(…), month(…), day(…), hour(…) and so on",
+    Kind.BOOL: "a truth value is a condition on its own: X[ok], X[NOT ok]",
+    Kind.INT: "numbers can be compared (= < BETWEEN IN) and computed with",
+    Kind.FLOAT: "numbers can be compared (= < BETWEEN IN) and computed with",
+    Kind.STRING: "strings can be compared (= < IN LIKE ~) and have a length(…)",
+    Kind.TIMESTAMP: "timestamps can be compared and have a year(…), month(…), day(…), hour(…) and so on",
     Kind.OPAQUE: "lists, bytes and structures can only be shown, or tested with IS NULL",
     Kind.NULL: "all its values are NULL",
 }
@@ -290,7 +290,7 @@ class KindChecker:
             node.span,
             expected=listed(SCALAR_FUNCTIONS),
             hint=suggestion(name, SCALAR_FUNCTIONS)
-            or "functions and predicates of sets of events stand outside the brackets",
+            or "functions and predicates of sets of events go outside the brackets",
         )
 
     def _call(self, node: e.Node, name: str, arguments: tuple[e.Node, ...]) -> Kind | None:
@@ -303,9 +303,7 @@ class KindChecker:
                 f"{name} takes one argument, not {len(arguments)}",
                 node.span,
                 expected=f"{name}(…)",
-                hint="several values take several calls"
-                if arguments
-                else "name the attribute in parentheses",
+                hint="call it once for each value" if arguments else "name the attribute in parentheses",
             )
             return result
         kind = self._takes(name, arguments[0], wanted)
@@ -328,7 +326,7 @@ class KindChecker:
                 f"coalesce mixes {listed(sorted(kind.value for kind in kinds if kind), 'and')}",
                 node.span,
                 expected="arguments of one kind, or numbers",
-                hint="compare each by itself, and join the comparisons with OR",
+                hint="compare each on its own, and join the comparisons with OR",
             )
             return None
         return kinds.pop() if kinds else None
@@ -352,9 +350,9 @@ def _conversion(left: e.Node, first: Kind, right: e.Node, second: Kind) -> str:
         if own is Kind.STRING and other is Kind.TIMESTAMP:
             return f"write the instant as TIMESTAMP '{node.value}'"
         if own is Kind.STRING and other in NUMBERS:
-            return "numbers stand without quotes"
+            return "numbers are written without quotes"
         if own in NUMBERS and other is Kind.STRING:
-            return f"strings stand in single quotes: '{node.value}'"
+            return f"strings are written in single quotes: '{node.value}'"
         if own in NUMBERS and other is Kind.TIMESTAMP:
             return "an instant is written TIMESTAMP '2024-01-31 12:00:00'"
     return _USES[Kind.BOOL] if Kind.BOOL in (first, second) else "compare it with a value of its own kind"

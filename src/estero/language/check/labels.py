@@ -82,13 +82,13 @@ class KnownTypes:
         types = tuple(self.schema.types) if self.schema else ()
         message = f"there are no events of type {event_type.name}"
         expected = some(types) or "no type at all: there are no events"
-        hint = "give it a table among the events; one without events will do"
+        hint = "give it a table of its own; an empty one will do"
         if self.schema is not None and self.schema.untyped:
             message += ": no column says the type of an event"
             expected = f"{some(types)}, the type of all events"
             hint = _naming_the_column(self.schema.types[types[0]])
         elif self.schema is not None and self.schema.shared is not None:
-            hint = "types=[…] says which types there are: name it there, if there may be such events"
+            hint = "types=[…] lists the types: add it there if there may be such events"
         near = suggestion(event_type.name, types)
         problems.add(message, event_type.span, expected=expected, hint=near or hint)
 

@@ -103,7 +103,7 @@ class _PatternCheck:
                 "a repetition happens at least once",
                 span,
                 expected="{n,m} with n from 1",
-                hint="what may be missing is written with ?, as a part of a sequence: (…{1,m})?",
+                hint="write ? for a part of a sequence that may be missing: (…{1,m})?",
             )
         elif node.maximum is not None and node.maximum < node.minimum:
             self.problems.add(
@@ -136,7 +136,7 @@ class _PatternCheck:
             "? makes a part of a sequence optional, and this is not one",
             node.span,
             expected="φ? between ; or :",
-            hint="put ? last on the part: (… AS x)?",
+            hint="put ? at the end of the part: (… AS x)?",
         )
 
     def _labels(self, node: p.Keep | p.Rename) -> None:

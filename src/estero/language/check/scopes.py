@@ -53,14 +53,14 @@ class _ScopeCheck:
                     f"{variable} is not marked in this pattern nor in one around it",
                     span,
                     expected=some(sorted(visible)) or "no label at all",
-                    hint=f"put the FILTER behind the part that marks {variable}, or keep its label",
+                    hint=f"put the FILTER after the part that marks {variable}, or keep its label",
                 )
         for each in _inside_comparisons(condition):
             self.problems.add(
                 "X[…] inside a comparison",
                 each.span,
                 expected="X.a",
-                hint=f"X[…] is a condition of its own: {quoted(each.variable)}[…] AND …",
+                hint=f"X[…] is a condition on its own: {quoted(each.variable)}[…] AND …",
             )
 
     def _keys(self, node: p.PartitionBy) -> None:
@@ -70,7 +70,7 @@ class _ScopeCheck:
         left = uncovered(node.pattern, {name for name in names if name is not None})
         if left:
             self.problems.add(
-                f"the keys say nothing about events of {listed(left)}",
+                f"no key covers the events of {listed(left)}",
                 self.problems.inner_span(node.span, "PARTITION"),
                 expected="keys X.a whose variables mark every event of the pattern",
                 hint="PARTITION BY [a] is short for the attribute a of all of them",
@@ -93,10 +93,10 @@ class _ScopeCheck:
 
     def _too_much(self, span: Span, what: str) -> None:
         self.problems.add(
-            f"{what} speaks of several events behind UNLESS",
+            f"{what} relates several events after UNLESS",
             span,
-            expected="filters on one event at a time, or one event (R AS x FILTER …) behind UNLESS",
-            hint="NOT(R AS x FILTER …) between two parts may speak of events outside of it too",
+            expected="filters on one event at a time, or one event (R AS x FILTER …) after UNLESS",
+            hint="NOT(R AS x FILTER …) between two parts may refer to events outside it, too",
         )
 
 

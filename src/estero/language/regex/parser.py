@@ -235,7 +235,7 @@ def _outside(regex: str, problem: UnexpectedInput) -> QueryError:
         span=Span(place, place + len(found)),
         found=found,
         expected=SHARED,
-        hint="several simple tests say as much, joined by AND, OR and NOT",
+        hint="write several simpler tests, joined by AND, OR and NOT",
     )
 
 
@@ -246,8 +246,8 @@ _NO_CHARACTER: Final = "no such character exists"
 _TOO_DEEP: Final = f"groups are nested more than {MOST_GROUPS} levels deep"
 _REMEDIES: Final = {
     _TOO_DEEP: "a group that is neither repeated nor chosen needs no parentheses",
-    _BOUNDS: "the smaller number stands first",
-    _RANGE: "the smaller character stands first",
+    _BOUNDS: "the smaller number comes first",
+    _RANGE: "the smaller character comes first",
     _TOO_MANY: "length(a) compares the length of a string; * and + have no bound",
     _NO_CHARACTER: "code points go up to 10FFFF, without D800 to DFFF",
 }

@@ -83,7 +83,7 @@ def _typed_literal(children: Children, span: Span) -> e.Literal:
             text,
             f"{text} is not a timestamp",
             TIMESTAMP_FORM,
-            "for example TIMESTAMP '2024-01-31 12:00:00'; the day has to be in the calendar",
+            "for example TIMESTAMP '2024-01-31 12:00:00'; the day has to exist",
         ) from error
 
 
@@ -153,7 +153,7 @@ def _aggregate(function: e.AggregateFunction, arguments: tuple[e.Node, ...], spa
                 span=arguments[0].span if arguments else span,
                 found="something else" if arguments else "no argument",
                 expected=f"{form}, with X a variable",
-                hint="count(X) is the number of events; all others, and count(X.a), are of one attribute",
+                hint="count(X) counts events; all other aggregates, and count(X.a), take one attribute",
             )
 
 
@@ -171,7 +171,7 @@ def _set_argument(name: str, argument: e.Node) -> e.VariableReference | e.Attrib
                 expected="X, X.a or a constant",
                 hint="pass the attribute, and let the predicate compute with it"
                 if isinstance(argument, e.Arithmetic | e.Negative | e.Call | e.Aggregate)
-                else f"a condition on the events marked {name} stands in square brackets: {name}[…]",
+                else f"a condition on the events marked {name} goes in square brackets: {name}[…]",
             )
 
 

@@ -25,11 +25,11 @@ def _on_signs(found: Misplaced) -> str:
     if kind in ("$END", "WITHIN", "CONSUME", "LIMIT", "FROM", "WHERE") and opened is not None:
         return f"the {before[opened]!r} at character {opened + 1} is not closed"
     if accepted == {"_LBRACE"}:
-        return "the members of a set stand in braces: IN {1, 2, 5..9}"
+        return "the members of a set go in braces: IN {1, 2, 5..9}"
     if kind in ("_RPAR", "_RSQUARE", "_RBRACE") and opened is None:
-        return f"nothing is open that this {str(found.token)!r} could close"
+        return f"there is nothing open for this {str(found.token)!r} to close"
     if kind in ("SEMICOLON", "COLON", "ALL", "UNLESS") and re.search(r"(?i)\bfilter\b", before):
-        return "a filter covers all of the pattern before it; to go on, put both in parentheses"
+        return "a filter covers all of the pattern before it; to continue it, put both in parentheses"
     return ""
 
 
@@ -38,13 +38,13 @@ def _on_words(found: Misplaced) -> str:
     if {"WHERE", "FROM"} <= accepted and token.type in ("NAME", "QUOTED", "_LPAR"):
         return suggestion(token, ("WHERE", "FROM")) or "the pattern comes after WHERE"
     if token.type == "FLOAT" and accepted <= {"INT", "MINUS"}:
-        return "a whole number of smaller units says the same: 1 HOUR 30 MINUTES"
+        return "use whole numbers of smaller units: 1 HOUR 30 MINUTES"
     if token.type == "QUOTED" and "STRING" in accepted and "NAME" not in accepted:
-        return f"single quotes make a string: '{token[1:-1]}'"
+        return f"strings are written in single quotes: '{token[1:-1]}'"
     if "STAR" in accepted and token.type in ("FROM", "WHERE"):
         return "SELECT * shows all labels, and SELECT NONE no label"
     if "NAME" in accepted and is_keyword(token):
-        return f'{token.upper()} is a keyword; as a name it is written "{token}"'
+        return f'{token.upper()} is a keyword; as a name, write it "{token}"'
     return found.misspelt if token.type == "NAME" else ""
 
 
@@ -54,13 +54,13 @@ def _advice(found: Misplaced) -> str:
     if "SELECT" in accepted:
         return "the shortest query is SELECT * WHERE and an event type"
     if "$END" in accepted <= {"$END", "CONSUME", "LIMIT"}:
-        return "the clauses stand in this order, each once: PARTITION BY, WITHIN, CONSUME BY, LIMIT"
+        return "the clauses come in this order, each once: PARTITION BY, WITHIN, CONSUME BY, LIMIT"
     if accepted == {"INT"}:
-        return "how often is written {2}, {2,} or {2,5}"
+        return "write the number of repetitions as {2}, {2,} or {2,5}"
     if "SEMICOLON" in accepted:
         return "between two patterns stands ; for later, : for the very next event, or AND, OR, ALL, UNLESS"
     if found.token.type == "$END":
-        return "something has to follow the last word, or it is one too many"
+        return "something is missing after the last word, or that word is one too many"
     return "something is missing before it, or it is one too many"
 
 
@@ -71,7 +71,7 @@ def in_conjunctive(found: Misplaced) -> str:
     if not before:
         return "the shortest query is Q(x) <- T(x)"
     if "_IMPLIED_BY" in accepted:
-        return "between the head and the atoms stands <-"
+        return "write <- between the head and the atoms"
     if opened is not None and kind in ("$END", "WITHIN", "LIMIT", "FROM", "_IMPLIED_BY"):
         return f"the {before[opened]!r} at character {opened + 1} is not closed"
     if opened is not None:
@@ -80,5 +80,5 @@ def in_conjunctive(found: Misplaced) -> str:
         near = suggestion(found.token.upper(), ("FROM", "WITHIN", "LIMIT"))
         return near or "atoms are separated by commas"
     if kind in ("FROM", "WITHIN", "LIMIT") and "_LPAR" not in accepted and not before.endswith(","):
-        return "the clauses stand in this order, each once: FROM, WITHIN, LIMIT"
+        return "the clauses come in this order, each once: FROM, WITHIN, LIMIT"
     return "an atom is a type with its arguments in parentheses: T(x, y)"

@@ -25,22 +25,20 @@ def _clause(found: Misplaced) -> Mistake | None:
     ):
         return Mistake(
             f"{found.token} is a keyword",
-            f'as a name it is written "{found.token}"',
+            f'as a name, write it "{found.token}"',
             "a name, a constant or an operator",
         )
     name = _named(word)
     if found.last in ("AND", "OR"):
         again = (
-            "join the conditions behind one FILTER"
-            if word == "FILTER"
-            else "clauses need no AND between them"
+            "join the conditions behind one FILTER" if word == "FILTER" else "clauses are not joined by AND"
         )
         return Mistake(f"{found.last} is followed by {name}", again)
     if found.last == "BY" or found.last in ORDER:
         follows = _AFTER.get(found.last) or _AFTER[f"{found.clause} BY"]
-        return Mistake(f"nothing stands between {found.last} and {name}", follows)
+        return Mistake(f"there is nothing between {found.last} and {name}", follows)
     if found.last == ",":
-        return Mistake(f"a comma is followed by {name}", "leave the comma out, or write what it announces")
+        return Mistake(f"a comma is followed by {name}", "leave the comma out, or write what follows it")
     if unclosed(found.before) is not None or ("NAME" in found.accepted and found.clause != "SELECT"):
         return None
     return _order(word, name, found)
@@ -49,25 +47,21 @@ def _clause(found: Misplaced) -> Mistake | None:
 def _order(word: str, name: str, found: Misplaced) -> Mistake | None:
     earlier = [each for each, _ in clauses_of(found.before)]
     if not earlier:
-        return Mistake(
-            "a query begins with SELECT", f"the clauses stand in this order: {_IN_ORDER}", "SELECT"
-        )
+        return Mistake("a query begins with SELECT", f"the clauses come in this order: {_IN_ORDER}", "SELECT")
     if word == "WHERE" and word in earlier:
-        return Mistake(
-            "this is a second WHERE", "conditions stand in FILTER: FILTER a[price > 5] AND a.k = b.k"
-        )
+        return Mistake("this is a second WHERE", "conditions go in FILTER: FILTER a[price > 5] AND a.k = b.k")
     if word in earlier and word not in ("FILTER", "KEEP", "PARTITION"):
-        return Mistake(f"this is a second {name}", "each clause stands once: leave one of them out")
+        return Mistake(f"this is a second {name}", "each clause comes once: leave one of them out")
     later = [each for each in earlier if ORDER.index(each) > ORDER.index(word)]
     if later:
         return Mistake(
-            f"{name} comes too late: it stands before {_named(later[0])}",
-            f"the clauses stand in this order: {_IN_ORDER}",
+            f"{name} comes too late: it belongs before {_named(later[0])}",
+            f"the clauses come in this order: {_IN_ORDER}",
         )
     if "WHERE" not in earlier and word not in ("FROM", "WHERE"):
         return Mistake(
-            f"{name} comes too early: it stands behind the pattern",
-            f"the clauses stand in this order: {_IN_ORDER}",
+            f"{name} comes too early: it belongs after the pattern",
+            f"the clauses come in this order: {_IN_ORDER}",
         )
     return None
 
@@ -79,16 +73,14 @@ def _named(word: str) -> str:
 def _beginning(found: Misplaced) -> Mistake | None:
     if found.accepted == {"SELECT"} and found.before == "" and found.token.type != "$END":
         return Mistake(
-            "a query begins with SELECT", "in front of a pattern stands SELECT * WHERE: SELECT * WHERE a ; b"
+            "a query begins with SELECT", "put SELECT * WHERE before a pattern: SELECT * WHERE a ; b"
         )
     return None
 
 
 def _and_between_clauses(found: Misplaced) -> Mistake | None:
     if found.word == "AND" and found.clause in ("PARTITION", "WITHIN", "CONSUME", "LIMIT"):
-        return Mistake(
-            "AND stands between conditions and between patterns only", "clauses need no AND between them"
-        )
+        return Mistake("AND joins conditions or patterns only", "clauses are not joined by AND")
     return None
 
 
@@ -97,7 +89,7 @@ def _last_semicolon(found: Misplaced) -> Mistake | None:
     if at_end or (found.token.type == "SEMICOLON" and not found.after[1:].strip()):
         return Mistake(
             "a query does not end in ;",
-            "leave it out: ; stands between the parts of a sequence",
+            "leave it out: ; separates the parts of a sequence",
             "no ; at the end",
         )
     return None
@@ -127,8 +119,8 @@ _AFTER: Final[Mapping[str, str]] = {
     "PARTITION BY": "keys follow: PARTITION BY ip, user",
     "CONSUME BY": "a policy follows: CONSUME BY ANY",
     "AS": "a name follows: a AS x",
-    "AND": "AND is followed by one more condition or pattern",
-    "OR": "OR is followed by one more condition or pattern",
+    "AND": "after AND comes another condition or pattern",
+    "OR": "after OR comes another condition or pattern",
     "NOT": "what must not happen follows in parentheses: a ; NOT(b) ; c",
     "UNLESS": "what must not happen follows: a ; b UNLESS c",
 }
@@ -149,30 +141,30 @@ def _in_select(found: Misplaced) -> Mistake | None:
         ):
             return Mistake(
                 "SELECT lists labels, and computes nothing",
-                "in FILTER stands FILTER count(a) >= 3; answer.count() and --count count complex events",
+                "aggregates go in FILTER: count(a) >= 3; answer.count() and --count count complex events",
                 "labels, with some of their attributes if wanted: a, b[price]",
             )
         case "_LPAR" if name != "a" or found.last == "A":
             return Mistake(
                 "SELECT lists labels, and computes nothing",
-                f"the attributes of a label stand in square brackets: {name}[price, volume]",
+                f"the attributes of a label go in square brackets: {name}[price, volume]",
                 "labels, with some of their attributes if wanted: a, b[price]",
             )
         case "_DOT":
             attribute = re.match(r"\.\s*(\w+)", found.after)
             write = f"{name}[{attribute[1]}]" if attribute else f"{name}, which shows all its attributes"
-            return Mistake("an attribute to show stands in square brackets", f"write {write}", "',' or '['")
+            return Mistake("an attribute to show goes in square brackets", f"write {write}", "',' or '['")
         case "AS":
             return Mistake(
-                "SELECT gives no names", f"labels get theirs in the pattern: WHERE a AS {found.next_word}"
+                "SELECT gives no names", f"labels are named in the pattern: WHERE a AS {found.next_word}"
             )
         case "INT":
             return Mistake(
                 "SELECT takes no number",
-                "the first five of all are answer.limit(5), or --limit 5",
+                "for the first five of all, use answer.limit(5) or --limit 5",
             )
         case "_COMMA" if found.last == "*":
-            return Mistake("* is all labels already", "write SELECT *, or list the labels")
+            return Mistake("* already shows all labels", "write SELECT *, or list the labels")
         case "STAR" | "_RSQUARE" if found.last == "[":
             return Mistake(
                 "the brackets hold attributes", "without brackets a label shows all its attributes"
@@ -195,10 +187,11 @@ def _in_clause(found: Misplaced) -> Mistake | None:
                 "ALL is not a consumption policy", "ANY forgets all that was read", "ANY, PARTITION or NONE"
             )
         case "KEEP" if found.accepted == {"_LSQUARE"}:
-            return Mistake("labels to keep stand in brackets", f"write KEEP [{found.token}]")
+            return Mistake("labels to keep go in brackets", f"write KEEP [{found.token}]")
         case "LIMIT" if found.token.type == "_COMMA":
             return Mistake(
-                "LIMIT takes one number", "it is for each end; answer[100] is the one at that place of all"
+                "LIMIT takes one number",
+                "it counts at each end; answer[100] is the one at index 100",
             )
         case "WITHIN":
             return _window(found)
@@ -212,7 +205,7 @@ def _window(found: Misplaced) -> Mistake | None:
     quoted_window = re.match(r"'\s*(\d+)\s*(\w+)\s*'", found.after)
     if quoted_window:
         unit = unit_of(quoted_window[2]) or quoted_window[2].upper()
-        return Mistake("a window has no quotes", f"write WITHIN {quoted_window[1]} {unit}")
+        return Mistake("a window is written without quotes", f"write WITHIN {quoted_window[1]} {unit}")
     if found.word == "INTERVAL":
         return Mistake("a window needs no INTERVAL", "write WITHIN 5 MINUTES")
     if found.token.type in ("NAME", "STRING"):

@@ -31,35 +31,38 @@ _FOREIGN: Final[Mapping[str, tuple[str, str]]] = {
     "GROUP": ("GROUP BY", "PARTITION BY k looks at the events of each k by themselves"),
     "ORDER": (
         "ORDER BY",
-        'events are put in order where they are given: time="…" and order=[…], --time and --order',
+        'events are ordered where they are given: time="…" and order=[…], --time and --order',
     ),
-    "HAVING": ("HAVING", "all conditions stand in FILTER: FILTER count(b) >= 3"),
-    "WHEN": ("WHEN", "conditions stand in FILTER: FILTER a[price > 5]"),
-    "IF": ("IF", "conditions stand in FILTER: FILTER a[price > 5]"),
-    "ON": ("ON", "conditions stand in FILTER: FILTER a.k = b.k"),
+    "HAVING": ("HAVING", "all conditions go in FILTER: FILTER count(b) >= 3"),
+    "WHEN": ("WHEN", "conditions go in FILTER: FILTER a[price > 5]"),
+    "IF": ("IF", "conditions go in FILTER: FILTER a[price > 5]"),
+    "ON": ("ON", "conditions go in FILTER: FILTER a.k = b.k"),
     "JOIN": (
         "JOIN",
         "streams are separated by commas, and FILTER relates events: FROM s, t WHERE a ; b FILTER a.k = b.k",
     ),
     "UNION": ("UNION", "OR joins two patterns: WHERE a OR b"),
-    "OFFSET": ("OFFSET", "leave it out: LIMIT is for each end; answer[100] is the one at that place of all"),
+    "OFFSET": (
+        "OFFSET",
+        "leave it out: LIMIT counts at each end; answer[100] is the one at index 100",
+    ),
     "FOLLOWED": ("FOLLOWED BY", _SEQUENCE),
     "THEN": ("THEN", _SEQUENCE),
     "BEFORE": ("BEFORE", _SEQUENCE),
     "NEXT": ("NEXT", _SEQUENCE),
     "WITHOUT": (
         "WITHOUT",
-        "what must not happen between two parts: a ; NOT(b) ; c; inside all of a pattern: a ; c UNLESS b",
+        "NOT(b) between two parts, or UNLESS b for all of a pattern: a ; NOT(b) ; c, or a ; c UNLESS b",
     ),
-    "DURING": ("DURING", "how long it may take stands last: WITHIN 10 MINUTES"),
-    "DEFINE": ("DEFINE", "conditions stand in FILTER: FILTER a[price > 5]"),
+    "DURING": ("DURING", "how long it may take comes last: WITHIN 10 MINUTES"),
+    "DEFINE": ("DEFINE", "conditions go in FILTER: FILTER a[price > 5]"),
     "REGEXP": ("REGEXP", "~ searches for a regular expression: x ~ 'a.b'"),
     "RLIKE": ("RLIKE", "~ searches for a regular expression: x ~ 'a.b'"),
     "MATCHES": ("MATCHES", "~ searches for a regular expression: x ~ 'a.b'"),
     "SIMILAR": ("SIMILAR TO", "~ searches for a regular expression: x ~ 'a.b'"),
     "GLOB": ("GLOB", "LIKE has % for any characters and _ for one: x LIKE 'a%'"),
     "CONTAINS": ("CONTAINS", "LIKE finds a part of a string: x LIKE '%part%'"),
-    "ILIKE": ("ILIKE", "LIKE minds capitals; ~ does not behind (?i): x ~ '(?i)a.b'"),
+    "ILIKE": ("ILIKE", "LIKE is case-sensitive; ~ is not with (?i): x ~ '(?i)a.b'"),
     "EXISTS": ("EXISTS", "write x IS NOT NULL"),
 }
 """A word → what it belongs to there, and what is written here."""
@@ -73,7 +76,7 @@ def _not_without_parentheses(found: Misplaced) -> Mistake | None:
         )
     if found.word == "NOT" and found.last == "(" and found.clause == "WHERE":
         return Mistake(
-            "NOT takes parentheses behind it",
+            "NOT takes parentheses after it",
             f"write NOT({found.next_word}), between two parts of a sequence",
         )
     return None
@@ -89,13 +92,13 @@ def _condition_in_pattern(found: Misplaced) -> Mistake | None:
         of = inside[1] if inside else "a"
         condition = re.match(r"[^\[\]]*", found.after)
         asked = f"{inside[2]} {condition[0]}".strip() if inside and condition else "x > 5"
-        hint = f"write FILTER {of}[{asked}] behind the pattern"
-        return Mistake("a condition stands in FILTER, behind the pattern", hint, "FILTER")
+        hint = f"write FILTER {of}[{asked}] after the pattern"
+        return Mistake("a condition goes in FILTER, after the pattern", hint, "FILTER")
     is_arrow = kind == "EQUAL" and found.after.startswith("=>")
     follows_name = re.search(r"[\w\"`]$", found.before) is not None and not is_keyword(found.last)
     if (kind == "_DOT" and follows_name) or (kind in COMPARISONS and not is_arrow):
         return Mistake(
-            "WHERE holds a pattern, and conditions stand behind it in FILTER",
+            "WHERE holds a pattern, and conditions follow it in FILTER",
             "for example WHERE a ; b FILTER a[price > 5] AND a.k = b.k",
             "a pattern, or FILTER before the condition",
         )
@@ -155,7 +158,7 @@ def _names(found: Misplaced) -> Mistake | None:
     ):
         return None
     name = found.token[1:-1]
-    return Mistake("single quotes make a string, and this is a name", f"write {quoted(name)}", "a name")
+    return Mistake("single quotes are for strings, and this is a name", f"write {quoted(name)}", "a name")
 
 
 # ---------------------------------------------------------------------------------------- conditions
@@ -171,7 +174,7 @@ def _in_condition(found: Misplaced) -> Mistake | None:
         sign = after[:2] if after[:2] in _OPERATORS else pair
         return Mistake(f"{sign} is not an operator", _OPERATORS[sign])
     if found.accepted <= {"NULL", "NOT"}:
-        return Mistake("IS is followed by NULL or NOT NULL", "other values are compared with = or !=")
+        return Mistake("after IS comes NULL or NOT NULL", "compare other values with = or !=")
     if kind == "_COMMA":
         return _comma(found)
     if kind in COMPARISONS and re.search(
@@ -188,8 +191,8 @@ def _in_condition(found: Misplaced) -> Mistake | None:
         return Mistake("* is not an argument", "count(a) is the number of events marked a")
     if (kind == "_RPAR" and found.last == "+") or (kind == "PLUS" and "PLUS" not in found.accepted):
         return Mistake(
-            "there is no value beside this +",
-            "a variable stands without the + of its pattern, a number without sign",
+            "a value is missing next to this +",
+            "write a variable without the + of its pattern, and a number without a sign",
         )
     if kind in ("QUESTION", "COLON") and "STRING" in found.accepted:
         return Mistake(
@@ -228,7 +231,7 @@ def _dot(found: Misplaced) -> Mistake | None:
             "first(a.price) and last(a.price) are values of one event",
         )
     return Mistake(
-        "an attribute has one dot", 'write a.price; a name with dots in it stands in quotes: a."b.c"'
+        "an attribute has one dot", 'write a.price; a name with dots in it goes in quotes: a."b.c"'
     )
 
 
@@ -257,7 +260,7 @@ def _two_in_a_row(found: Misplaced) -> Mistake | None:
     glued = re.search(r"\d$", found.before) is not None and found.token.type == "NAME"
     if glued and unit_of(str(found.token)):
         return Mistake(
-            "a duration stands in WITHIN only", "compare with a number: in the unit of the attribute"
+            "a duration is written in WITHIN only", "compare with a number in the unit of the attribute"
         )
     if glued and re.match(r"_\d|[xXbBoO]\w", found.token):
         return Mistake("a number has digits only", "write 1000, without other signs")

@@ -102,7 +102,7 @@ def _check_characters(text: str) -> None:
     for place, character in enumerate(text):
         if "\ud800" <= character <= "\udfff":
             raise QueryError(
-                f"{character!r} is half of a surrogate pair, which is no character",
+                f"{character!r} is half of a surrogate pair, which is not a character",
                 span=Span(place, place + 1),
                 found=repr(character),
                 expected="a character",

@@ -66,7 +66,7 @@ def _lone_key(children: Children, span: Span) -> p.PartitionBy:
     (key,) = children
     if key.variable is not None:
         raise QueryError(
-            "keys of variables stand in brackets",
+            "keys with variables go in brackets",
             span=span,
             found="a key without brackets",
             expected="PARTITION BY [x.a, y.b]: what x and y mark agrees, x.a = y.b",
@@ -126,7 +126,7 @@ def _sequence(children: Children, span: Span) -> p.Pattern:
                 separator,
                 "the links on both sides of NOT(…) differ",
                 ":" if chain.contiguous else ";",
-                "';' forbids such events between the parts, ':' asks for one event that is not such",
+                "';' forbids such events between the parts, ':' requires one event that is not such an event",
             )
         chain.contiguous = contiguous
         if isinstance(item, _Absent):

@@ -61,7 +61,7 @@ def _strategy(children: Children, span: Span) -> _Clause:
 _INSTEAD: Final = {
     "DISTINCT": "leave it out: an answer has no complex event twice",
     "FIRST": "NEXT keeps, of those with one end, that with the earliest events",
-    "TOP": "LIMIT 5 behind the pattern keeps 5 for each end",
+    "TOP": "LIMIT 5 after the pattern keeps 5 at each end",
 }
 """What is written for words of other languages."""
 
@@ -95,7 +95,7 @@ def _where(children: Children, span: Span) -> tuple[_Clause, ...]:
                 span=tail.span,
                 found="PARTITION BY",
                 expected="FILTER and KEEP before PARTITION BY",
-                hint="move it behind the last FILTER, or put what it covers of the pattern in parentheses",
+                hint="move it after the last FILTER, or put what it covers in parentheses",
             )
     return _Clause("pattern", with_tails(pattern, tails), "WHERE", span), *partition
 
@@ -154,7 +154,7 @@ def _head(children: Children, _span: Span) -> tuple[str, tuple[c.Variable, ...]]
         if each == "_":
             raise refused(
                 each,
-                "_ stands for a value that does not matter, so it is not in the head",
+                "_ stands for a value that does not matter, so it cannot be in the head",
                 "the variables of the body",
                 "leave it out of the head",
             )

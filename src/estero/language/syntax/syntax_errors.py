@@ -61,16 +61,24 @@ _SIGNS: Final = {
 """Signs that no token begins with, and what is written instead; of two that begin alike the longer first."""
 _UNCLOSED: Final = {
     "'": ("string", "single quote", "a single quote inside a string is written twice: 'it''s'"),
-    '"': ("quoted name", '"', "double quotes and backticks are for names; strings stand in single quotes"),
-    "`": ("quoted name", "`", "double quotes and backticks are for names; strings stand in single quotes"),
+    '"': (
+        "quoted name",
+        '"',
+        "double quotes and backticks are for names, single quotes for strings",
+    ),
+    "`": (
+        "quoted name",
+        "`",
+        "double quotes and backticks are for names, single quotes for strings",
+    ),
 }
 """What a quote without its counterpart begins, what closes it, and how to mend it."""
 _STRANGE: Final = {
-    **dict.fromkeys("“”‘’", "strings stand in single quotes: 'INTC'"),
+    **dict.fromkeys("“”‘’", "strings are written in single quotes: 'INTC'"),
     **dict.fromkeys("$@", "write the value itself: a number, or a string in single quotes"),
-    "#": "a comment begins with --; names with # in them stand in double quotes",
+    "#": "a comment begins with --; names with # in them go in double quotes",
     "^": "there are no powers: write x * x",
-    "\\": "a text goes on in the next line without any sign",
+    "\\": "a text continues on the next line without any sign",
 }
 
 
@@ -90,18 +98,19 @@ def _unreadable(problem: UnexpectedCharacters, text: str, read: str) -> QueryErr
     rest = text[start:]
     found = next((sign for sign in _SIGNS if rest.startswith(sign)), rest[0])
     if found == "=" and read == "conjunctive_query":
-        message, expected = "equality has no sign here", "the same variable, or a constant, in both places"
-        hint = "T(k: x) names the attribute k, T(k: 5) asks it to be 5, and two atoms with x share a value"
+        message = "a conjunctive query has no ="
+        expected = "the same variable, or a constant, in both places"
+        hint = "T(k: x) names the attribute k, T(k: 5) requires it to be 5, two atoms with x share a value"
     elif found in _UNCLOSED:
         what, closing, hint = _UNCLOSED[found]
-        message, expected = f"this {what} has no end", f"a closing {closing}"
+        message, expected = f"this {what} is not closed", f"a closing {closing}"
     elif found in _SIGNS:
         message, expected = f"{found} is not an operator", _SIGNS[found]
         hint = f"write {expected}" if expected != "NOT" else "write NOT, and in a pattern NOT(…)"
     else:
-        message, expected = f"{found!r} means nothing here", "a name, a constant or an operator"
+        message, expected = f"{found!r} has no meaning here", "a name, a constant or an operator"
         hint = _STRANGE.get(
-            found, "names with other characters than letters, digits and _ stand in double quotes"
+            found, "names with characters other than letters, digits and _ go in double quotes"
         )
     span = Span(start, start + len(found))
     return QueryError(message, text=text, span=span, found=found, expected=expected, hint=hint)
