@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from estero.engine.chain_recognizer import ChainRecognizer
-from estero.engine.pcea_recognizer import PceaBatch
+from estero.engine.batch import EventBatch
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.chain_runs import ChainRuns
 from estero.engine.runs.run_chain import ChainStep, chain_tables
 
 PARTS = 8
@@ -55,12 +56,12 @@ class Case:
         follow = range(1, self.kinds)
         return [begins, *(ChainStep(kind - 1, kind, kind, kind, KEY, KEY, pairs) for kind in follow)]
 
-    def recognizer(self, room: int = 1 << 12) -> ChainRecognizer:
+    def recognizer(self, room: int = 1 << 12) -> Recognizer[ChainRuns]:
         """A recognizer that has seen nothing."""
-        return ChainRecognizer(chain_tables(self.kinds, self.steps, [self.kinds - 1]), room=room)
+        return Recognizer(ChainRuns(chain_tables(self.kinds, self.steps, [self.kinds - 1]), room=room))
 
 
-def stream(case: Case, events: int, seed: int) -> PceaBatch:
+def stream(case: Case, events: int, seed: int) -> EventBatch:
     """Seeded events."""
     random = np.random.default_rng(seed)
     keys = np.zeros((events, 4, 2), np.uint64)
@@ -69,7 +70,7 @@ def stream(case: Case, events: int, seed: int) -> PceaBatch:
         keys[:, column, 0] = random.integers(0, case.values, events)
     kinds = random.integers(0, case.kinds, events).astype(np.uint64)
     words = (np.uint64(1) << kinds).reshape(-1, 1)
-    return PceaBatch(np.arange(events), words, keys, np.ones((events, 4), np.bool_))
+    return EventBatch(np.arange(events), words, keys, np.ones((events, 4), np.bool_))
 
 
 def check(case: Case) -> None:
@@ -104,20 +105,21 @@ def updates(case: Case, events: int) -> dict[str, Any]:
     for _ in case.recognizer().push(stream(case, CHECKED, 0)):
         pass
     recognizer = case.recognizer(2 * events)
-    for array in (*recognizer.nodes[:-1], *recognizer.entries[:-2], recognizer.index.words):
+    for array in (*recognizer.runs.nodes[:-1], *recognizer.runs.entries[:-2], recognizer.runs.index.words):
         array.fill(0)
     speeds, looks = [], []
     for number in range(PARTS):
         part = stream(case, events // PARTS, number)
-        looked, began = int(recognizer.entries.looked[0]), time.perf_counter()
+        looked, began = int(recognizer.runs.entries.looked[0]), time.perf_counter()
         for _ in recognizer.push(part):
             pass
         speeds.append(round(part.stamps.size / (time.perf_counter() - began)))
-        looks.append(round((int(recognizer.entries.looked[0]) - looked) / part.stamps.size, 3))
+        looks.append(round((int(recognizer.runs.entries.looked[0]) - looked) / part.stamps.size, 3))
     used = (
-        int(recognizer.nodes.size[0]) * sum(array[:1].nbytes for array in recognizer.nodes[:-1])
-        + int(recognizer.entries.size[0]) * sum(array[:1].nbytes for array in recognizer.entries[:-2])
-        + 32 * int(recognizer.index.used[0])
+        int(recognizer.runs.nodes.size[0]) * sum(array[:1].nbytes for array in recognizer.runs.nodes[:-1])
+        + int(recognizer.runs.entries.size[0])
+        * sum(array[:1].nbytes for array in recognizer.runs.entries[:-2])
+        + 32 * int(recognizer.runs.index.used[0])
     )
     return {
         "events/s by part": speeds,
@@ -131,7 +133,7 @@ def answers(case: Case) -> dict[str, float]:
     recognizer = case.recognizer()
     seconds, found, items, looks = 0.0, 0, 0, 0
     for roots in recognizer.push(stream(case, 20 * CHECKED, 0)):
-        looked, began = int(recognizer.entries.looked[0]), time.perf_counter()
+        looked, began = int(recognizer.runs.entries.looked[0]), time.perf_counter()
         last = roots.part(max(0, roots.root.size - 1_000), roots.root.size)
         for matches in recognizer.matches(last):
             found += matches.start.size
@@ -139,7 +141,7 @@ def answers(case: Case) -> dict[str, float]:
             if found >= ANSWERS:
                 break
         seconds += time.perf_counter() - began
-        looks += int(recognizer.entries.looked[0]) - looked
+        looks += int(recognizer.runs.entries.looked[0]) - looked
     return {
         "complex events": found,
         "complex events/s": round(found / seconds),

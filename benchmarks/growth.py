@@ -28,9 +28,12 @@ from benchmarks.growth_page import Point, page, picture
 from benchmarks.parallelised import Case, any_order, chain, rising, rising_iteration
 from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.determinize import LazyAutomaton
-from estero.engine.chain_recognizer import ChainRecognizer
-from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
-from estero.engine.recognizer import EventBatch, Recognizer, Settings
+from estero.engine.batch import EventBatch
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.cea_runs import Settings
+from estero.engine.runs.chain_runs import ChainRuns
+from estero.engine.runs.pcea_runs import PceaRuns
+from estero.engine.runs.plain_runs import PlainRuns
 from estero.engine.walk.roots import Roots
 from estero.language.syntax.parser import parse_pattern, parse_query
 from estero.reference.queries import Event, evaluate_query
@@ -47,7 +50,7 @@ READ = 10
 PATTERN = "A ; B+ ; C"
 
 
-class CountedProducts(PceaRecognizer):
+class CountedProducts(PceaRuns):
     """Knows how many heap nodes were ever made, though what has left the window is dropped."""
 
     dropped = 0
@@ -63,16 +66,15 @@ class CountedProducts(PceaRecognizer):
         return self.dropped + int(self.nodes.size[0])
 
 
-class CountedSets(Recognizer):
+class CountedSets(PlainRuns):
     """Knows how many nodes of the compact set were ever made."""
 
     dropped = 0
 
-    def _compact(self, *arguments: Any) -> Any:
+    def _compact(self, need_nodes: int) -> None:
         before = int(self.arena.size[0])
-        left = super()._compact(*arguments)
+        super()._compact(need_nodes)
         self.dropped += before - int(self.arena.size[0])
-        return left
 
     @property
     def made(self) -> int:
@@ -147,7 +149,7 @@ def of_falling(window: int) -> Point:
     return _of_products(any_order(1), window, falling(window, blocks))
 
 
-def falling(window: int, blocks: int) -> PceaBatch:
+def falling(window: int, blocks: int) -> EventBatch:
     """In each block of a window's length A's of many keys, their B's from the last key to the first, a C."""
     half = window // 2
     keys = np.concatenate((np.arange(half), np.arange(half)[::-1]))
@@ -158,40 +160,42 @@ def falling(window: int, blocks: int) -> PceaBatch:
     both = np.zeros((keys.size, 2, 2), np.uint64)
     both[:, 0, :] = keys[:, np.newaxis]
     known = np.ones((keys.size, 2), np.bool_)
-    return PceaBatch(
+    return EventBatch(
         np.arange(keys.size), words, both, known, np.zeros((keys.size, 1), np.int64), known[:, :1]
     )
 
 
-def _of_products(case: Case, window: int, events: PceaBatch) -> Point:
-    recognizer = CountedProducts(case.tables, window)
+def _of_products(case: Case, window: int, events: EventBatch) -> Point:
+    recognizer = Recognizer(CountedProducts(case.tables, window))
     _push(recognizer, events, 0, window)
-    before, last = recognizer.made, events.stamps.size - SINGLE
+    before, last = recognizer.runs.made, events.stamps.size - SINGLE
     began = time.perf_counter()
     _push(recognizer, events, window, last)
     seconds = time.perf_counter() - began
-    made, most, steps, items = recognizer.made - before, 0, 0, 0
+    made, most, steps, items = recognizer.runs.made - before, 0, 0, 0
     for place in range(last, last + SINGLE):
-        already = recognizer.made
+        already = recognizer.runs.made
         for roots in recognizer.push(_part(events, place, place + 1)):
             of_roots = parallelised.steps_and_items(recognizer, roots)
             steps, items = steps + of_roots[0], items + of_roots[1]
-        most = max(most, recognizer.made - already)
+        most = max(most, recognizer.runs.made - already)
     return _point(window, made, most, last - window, seconds, steps, items)
 
 
-def _push(recognizer: PceaRecognizer | ChainRecognizer, events: PceaBatch, first: int, last: int) -> None:
+def _push(
+    recognizer: Recognizer[PceaRuns] | Recognizer[ChainRuns], events: EventBatch, first: int, last: int
+) -> None:
     for start in range(first, last, PIECE):
         for _ in recognizer.push(_part(events, start, min(start + PIECE, last))):
             pass
 
 
-def _part(events: PceaBatch, first: int, last: int) -> PceaBatch:
+def _part(events: EventBatch, first: int, last: int) -> EventBatch:
     part = slice(first, last)
     keys, values = (events.keys[part], events.known[part]), (events.values, events.valid)
     if events.values.shape[0]:
         values = events.values[part], events.valid[part]
-    return PceaBatch(events.stamps[part], events.words[part], *keys, *values)
+    return EventBatch(events.stamps[part], events.words[part], *keys, *values)
 
 
 def _point(size: int, made: int, most: int, events: int, seconds: float, steps: int, items: int) -> Point:
@@ -207,7 +211,7 @@ def _point(size: int, made: int, most: int, events: int, seconds: float, steps: 
 def check_falling(window: int = 60) -> None:
     """Counts the complex events of each C in a second way."""
     events = falling(window, 4)
-    recognizer = CountedProducts(any_order(1).tables, window)
+    recognizer = Recognizer(CountedProducts(any_order(1).tables, window))
     found = {
         int(end): number
         for roots in recognizer.push(events)
@@ -232,7 +236,11 @@ def of_lists(case: chained.Case, size: int) -> Point:
     for turn in range(max(1, LEAST // (10 * (size + measured)))):
         events = chained.stream(case, size + measured + SINGLE, turn)
         recognizer = case.recognizer(2 * events.stamps.size)
-        for array in (*recognizer.nodes[:-1], *recognizer.entries[:-2], recognizer.index.words):
+        for array in (
+            *recognizer.runs.nodes[:-1],
+            *recognizer.runs.entries[:-2],
+            recognizer.runs.index.words,
+        ):
             array.fill(0)
         _push(recognizer, events, 0, size)
         before, began = _in_use(recognizer), time.perf_counter()
@@ -246,18 +254,20 @@ def of_lists(case: chained.Case, size: int) -> Point:
         for roots in recognizer.push(_part(events, place, place + 1)):
             most = max(most, _in_use(recognizer) - already)
             if place >= events.stamps.size - READ:
-                looked = int(recognizer.entries.looked[0])
+                looked = int(recognizer.runs.entries.looked[0])
                 items += _items_of_first(recognizer, roots)
-                steps += int(recognizer.entries.looked[0]) - looked
+                steps += int(recognizer.runs.entries.looked[0]) - looked
     return _point(size, made, most, measured, best, steps, items)
 
 
-def _in_use(recognizer: ChainRecognizer) -> int:
+def _in_use(recognizer: Recognizer[ChainRuns]) -> int:
     """Run nodes and entries of lists, and how often entries were looked at."""
-    return int(recognizer.nodes.size.sum() + recognizer.entries.size[0] + recognizer.entries.looked[0])
+    return int(
+        recognizer.runs.nodes.size.sum() + recognizer.runs.entries.size[0] + recognizer.runs.entries.looked[0]
+    )
 
 
-def _items_of_first(recognizer: ChainRecognizer, roots: Roots) -> int:
+def _items_of_first(recognizer: Recognizer[ChainRuns], roots: Roots) -> int:
     """Enumerates the first two complex events, which look at what nobody has looked at; how long they are."""
     return sum(matches.event.size for matches in recognizer.matches(roots, 2, first_batch=1))
 
@@ -271,38 +281,40 @@ def of_sets(window: int) -> Point:
     count = window + max(window, LEAST) + SINGLE
     words = bits[np.random.default_rng(1).integers(0, 3, count)]
     _push_sets(recognizer, words, 0, window)
-    before, last = recognizer.made, count - SINGLE
+    before, last = recognizer.runs.made, count - SINGLE
     began = time.perf_counter()
     _push_sets(recognizer, words, window, last)
     seconds = time.perf_counter() - began
-    made, most = recognizer.made - before, 0
+    made, most = recognizer.runs.made - before, 0
     for place in range(last, count):
-        already = recognizer.made
+        already = recognizer.runs.made
         _push_sets(recognizer, words, place, place + 1)
-        most = max(most, recognizer.made - already)
+        most = max(most, recognizer.runs.made - already)
     return _point(window, made, most, last - window, seconds, 0, 0)
 
 
-def _recognizer_of_sets(window: int) -> tuple[CountedSets, NDArray[np.uint64]]:
+def _recognizer_of_sets(window: int) -> tuple[Recognizer[CountedSets], NDArray[np.uint64]]:
     """A recognizer of the pattern, and the bits of A, B and C."""
     automaton = compile_pattern(parse_pattern(PATTERN)).automaton
     bits = {predicate.types[0]: 1 << bit for bit, predicate in enumerate(automaton.predicates)}
     words = np.array([bits[name] for name in "ABC"], np.uint64)
-    return CountedSets(LazyAutomaton(automaton), Settings(window=window)), words
+    return Recognizer(CountedSets(LazyAutomaton(automaton), Settings(window=window))), words
 
 
-def _push_sets(recognizer: Recognizer, words: NDArray[np.uint64], first: int, last: int) -> None:
+def _push_sets(recognizer: Recognizer[CountedSets], words: NDArray[np.uint64], first: int, last: int) -> None:
     for _ in _roots_of_sets(recognizer, words, first, last):
         pass
 
 
 def _roots_of_sets(
-    recognizer: Recognizer, words: NDArray[np.uint64], first: int, last: int
+    recognizer: Recognizer[CountedSets], words: NDArray[np.uint64], first: int, last: int
 ) -> Iterator[Roots]:
     for start in range(first, last, PIECE):
         places = np.arange(start, min(start + PIECE, last))
         keys = np.zeros((places.size, 2), np.uint64)
-        yield from recognizer.push(EventBatch(places, places, words[places].reshape(-1, 1), keys))
+        yield from recognizer.push(
+            EventBatch(places, words[places].reshape(-1, 1), partition=keys, ordinal=places)
+        )
 
 
 def check_sets(events: int = 14, window: int = 9) -> None:

@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
+from estero.engine.batch import EventBatch
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.pcea_runs import PceaRuns
 from estero.engine.runs.run_pcea import PceaTables, Transition, pcea_tables
 from estero.engine.walk.matches import new_matches
 from estero.engine.walk.roots import Roots
@@ -85,7 +87,7 @@ def rising_iteration(keys: int) -> Case:
     return Case(f"A+ rising ; C, {keys:,} keys", tables, 2, keys, ordered=True)
 
 
-def stream(case: Case, events: int, seed: int = 1) -> PceaBatch:
+def stream(case: Case, events: int, seed: int = 1) -> EventBatch:
     """Seeded events; column 1 of the keys is the same for all."""
     random = np.random.default_rng(seed)
     kind = random.integers(0, case.kinds, events).astype(np.uint64)
@@ -94,22 +96,22 @@ def stream(case: Case, events: int, seed: int = 1) -> PceaBatch:
     keys[:, 0, 0], keys[:, 0, 1] = key * np.uint64(0x9E3779B97F4A7C15), key * np.uint64(0xC2B2AE3D27D4EB4F)
     words = (np.uint64(1) << kind).reshape(-1, 1)
     values, valid = random.integers(0, VALUES, (events, 1)), np.ones((events, 1), np.bool_)
-    return PceaBatch(np.arange(events), words, keys, np.ones((events, 2), np.bool_), values, valid)
+    return EventBatch(np.arange(events), words, keys, np.ones((events, 2), np.bool_), values, valid)
 
 
-def batches(events: PceaBatch) -> Iterator[PceaBatch]:
+def batches(events: EventBatch) -> Iterator[EventBatch]:
     """The stream in pieces."""
     for first in range(0, events.stamps.size, BATCH):
         part = slice(first, first + BATCH)
         keys = events.keys[part], events.known[part]
-        yield PceaBatch(
+        yield EventBatch(
             events.stamps[part], events.words[part], *keys, events.values[part], events.valid[part]
         )
 
 
-def update(case: Case, events: PceaBatch, window: int | None) -> tuple[float, int, PceaRecognizer]:
+def update(case: Case, events: EventBatch, window: int | None) -> tuple[float, int, Recognizer[PceaRuns]]:
     """Seconds for all updates, the compact sets found, and the recognizer."""
-    recognizer = PceaRecognizer(case.tables, window)
+    recognizer = Recognizer(PceaRuns(case.tables, window))
     began, found = time.perf_counter(), 0
     for batch in batches(events):
         found += sum(roots.root.size for roots in recognizer.push(batch))
@@ -119,7 +121,7 @@ def update(case: Case, events: PceaBatch, window: int | None) -> tuple[float, in
 def check(case: Case, window: int = 200) -> None:
     """Compares the number of complex events at each end with a plain program's; raises where they differ."""
     events = stream(case, CHECKED)
-    recognizer = PceaRecognizer(case.tables, window)
+    recognizer = Recognizer(PceaRuns(case.tables, window))
     counts = np.zeros(CHECKED, np.int64)
     for roots in recognizer.push(events):
         ends, numbers = recognizer.counts_by_end(roots)
@@ -129,7 +131,7 @@ def check(case: Case, window: int = 200) -> None:
         raise ValueError(f"{case.name}: the counts differ from a plain program's")
 
 
-def plain_count(case: Case, events: PceaBatch, end: int, window: int) -> int:
+def plain_count(case: Case, events: EventBatch, end: int, window: int) -> int:
     """The complex events at one end, by looking at every event of its window."""
     inside = slice(max(0, end - window), end + 1)
     kinds, keys = np.log2(events.words[inside, 0]).astype(int), events.keys[inside, 0, 0]
@@ -166,12 +168,14 @@ def growth(case: Case, events: int) -> list[dict[str, Any]]:
     return lines
 
 
-def nodes_made(case: Case, events: PceaBatch, window: int) -> dict[str, float]:
+def nodes_made(case: Case, events: EventBatch, window: int) -> dict[str, float]:
     """Heap nodes for an event, and steps for an item among the first answers of the last compact sets.
 
     With room for everything nothing is moved together, so what is in use is what was made.
     """
-    recognizer = PceaRecognizer(case.tables, window, room=(100 if case.ordered else 20) * events.stamps.size)
+    recognizer = Recognizer(
+        PceaRuns(case.tables, window, room=(100 if case.ordered else 20) * events.stamps.size)
+    )
     steps = items = 0
     for batch in batches(events):
         for roots in recognizer.push(batch):
@@ -181,12 +185,12 @@ def nodes_made(case: Case, events: PceaBatch, window: int) -> dict[str, float]:
                 steps, items = steps + of_root[0], items + of_root[1]
     count = events.stamps.size
     return {
-        "heap nodes per event": round(int(recognizer.nodes.size[0]) / count, 3),
+        "heap nodes per event": round(int(recognizer.runs.nodes.size[0]) / count, 3),
         "steps per item": round(steps / max(1, items), 3),
     }
 
 
-def steps_and_items(recognizer: PceaRecognizer, roots: Roots) -> tuple[int, int]:
+def steps_and_items(recognizer: Recognizer[PceaRuns], roots: Roots) -> tuple[int, int]:
     """Heap nodes and products visited for the first complex events of compact sets, and their items."""
     found, sizes = recognizer.matches(roots, MATCHES), np.zeros(2, np.int64)
     found.fill(new_matches(MATCHES, 8 * MATCHES), sizes)
@@ -212,8 +216,17 @@ def main() -> None:
         for window in (asked.window,) if case.ordered else (asked.window, None):
             runs = [update(case, data, window) for _ in range(asked.repeats)]
             seconds, found, recognizer = min(runs, key=lambda run: run[0])
-            ordered = recognizer.ordered.rows, recognizer.ordered.root, recognizer.ordered.trees.words
-            arrays = (*recognizer.products, *recognizer.nodes, recognizer.index.words, *ordered)
+            ordered = (
+                recognizer.runs.ordered.rows,
+                recognizer.runs.ordered.root,
+                recognizer.runs.ordered.trees.words,
+            )
+            arrays = (
+                *recognizer.runs.products,
+                *recognizer.runs.nodes,
+                recognizer.runs.index.words,
+                *ordered,
+            )
             name = f"{case.name}, {f'window {window:,}' if window else 'no window'}"
             speed[name] = {
                 "events/s": round(asked.events / seconds),

@@ -16,7 +16,7 @@ from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
 from estero.plan.planner import PlanName, plan_of
 from estero.recognize.in_process import InProcessRun, time_type
-from estero.recognize.joining import Joining, recognition_of
+from estero.recognize.recognition import Recognition
 
 TEXT = "SELECT * WHERE A AS a ; B AS b FILTER b.n > a.n AND b.m < a.m WITHIN 300 EVENTS"
 PARTS = "SELECT * WHERE A AS a ; (B AS b FILTER b.n > a.n AND b.m < a.m)+ WITHIN 9 EVENTS"
@@ -57,7 +57,7 @@ def test_each_end_has_as_many_as_there_are_or_the_limit(text: str, only: PlanNam
 class LookedAt:
     """Counts what a recognizer enumerates."""
 
-    def __init__(self, recognition: Joining) -> None:
+    def __init__(self, recognition: Recognition) -> None:
         self.count = 0
         self._matches = recognition.recognizer.matches
 
@@ -71,8 +71,7 @@ def test_where_most_pass_few_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
     text = TEXT.replace("b.m < a.m", "b.m <= a.m")
     asked = run(f"{text} LIMIT 1", table(3_000, most=2), "chain")
     events = asked.source.classified_schema(asked.plan.classification)
-    recognition = recognition_of(asked.plan, events, time=time_type(asked.source))
-    assert isinstance(recognition, Joining)
+    recognition = Recognition(asked.plan, events, time=time_type(asked.source))
     looked = LookedAt(recognition)
     monkeypatch.setattr(recognition.recognizer, "matches", looked.matches)
     ends = 0

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.pcea_runs import PceaRuns
+
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.growth import CountedProducts, Curve, curves, falling, of_sets
 from benchmarks.growth_page import fitted, page, picture, shape_of
 
 from benchmarks import parallelised
-from estero.engine.pcea_recognizer import PceaRecognizer
 
 CURVES = curves()
 SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
@@ -28,14 +30,16 @@ def test_the_answers_of_a_curve_are_right(curve: Curve) -> None:
 def test_nodes_that_were_dropped_are_counted() -> None:
     case, events = parallelised.any_order(1), falling(200, 12)
     counted, roomy = (
-        CountedProducts(case.tables, 200, room=64),
-        PceaRecognizer(case.tables, 200, room=1 << 18),
+        Recognizer(CountedProducts(case.tables, 200, room=64)),
+        Recognizer(PceaRuns(case.tables, 200, room=1 << 18)),
     )
     for recognizer in (counted, roomy):
         for _ in recognizer.push(events):
             pass
-    assert counted.dropped > 0
-    assert abs(counted.made - int(roomy.nodes.size[0])) <= 0.1 * counted.made  # what expired is not copied
+    assert counted.runs.dropped > 0
+    assert (
+        abs(counted.runs.made - int(roomy.runs.nodes.size[0])) <= 0.1 * counted.runs.made
+    )  # what expired is not copied
 
 
 def test_a_window_of_any_length_costs_the_same_in_nodes_of_sets() -> None:

@@ -9,8 +9,9 @@ import numpy as np
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from estero.engine.chain_recognizer import ChainRecognizer
-from estero.engine.pcea_recognizer import PceaBatch
+from estero.engine.batch import EventBatch
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.chain_runs import ChainRuns
 from estero.engine.runs.run_chain import ChainStep, ChainTables, chain_tables
 from estero.engine.walk.roots import Roots
 
@@ -62,12 +63,12 @@ def events_of(letters: str, *columns: Sequence[int | None]) -> list[Event]:
     ]
 
 
-def batch_of(events: Sequence[Event]) -> PceaBatch:
+def batch_of(events: Sequence[Event]) -> EventBatch:
     """The arrays of these events; values in both words, NULLs with some value beside them."""
     rows = [event.values for event in events]
     keys = np.array([[value or 0 for value in row] for row in rows], np.uint64).reshape(-1, COLUMNS)
     known = np.array([[value is not None for value in row] for row in rows], np.bool_)
-    return PceaBatch(
+    return EventBatch(
         np.arange(len(events)),
         np.array([event.bits for event in events], np.uint64).reshape(-1, 1),
         np.stack((keys, keys + np.uint64(7)), axis=2),
@@ -76,7 +77,7 @@ def batch_of(events: Sequence[Event]) -> PceaBatch:
 
 
 def recognized(
-    recognizer: ChainRecognizer, events: Sequence[Event], limit: int | None = None
+    recognizer: Recognizer[ChainRuns], events: Sequence[Event], limit: int | None = None
 ) -> Iterator[tuple[int, Items]]:
     """(end, items) of each complex event that ends among `events`, in order of enumeration."""
     for roots in recognizer.push(batch_of(events)):
@@ -84,7 +85,7 @@ def recognized(
 
 
 def enumerated(
-    recognizer: ChainRecognizer, roots: Roots, limit: int | None = None, first_batch: int = 2
+    recognizer: Recognizer[ChainRuns], roots: Roots, limit: int | None = None, first_batch: int = 2
 ) -> Iterator[tuple[int, Items]]:
     """(end, items) of each complex event of `roots`."""
     for matches in recognizer.matches(roots, limit, first_batch):

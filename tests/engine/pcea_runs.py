@@ -11,7 +11,9 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
+from estero.engine.batch import EventBatch
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.pcea_runs import PceaRuns
 from estero.engine.runs.run_pcea import RANGES, PceaTables, Source, Transition, pcea_tables
 from estero.engine.walk.roots import Roots
 
@@ -129,12 +131,12 @@ def events_of(
     ]
 
 
-def batch_of(events: Sequence[Event]) -> PceaBatch:
+def batch_of(events: Sequence[Event]) -> EventBatch:
     """The arrays of these events; keys in both words, NULLs with some key beside them."""
     rows = [event.keys for event in events]
     keys = np.array([[key or 0 for key in row] for row in rows], np.uint64).reshape(-1, COLUMNS)
     values = [event.values for event in events]
-    return PceaBatch(
+    return EventBatch(
         np.array([event.stamp for event in events], np.int64),
         np.array([event.bits for event in events], np.uint64).reshape(-1, 1),
         np.stack((keys, keys + np.uint64(7)), axis=2),
@@ -145,7 +147,7 @@ def batch_of(events: Sequence[Event]) -> PceaBatch:
 
 
 def recognized(
-    recognizer: PceaRecognizer, events: Sequence[Event], limit: int | None = None
+    recognizer: Recognizer[PceaRuns], events: Sequence[Event], limit: int | None = None
 ) -> Iterator[tuple[int, Items]]:
     """(end, items) of each complex event that ends among `events`, in order of enumeration."""
     for roots in recognizer.push(batch_of(events)):
@@ -153,7 +155,7 @@ def recognized(
 
 
 def enumerated(
-    recognizer: PceaRecognizer, roots: Roots, limit: int | None = None
+    recognizer: Recognizer[PceaRuns], roots: Roots, limit: int | None = None
 ) -> Iterator[tuple[int, Items]]:
     """(end, items) of each complex event of `roots`."""
     for matches in recognizer.matches(roots, limit):

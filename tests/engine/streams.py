@@ -8,15 +8,18 @@ import numpy as np
 
 from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.determinize import LazyAutomaton
-from estero.engine.recognizer import EventBatch, Recognizer, Settings
+from estero.engine.batch import EventBatch
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.cea_runs import CeaRuns, Settings
+from estero.engine.runs.split_runs import cea_runs
 from estero.language.syntax.parser import parse_pattern
 
 
-def recognizer_of(pattern: str, **settings: object) -> tuple[Recognizer, dict[str, int]]:
+def recognizer_of(pattern: str, **settings: object) -> tuple[Recognizer[CeaRuns], dict[str, int]]:
     """A recognizer for a pattern without filters, and the bit of each letter."""
     automaton = compile_pattern(parse_pattern(pattern)).automaton
     bits = {predicate.types[0]: 1 << bit for bit, predicate in enumerate(automaton.predicates)}
-    return Recognizer(LazyAutomaton(automaton), Settings(**settings)), bits  # type: ignore[arg-type]
+    return Recognizer(cea_runs(LazyAutomaton(automaton), Settings(**settings))), bits  # type: ignore[arg-type]
 
 
 def batch_of(
@@ -28,10 +31,12 @@ def batch_of(
     key = np.zeros((len(letters), 2), np.uint64)
     if keys is not None:
         key[:, 0] = keys
-    return EventBatch(places, places, words, key)
+    return EventBatch(places, words, partition=key, ordinal=places)
 
 
-def supports(recognizer: Recognizer, batch: EventBatch, limit: int | None = None) -> list[tuple[int, ...]]:
+def supports(
+    recognizer: Recognizer[CeaRuns], batch: EventBatch, limit: int | None = None
+) -> list[tuple[int, ...]]:
     """The marked events of each complex event that ends in the batch, in order of enumeration."""
     return [
         tuple(matches.event[a:b].tolist())

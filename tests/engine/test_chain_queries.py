@@ -16,9 +16,10 @@ from automata.run_trees import is_true, key_of
 from automata.test_chain import CHAINS, chain_for
 from engine.chain_steps import enumerated
 from estero.automata.chain import Chain, ChainColumns, chain_columns
-from estero.engine.chain_recognizer import ChainRecognizer
-from estero.engine.pcea_recognizer import PceaBatch
-from estero.engine.runs.run_chain import BITS_IN_WORD, ChainStep, ChainTables, chain_tables
+from estero.engine.batch import BITS_IN_WORD, EventBatch
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.chain_runs import ChainRuns
+from estero.engine.runs.run_chain import ChainStep, ChainTables, chain_tables
 from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.literals import Value
 from estero.reference.queries import ComplexEvent, Event, evaluate_pattern
@@ -43,7 +44,7 @@ def tables_of(chain: Chain, columns: ChainColumns) -> ChainTables:
     return chain_tables(len(chain.states), steps, sorted(chain.final))
 
 
-def batch_of(chain: Chain, columns: ChainColumns, events: Sequence[Event]) -> PceaBatch:
+def batch_of(chain: Chain, columns: ChainColumns, events: Sequence[Event]) -> EventBatch:
     """Equal keys are given equal numbers."""
     numbers: dict[object, int] = {}
     words = np.zeros((len(events), 1 + len(chain.predicates) // BITS_IN_WORD), np.uint64)
@@ -58,7 +59,7 @@ def batch_of(chain: Chain, columns: ChainColumns, events: Sequence[Event]) -> Pc
             if values is not None:
                 known[place, column] = True
                 keys[place, column] = numbers.setdefault(tuple(map(plain, values)), len(numbers))
-    return PceaBatch(np.arange(len(events)), words, keys, known)
+    return EventBatch(np.arange(len(events)), words, keys, known)
 
 
 def plain(value: Value) -> object:
@@ -73,7 +74,7 @@ def test_the_engine_finds_the_complex_events_of_a_chain_each_once(
 ) -> None:
     chain = chain_for(text)
     columns = chain_columns(chain)
-    recognizer = ChainRecognizer(tables_of(chain, columns), room=room)
+    recognizer = Recognizer(ChainRuns(tables_of(chain, columns), room=room))
     found: Counter[ComplexEvent] = Counter()
     counted: Counter[int] = Counter()
     for roots in recognizer.push(batch_of(chain, columns, events)):

@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import chain_steps, pcea_runs
-from estero.engine.chain_recognizer import ChainRecognizer
-from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
-from estero.engine.runs.run_cea import CONSUME_PARTITION, CONSUME_PARTITION_ASKED
+from estero.engine.batch import EventBatch
+from estero.engine.cursor import CONSUME_PARTITION, CONSUME_PARTITION_ASKED
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.chain_runs import ChainRuns
+from estero.engine.runs.pcea_runs import PceaRuns
 
 Letters = list[tuple[str, int, int]]
 """A type, a partition and a value for each event."""
@@ -25,14 +27,14 @@ ROOMS = st.sampled_from((1, 4096))
 ASKED = st.sampled_from((CONSUME_PARTITION, CONSUME_PARTITION_ASKED))
 
 
-def batch_of(letters: Letters) -> PceaBatch:
+def batch_of(letters: Letters) -> EventBatch:
     """Column 0 of keys and values is the partition and the value; a disequality is of key column 1."""
     columns = np.array([[partition, value] for _, partition, value in letters], np.int64).reshape(-1, 2)
     keys = np.repeat(columns.view(np.uint64)[:, :, None], 2, axis=2)
     bits = np.array([1 << "AB".index(letter) for letter, _, _ in letters], np.uint64)
     there = np.ones(columns.shape, np.bool_)
     values = columns[:, [1, 1]]
-    return PceaBatch(
+    return EventBatch(
         np.arange(len(letters)),
         bits.reshape(-1, 1),
         keys,
@@ -60,7 +62,7 @@ def expected(letters: Letters, window: int | None, *, rising: bool) -> list[tupl
 
 
 def counted(
-    recognizer: PceaRecognizer | ChainRecognizer, batch: PceaBatch, *, asked: bool = False
+    recognizer: Recognizer[PceaRuns] | Recognizer[ChainRuns], batch: EventBatch, *, asked: bool = False
 ) -> Iterator[tuple[int, int]]:
     """(end, complex events); decides that all of them are answers, where it is `asked`."""
     for roots in recognizer.push(batch):
@@ -70,12 +72,12 @@ def counted(
             recognizer.consume()
 
 
-def rising(consume: int, room: int, window: int | None) -> PceaRecognizer:
-    return PceaRecognizer(pcea_runs.rising(2).tables, window, consume=consume, room=room)
+def rising(consume: int, room: int, window: int | None) -> Recognizer[PceaRuns]:
+    return Recognizer(PceaRuns(pcea_runs.rising(2).tables, window, consume=consume, room=room))
 
 
-def differing(consume: int, room: int) -> ChainRecognizer:
-    return ChainRecognizer(chain_steps.sequence(2, [(1, 1)]).tables, consume=consume, room=room)
+def differing(consume: int, room: int) -> Recognizer[ChainRuns]:
+    return Recognizer(ChainRuns(chain_steps.sequence(2, [(1, 1)]).tables, consume=consume, room=room))
 
 
 @given(LETTERS, ASKED, ROOMS, st.none() | st.integers(0, 20))
@@ -98,7 +100,7 @@ def test_runs_that_wait_in_lists_are_forgotten_by_partitions(
 
 @given(LETTERS, st.integers(0, 50), st.booleans())
 def test_what_is_forgotten_stays_so_through_a_snapshot(letters: Letters, cut: int, in_order: bool) -> None:
-    def recognizer() -> PceaRecognizer | ChainRecognizer:
+    def recognizer() -> Recognizer[PceaRuns] | Recognizer[ChainRuns]:
         return rising(CONSUME_PARTITION, 1, 20) if in_order else differing(CONSUME_PARTITION, 1)
 
     before, after = recognizer(), recognizer()
@@ -120,7 +122,9 @@ def test_there_is_room_for_many_partitions(room: int) -> None:
 
 
 @pytest.mark.parametrize("recognizer", [rising(CONSUME_PARTITION, 1, 5), differing(CONSUME_PARTITION, 1)])
-def test_events_without_partitions_are_refused(recognizer: PceaRecognizer | ChainRecognizer) -> None:
+def test_events_without_partitions_are_refused(
+    recognizer: Recognizer[PceaRuns] | Recognizer[ChainRuns],
+) -> None:
     batch = batch_of([("A", 0, 0), ("B", 0, 1)])._replace(partition=np.empty((0, 2), np.uint64))
     with pytest.raises(ValueError, match="2 events have 0 partition keys, and partitions forget"):
         list(recognizer.push(batch))

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from engine import chain_steps, pcea_runs
 from engine.pcea_runs import Pcea, batch_of, enumerated, events_of, recognized
 from engine.test_pcea_bounds import steps_and_items
-from estero.engine.chain_recognizer import ChainRecognizer
-from estero.engine.pcea_recognizer import PceaRecognizer
-from estero.engine.runs.run_cea import CONSUME_ANY_ASKED
+from estero.engine.cursor import CONSUME_ANY_ASKED
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.chain_runs import ChainRuns
+from estero.engine.runs.pcea_runs import PceaRuns
 from estero.engine.runs.run_pcea import Transition
 from estero.engine.store.value_trees import FREE_ROWS, USED
 from estero.engine.walk.roots import Roots
@@ -62,22 +63,22 @@ def test_an_order_makes_logarithm_squared_many_nodes(name: str, window: int | No
     """In a window of w events a tree has a height of log w to the base 4/3, two spines have 2 log w nodes."""
     pcea, events = ordered_streams(900)[name]
     tables = pcea.tables
-    recognizer = PceaRecognizer(tables, window, room=1 << 18)
+    recognizer = Recognizer(PceaRuns(tables, window, room=1 << 18))
     for number, event in enumerate(events):
-        before = int(recognizer.nodes.size[0])
+        before = int(recognizer.runs.nodes.size[0])
         for _ in recognizer.push(batch_of([event])):
             pass
         waiting = min(number + 2, window or len(events))
         height, spines = math.log(waiting) / math.log(4 / 3) + 1, 2 * math.log2(number + 2)
         steps = tables.ordered_steps + len(tables.place_key)
-        assert recognizer.nodes.size[0] - before <= steps * 2 * height * (1 + spines)
+        assert recognizer.runs.nodes.size[0] - before <= steps * 2 * height * (1 + spines)
 
 
 @pytest.mark.parametrize("name", list(ordered_streams(3)))
 @pytest.mark.parametrize("window", [None, 10, 200])
 def test_the_delay_behind_an_order_is_linear_in_the_answer(name: str, window: int | None) -> None:
     pcea, events = ordered_streams(240)[name]
-    recognizer = PceaRecognizer(pcea.tables, window, room=8)
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=8))
     for roots in recognizer.push(batch_of(events)):
         found = steps_and_items(recognizer, roots, 300)
         assert all(steps <= 2 * items for steps, items in found)
@@ -88,24 +89,24 @@ def test_the_delay_behind_an_order_is_linear_in_the_answer(name: str, window: in
 @given(window=st.none() | st.integers(5, 25), seed=st.integers(0, 999))
 def test_hard_streams_have_the_runs_that_trying_finds(name: str, window: int | None, seed: int) -> None:
     pcea, events = ordered_streams(27, seed)[name]
-    found = Counter(recognized(PceaRecognizer(pcea.tables, window, room=1), events))
+    found = Counter(recognized(Recognizer(PceaRuns(pcea.tables, window, room=1)), events))
     assert found == Counter(pcea_runs.all_runs(pcea, events, window))
 
 
 def test_when_everything_has_expired_no_order_finds_it_and_little_is_kept() -> None:
     stamps = [0] * 500 + [1] * 500 + [9] * 500
     events = events_of("A" * 500 + "B" * 500 + "C" * 500, stamps=stamps, values=list(range(1_500)))
-    recognizer = PceaRecognizer(pcea_runs.rising(3).tables, window=5, room=64)
+    recognizer = Recognizer(PceaRuns(pcea_runs.rising(3).tables, window=5, room=64))
     assert list(recognized(recognizer, events)) == []
     assert recognizer.oldest == 1_000
     again = events_of("ABC", stamps=[10, 11, 12], values=[1, 2, 3])
     assert list(recognized(recognizer, again)) == [(1_502, ((1_500, 0), (1_501, 1), (1_502, 2)))]
-    rows = recognizer.ordered.sizes
+    rows = recognizer.runs.ordered.sizes
     assert rows[USED] - rows[FREE_ROWS] <= 2 * 1_000
 
 
 def test_of_2_to_the_80_rising_subsequences_the_first_thousand_come() -> None:
-    recognizer = PceaRecognizer(pcea_runs.rising_iteration().tables)
+    recognizer = Recognizer(PceaRuns(pcea_runs.rising_iteration().tables))
     events = events_of("A" * 81 + "B", values=[*range(81), 0])
     for roots in recognizer.push(batch_of(events)):
         assert sum(recognizer.counts(roots)) == 2**81 - 1
@@ -136,32 +137,34 @@ def unlike_streams(length: int) -> dict[str, tuple[chain_steps.Chain, list[chain
 def test_lists_cost_the_same_however_long_they_are(name: str) -> None:
     """As many nodes, entries and looks for the last events as for the first ones, at most."""
     chain, events = unlike_streams(3_000)[name]
-    recognizer = ChainRecognizer(chain.tables, room=1 << 13)
+    recognizer = Recognizer(ChainRuns(chain.tables, room=1 << 13))
     costs = []
     for event in events:
         before = cost_of(recognizer)
         for _ in recognizer.push(chain_steps.batch_of([event])):
             pass
         costs.append(cost_of(recognizer) - before)
-    assert max(costs) <= 2 * len(chain.steps) + len(chain.steps) * recognizer.sequences.parent.size * 2
+    assert max(costs) <= 2 * len(chain.steps) + len(chain.steps) * recognizer.runs.sequences.parent.size * 2
     assert max(costs[1_500:]) <= max(costs[:1_500])
 
 
-def cost_of(recognizer: ChainRecognizer) -> int:
+def cost_of(recognizer: Recognizer[ChainRuns]) -> int:
     """Nodes and entries made, entries looked at."""
-    return int(recognizer.nodes.size[0] + recognizer.entries.size[0] + recognizer.entries.looked[0])
+    return int(
+        recognizer.runs.nodes.size[0] + recognizer.runs.entries.size[0] + recognizer.runs.entries.looked[0]
+    )
 
 
 @pytest.mark.parametrize("name", list(unlike_streams(3)))
 def test_hard_lists_have_the_runs_that_trying_finds(name: str) -> None:
     chain, events = unlike_streams(11)[name]
-    found = Counter(chain_steps.recognized(ChainRecognizer(chain.tables, room=1), events))
+    found = Counter(chain_steps.recognized(Recognizer(ChainRuns(chain.tables, room=1)), events))
     assert found == Counter(chain_steps.all_runs(chain, events))
 
 
 def test_when_everything_is_forgotten_lists_find_nothing_of_it() -> None:
     chain = chain_steps.sequence(2, [(1, 1)])
-    recognizer = ChainRecognizer(chain.tables, consume=CONSUME_ANY_ASKED, room=1)
+    recognizer = Recognizer(ChainRuns(chain.tables, consume=CONSUME_ANY_ASKED, room=1))
     before = chain_steps.events_of("A" * 500 + "B", list(range(501)))
     for roots in recognizer.push(chain_steps.batch_of(before)):
         kept = Roots(roots.event.copy(), roots.root.copy(), roots.oldest.copy())
@@ -170,4 +173,4 @@ def test_when_everything_is_forgotten_lists_find_nothing_of_it() -> None:
     assert list(chain_steps.recognized(recognizer, chain_steps.events_of("BBAB", [0, 1, 2, 3]))) == [
         (504, ((503, 0), (504, 1)))
     ]
-    assert recognizer.entries.size[0] <= 502
+    assert recognizer.runs.entries.size[0] <= 502

@@ -22,7 +22,8 @@ from engine.pcea_runs import (
     recognized,
     star,
 )
-from estero.engine.pcea_recognizer import PceaRecognizer
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.pcea_runs import PceaRuns
 from estero.engine.runs.run_pcea import Transition
 from estero.engine.walk.enumeration import FULL
 from estero.engine.walk.matches import new_matches
@@ -63,25 +64,25 @@ def test_an_event_makes_logarithmically_many_nodes_for_each_transition(name: str
     pcea, events = adverse_streams(900)[name]
     tables = pcea.tables
     places = int(np.diff(tables.first_place).max())
-    recognizer = PceaRecognizer(tables, window, room=1 << 16)
+    recognizer = Recognizer(PceaRuns(tables, window, room=1 << 16))
     for number, event in enumerate(events):
-        made = int(recognizer.products.size[0]), int(recognizer.nodes.size[0])
+        made = int(recognizer.runs.products.size[0]), int(recognizer.runs.nodes.size[0])
         for _ in recognizer.push(batch_of([event])):
             pass
-        products = int(recognizer.products.size[0]) - made[0]
-        nodes = int(recognizer.nodes.size[0]) - made[1]
+        products = int(recognizer.runs.products.size[0]) - made[0]
+        nodes = int(recognizer.runs.nodes.size[0]) - made[1]
         assert 0 <= products <= len(pcea.transitions)
         assert 0 <= nodes <= products * places * (2 + (number + 1).bit_length())
 
 
 def test_newer_starts_make_one_node_each() -> None:
-    recognizer = PceaRecognizer(chain(2).tables, room=1 << 12)
+    recognizer = Recognizer(PceaRuns(chain(2).tables, room=1 << 12))
     for _ in recognizer.push(batch_of(events_of("A" * 1_000))):
         pass
-    assert recognizer.nodes.size[0] == 1_000
+    assert recognizer.runs.nodes.size[0] == 1_000
 
 
-def steps_and_items(recognizer: PceaRecognizer, roots: Roots, most: int) -> list[tuple[int, int]]:
+def steps_and_items(recognizer: Recognizer[PceaRuns], roots: Roots, most: int) -> list[tuple[int, int]]:
     """The steps taken before each of the first complex events, and its items."""
     found: list[tuple[int, int]] = []
     enumeration, code = recognizer.matches(roots), FULL
@@ -97,7 +98,7 @@ def steps_and_items(recognizer: PceaRecognizer, roots: Roots, most: int) -> list
 @pytest.mark.parametrize("window", [None, 10, 200])
 def test_the_delay_is_linear_in_the_answer_whatever_the_window(name: str, window: int | None) -> None:
     pcea, events = adverse_streams(240)[name]
-    recognizer = PceaRecognizer(pcea.tables, window, room=8)
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=8))
     for roots in recognizer.push(batch_of(events)):
         found = steps_and_items(recognizer, roots, 300)
         assert all(steps <= 2 * items for steps, items in found)
@@ -105,7 +106,7 @@ def test_the_delay_is_linear_in_the_answer_whatever_the_window(name: str, window
 
 @pytest.mark.parametrize("room", [1, 4096])
 def test_2_to_the_80_runs_of_an_iteration_are_counted_and_started(room: int) -> None:
-    recognizer = PceaRecognizer(iteration().tables, room=room)
+    recognizer = Recognizer(PceaRuns(iteration().tables, room=room))
     counts: dict[int, int] = {}
     for roots in recognizer.push(batch_of(events_of("A" * 81))):
         ends, numbers = recognizer.counts_by_end(roots)
@@ -121,7 +122,7 @@ def test_2_to_the_80_runs_of_an_iteration_are_counted_and_started(room: int) -> 
 def test_2_to_the_80_answers_of_a_cross_product_are_counted_and_started() -> None:
     each = 1 << 10
     letters = "".join(letter * each for letter in "ABCDEFGH")
-    recognizer = PceaRecognizer(crossing(8).tables)
+    recognizer = Recognizer(PceaRuns(crossing(8).tables))
     for roots in recognizer.push(batch_of(events_of(letters + "I"))):
         assert recognizer.counts(roots) == [2**80]
         assert recognizer.counts(roots, enough=10) == [10]
@@ -137,7 +138,7 @@ def test_large_counts_inside_a_window_are_exact() -> None:
     each = 300
     letters = "ABCDEFGHIJ" * each + "K" * 4
     window = 10 * each // 2
-    recognizer = PceaRecognizer(crossing(10).tables, window=window)
+    recognizer = Recognizer(PceaRuns(crossing(10).tables, window=window))
     found = []
     for roots in recognizer.push(batch_of(events_of(letters))):
         found += recognizer.counts(roots)
@@ -153,10 +154,10 @@ def test_when_everything_has_expired_nothing_is_found_and_little_is_kept() -> No
     events = events_of(
         "A" * 2_000 + "B" * 2_000 + "C" * 2_000, stamps=[0] * 2_000 + [1] * 2_000 + [9] * 2_000
     )
-    recognizer = PceaRecognizer(chain(3).tables, window=5, room=64)
+    recognizer = Recognizer(PceaRuns(chain(3).tables, window=5, room=64))
     assert list(recognized(recognizer, events)) == []
     assert recognizer.oldest == 4_000
-    assert recognizer.products.size[0] <= 4_000
+    assert recognizer.runs.products.size[0] <= 4_000
 
 
 def endless(name: str, length: int, turn: int) -> Sequence[Event]:
@@ -175,24 +176,24 @@ def endless(name: str, length: int, turn: int) -> Sequence[Event]:
 @pytest.mark.parametrize("pcea", [chain(3), star(3), by_key_then_all(), nested()], ids=SHAPES)
 @pytest.mark.parametrize("name", ["new keys", "one key", "many keys"])
 def test_compaction_changes_nothing_that_is_found(pcea: Pcea, name: str) -> None:
-    roomy, tight = (PceaRecognizer(pcea.tables, window=15, room=room) for room in (1 << 18, 1))
+    roomy, tight = (Recognizer(PceaRuns(pcea.tables, window=15, room=room)) for room in (1 << 18, 1))
     for turn in range(6):
         events = endless(name, 150, turn)
         expected = Counter(recognized(roomy, events))
         assert Counter(recognized(tight, events)) == expected
-    assert roomy.nodes.product.size == 1 << 18
-    assert tight.nodes.product.size < 1_000
+    assert roomy.runs.nodes.product.size == 1 << 18
+    assert tight.runs.nodes.product.size < 1_000
 
 
 @pytest.mark.parametrize("pcea", [chain(3), star(3), by_key_then_all()], ids=SHAPES[:3])
 @pytest.mark.parametrize("name", ["new keys", "one key", "many keys"])
 def test_memory_follows_the_window(pcea: Pcea, name: str) -> None:
-    recognizer = PceaRecognizer(pcea.tables, window=40, room=64)
+    recognizer = Recognizer(PceaRuns(pcea.tables, window=40, room=64))
     room = []
     for turn in range(30):
         for _ in recognizer.push(batch_of(endless(name, 500, turn))):
             pass
-        arrays = recognizer.products.mark, recognizer.nodes.product, recognizer.index.words
+        arrays = recognizer.runs.products.mark, recognizer.runs.nodes.product, recognizer.runs.index.words
         room.append([array.shape[0] for array in arrays])
     assert np.max(room, axis=0).max() <= 40 * 16
     assert np.max(room[15:], axis=0).max() <= 1.5 * np.max(room[:15], axis=0).max()

@@ -31,8 +31,9 @@ from engine.pcea_runs import (
     streams,
 )
 from engine.test_pcea_bounds import steps_and_items
-from estero.engine.pcea_recognizer import PceaRecognizer
-from estero.engine.runs.run_cea import CONSUME_ANY
+from estero.engine.cursor import CONSUME_ANY
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.pcea_runs import PceaRuns
 from estero.engine.runs.run_pcea import Transition, pcea_tables
 
 WINDOWS = st.none() | st.integers(0, 8)
@@ -50,7 +51,7 @@ def test_every_run_is_found_once_however_the_stream_is_cut(
     pcea: Pcea, events: list[Event], window: int | None, room: int, cuts: list[int]
 ) -> None:
     expected = all_runs(pcea, events, window)
-    recognizer = PceaRecognizer(pcea.tables, window, room=room)
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=room))
     bounds = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
     found = [run for low, high in pairwise(bounds) for run in recognized(recognizer, events[low:high])]
     assert Counter(found) == Counter(expected)
@@ -72,7 +73,7 @@ def test_runs_of_long_streams_are_found_while_others_expire(
     keys, values = [key for _, key, _ in letters], [value for _, _, value in letters]
     events = events_of(text, keys=keys, values=values)
     expected = Counter(all_runs(pcea, events, window))
-    recognizer = PceaRecognizer(pcea.tables, window, room=room)
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=room))
     found: Counter[tuple[int, Items]] = Counter()
     for roots in recognizer.push(batch_of(events)):
         runs = Counter(enumerated(recognizer, roots))
@@ -86,7 +87,7 @@ def test_picks_agree_with_what_is_enumerated(
     pcea: Pcea, events: list[Event], window: int | None, room: int
 ) -> None:
     all_runs(pcea, events, window)
-    recognizer = PceaRecognizer(pcea.tables, window, room=room)
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=room))
     for roots in recognizer.push(batch_of(events)):
         picked = [
             tuple(zip(match.event.tolist(), match.marks.tolist(), strict=True))
@@ -101,7 +102,7 @@ def test_an_operator_compares_what_waits_with_the_event_at_hand(operator: str) -
     values = [3, 1, 2, 2, LEAST, MOST, None, LEAST + 1, MOST - 1]
     for asked in (*values, 4):
         events = events_of("A" * len(values) + "B", values=[*values, asked])
-        found = list(recognized(PceaRecognizer(rising(2, operator).tables), events))
+        found = list(recognized(Recognizer(PceaRuns(rising(2, operator).tables)), events))
         assert sorted(items[0][0] for _, items in found) == [
             event
             for event, value in enumerate(values)
@@ -111,7 +112,7 @@ def test_an_operator_compares_what_waits_with_the_event_at_hand(operator: str) -
 
 def test_a_null_key_matches_nothing_whatever_its_value() -> None:
     events = events_of("ABAB", keys=[None, None, 1, None], values=[1, 2, 1, 2])
-    assert list(recognized(PceaRecognizer(rising(2).tables), events)) == []
+    assert list(recognized(Recognizer(PceaRuns(rising(2).tables)), events)) == []
 
 
 def test_a_run_without_a_value_waits_for_those_who_do_not_ask_for_it() -> None:
@@ -121,7 +122,7 @@ def test_a_run_without_a_value_waits_for_those_who_do_not_ask_for_it() -> None:
         Transition([(0, 0, 0)], 1, 2, 1),
     )
     events = events_of("AAB", values=[None, 1, 2])
-    found = recognized(PceaRecognizer(Pcea(2, asks_or_not, (1,)).tables), events)
+    found = recognized(Recognizer(PceaRuns(Pcea(2, asks_or_not, (1,)).tables)), events)
     assert set(found) == {(2, ((0, 0), (2, 2))), (2, ((1, 0), (2, 2))), (2, ((1, 0), (2, 1)))}
 
 
@@ -129,13 +130,13 @@ def test_an_iteration_has_all_rising_subsequences() -> None:
     events = events_of("AAAAB", values=[2, 1, 2, 3, 0])
     found = {
         tuple(event for event, _ in items[:-1])
-        for _, items in recognized(PceaRecognizer(rising_iteration().tables), events)
+        for _, items in recognized(Recognizer(PceaRuns(rising_iteration().tables)), events)
     }
     assert found == {(0,), (1,), (2,), (3,), (0, 3), (1, 2), (1, 3), (2, 3), (1, 2, 3)}
 
 
 def test_huge_numbers_of_rising_subsequences_are_counted() -> None:
-    recognizer = PceaRecognizer(rising_iteration().tables, room=1)
+    recognizer = Recognizer(PceaRuns(rising_iteration().tables, room=1))
     events = events_of("A" * 80 + "B", values=list(range(81)))
     counts = [count for roots in recognizer.push(batch_of(events)) for count in recognizer.counts(roots)]
     assert counts == [2**80 - 1]
@@ -143,7 +144,7 @@ def test_huge_numbers_of_rising_subsequences_are_counted() -> None:
 
 @pytest.mark.parametrize("room", [1, 4096])
 def test_consuming_forgets_what_waits_with_a_value_too(room: int) -> None:
-    recognizer = PceaRecognizer(rising(2).tables, consume=CONSUME_ANY, room=room)
+    recognizer = Recognizer(PceaRuns(rising(2).tables, consume=CONSUME_ANY, room=room))
     found = [items for _, items in recognized(recognizer, events_of("AABBAB", values=[1, 2, 3, 4, 5, 6]))]
     assert sorted(found) == [((0, 0), (2, 1)), ((1, 0), (2, 1)), ((4, 0), (5, 1))]
 
@@ -159,7 +160,7 @@ def test_an_unknown_range_is_refused() -> None:
 
 
 def test_a_batch_with_too_few_values_is_refused() -> None:
-    recognizer = PceaRecognizer(rising_pair().tables)
+    recognizer = Recognizer(PceaRuns(rising_pair().tables))
     batch = batch_of(events_of("AB"))
     with pytest.raises(ValueError, match="the automaton reads 2 value columns, the batch has fewer"):
         list(recognizer.push(batch._replace(values=batch.values[:, :1])))
@@ -193,14 +194,14 @@ def test_an_event_makes_logarithm_squared_many_nodes(shape: str, order: str, win
     """In a window of w events a tree has a height of log w to the base 4/3, two spines have 2 log w nodes."""
     pcea, length = SHAPES[shape], 500
     tables = pcea.tables
-    recognizer = PceaRecognizer(tables, window, room=1 << 18)
+    recognizer = Recognizer(PceaRuns(tables, window, room=1 << 18))
     events = events_of(letters_of(pcea, length), values=adverse_values(length)[order])
     total = 0
     for number, event in enumerate(events):
-        before = int(recognizer.nodes.size[0])
+        before = int(recognizer.runs.nodes.size[0])
         for _ in recognizer.push(batch_of([event])):
             pass
-        made = int(recognizer.nodes.size[0]) - before
+        made = int(recognizer.runs.nodes.size[0]) - before
         waiting = min(number + 2, window or length)
         height, spines = math.log(waiting) / math.log(4 / 3) + 1, 2 * math.log2(number + 2)
         assert made <= (tables.ordered_steps + len(tables.place_key)) * 2 * height * (1 + spines)
@@ -213,7 +214,7 @@ def test_an_event_makes_logarithm_squared_many_nodes(shape: str, order: str, win
 @pytest.mark.parametrize("window", [None, 40])
 def test_the_delay_is_linear_in_the_answer(shape: str, order: str, window: int | None) -> None:
     pcea, length = SHAPES[shape], 160
-    recognizer = PceaRecognizer(pcea.tables, window, room=8)
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=8))
     events = events_of(letters_of(pcea, length), values=adverse_values(length)[order])
     for roots in recognizer.push(batch_of(events)):
         found = steps_and_items(recognizer, roots, 200)
@@ -236,13 +237,13 @@ def endless(name: str, length: int, turn: int) -> list[Event]:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["new keys", "one key"])
 def test_compaction_changes_nothing_that_is_found(shape: str, name: str) -> None:
-    roomy, tight = (PceaRecognizer(SHAPES[shape].tables, window=12, room=room) for room in (1 << 18, 1))
+    roomy, tight = (Recognizer(PceaRuns(SHAPES[shape].tables, window=12, room=room)) for room in (1 << 18, 1))
     for turn in range(6):
         events = endless(name, 120, turn)
         expected = Counter(recognized(roomy, events))
         assert Counter(recognized(tight, events)) == expected
-    assert roomy.nodes.product.size == 1 << 18
-    assert tight.products.mark.size < 500
+    assert roomy.runs.nodes.product.size == 1 << 18
+    assert tight.runs.products.mark.size < 500
 
 
 def test_an_event_that_is_tried_again_looks_again() -> None:
@@ -250,26 +251,31 @@ def test_an_event_that_is_tried_again_looks_again() -> None:
     values = np.random.default_rng(3).integers(0, 30, 160).tolist()
     batch = batch_of(events_of("ABDC" * 40, values=values))
 
-    def counts(recognizer: PceaRecognizer) -> list[int]:
+    def counts(recognizer: Recognizer[PceaRuns]) -> list[int]:
         return [count for roots in recognizer.push(batch) for count in recognizer.counts(roots)]
 
-    expected = counts(PceaRecognizer(rising_star().tables, 40, room=1 << 18))
+    expected = counts(Recognizer(PceaRuns(rising_star().tables, 40, room=1 << 18)))
     for room in range(1_800, 1_840):
-        recognizer = PceaRecognizer(rising_star().tables, 40, room=room)
+        recognizer = Recognizer(PceaRuns(rising_star().tables, 40, room=room))
         assert counts(recognizer) == expected
-        assert recognizer.nodes.product.size > room
+        assert recognizer.runs.nodes.product.size > room
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["new keys", "one key"])
 def test_memory_follows_the_window(shape: str, name: str) -> None:
-    recognizer = PceaRecognizer(SHAPES[shape].tables, window=40, room=64)
+    recognizer = Recognizer(PceaRuns(SHAPES[shape].tables, window=40, room=64))
     room = []
     for turn in range(40):
         for _ in recognizer.push(batch_of(endless(name, 400, turn))):
             pass
-        ordered = recognizer.ordered
-        arrays = recognizer.nodes.product, recognizer.products.mark, ordered.rows, ordered.trees.words
+        ordered = recognizer.runs.ordered
+        arrays = (
+            recognizer.runs.nodes.product,
+            recognizer.runs.products.mark,
+            ordered.rows,
+            ordered.trees.words,
+        )
         room.append([array.shape[0] for array in arrays])
     assert np.max(room[20:], axis=0).max() <= 1.5 * np.max(room[:20], axis=0).max()
     assert np.max(room, axis=0)[1:].max() <= 40 * 32

@@ -14,7 +14,9 @@ from conjunctive_strategies import SCHEMA, hierarchical_queries, streams
 from engine.pcea_runs import enumerated
 from estero.automata.joins.hierarchical import hierarchical_pcea
 from estero.automata.pcea import PCEA
-from estero.engine.pcea_recognizer import PceaBatch, PceaRecognizer
+from estero.engine.batch import EventBatch
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.pcea_runs import PceaRuns
 from estero.engine.runs.run_pcea import PceaTables, Transition, pcea_tables
 from estero.language.check.atoms import named_atoms
 from estero.language.tree.conjunctive import ConjunctiveTree
@@ -41,7 +43,7 @@ def tables_of(pcea: PCEA) -> PceaTables:
     return pcea_tables(len(pcea.states), transitions, sorted(pcea.final))
 
 
-def batch_of(pcea: PCEA, events: Sequence[Event]) -> PceaBatch:
+def batch_of(pcea: PCEA, events: Sequence[Event]) -> EventBatch:
     """Equal keys are given equal numbers; stamps are positions."""
     distinct: list[tuple[Value, ...]] = []
     words = np.zeros((len(events), 1 + len(pcea.predicates) // BITS_IN_WORD), np.uint64)
@@ -56,7 +58,7 @@ def batch_of(pcea: PCEA, events: Sequence[Event]) -> PceaBatch:
             if values is not None:
                 known[place, column] = True
                 keys[place, column] = number_of(distinct, values)
-    return PceaBatch(np.arange(len(events)), words, keys, known)
+    return EventBatch(np.arange(len(events)), words, keys, known)
 
 
 def number_of(distinct: list[tuple[Value, ...]], values: tuple[Value, ...]) -> int:
@@ -76,7 +78,7 @@ def test_the_engine_finds_the_valuations_of_a_query_each_once(
 ) -> None:
     pcea = hierarchical_pcea(named_atoms(query, SCHEMA))
     window = query.window.events if isinstance(query.window, EventWindow) else None
-    recognizer = PceaRecognizer(tables_of(pcea), window, room=room)
+    recognizer = Recognizer(PceaRuns(tables_of(pcea), window, room=room))
     found: Counter[ComplexEvent] = Counter()
     counted: Counter[int] = Counter()
     for roots in recognizer.push(batch_of(pcea, events)):

@@ -101,7 +101,7 @@ def test_the_compact_set_is_time_ordered_and_3_bounded(pattern: str, letters: st
     recognizer, bits = recognizer_of(pattern, window=window)
     for _ in recognizer.push(batch_of(letters, bits)):
         pass
-    arena = recognizer.arena
+    arena = recognizer.runs.arena
     used = int(arena.size[0])
     unions = np.flatnonzero(arena.kind[:used] == UNION)
     assert (arena.start[arena.left[unions]] >= arena.start[arena.right[unions]]).all()
@@ -119,7 +119,7 @@ def test_an_event_makes_few_nodes_whatever_the_window(pattern: str) -> None:
         recognizer, bits = recognizer_of(pattern, window=window)
         for _ in recognizer.push(batch_of(letters, bits)):
             pass
-        made.append(int(recognizer.arena.size[0]))
+        made.append(int(recognizer.runs.arena.size[0]))
     assert max(made) <= 6 * len(letters)
     assert max(made) <= 1.2 * min(made) + 100
 
@@ -127,11 +127,11 @@ def test_an_event_makes_few_nodes_whatever_the_window(pattern: str) -> None:
 def test_memory_follows_the_window() -> None:
     recognizer, bits = recognizer_of("A ; B ; C", window=50)
     letters = "".join(random.Random(7).choices("ABC", k=2_000))
-    capacity = recognizer.arena.kind.size
+    capacity = recognizer.runs.arena.kind.size
     for turn in range(40):
         for _ in recognizer.push(batch_of(letters, bits, first=turn * len(letters))):
             pass
-    assert recognizer.arena.kind.size == capacity
+    assert recognizer.runs.arena.kind.size == capacity
 
 
 def test_keys_that_do_not_come_back_are_forgotten() -> None:
@@ -142,7 +142,7 @@ def test_keys_that_do_not_come_back_are_forgotten() -> None:
             batch_of("A" * 3_000, bits, first=first, keys=list(range(first, first + 3_000)))
         ):
             pass
-    assert recognizer._keys.words.shape[0] < 70_000
+    assert recognizer.runs._keys.words.shape[0] < 70_000
 
 
 def test_breaking_off_an_enumeration_leaves_the_recognizer_usable() -> None:
@@ -174,13 +174,13 @@ def test_the_sliding_count_takes_over_at_any_time(
     pattern: str, batches: list[str], window: int, takes_over: int
 ) -> None:
     recognizer, bits = recognizer_of(pattern, window=window, counting=True)
-    assert recognizer._sliding is not None
+    assert recognizer.runs._sliding is not None
     first = 0
     for letters in batches:
         for roots in recognizer.push(batch_of(letters, bits, first=first)):
             ends = np.unique(roots.event)
-            if not recognizer._sliding.active and ends[-1] >= takes_over:
-                recognizer._sliding.activate(int(ends[0]))
+            if not recognizer.runs._sliding.active and ends[-1] >= takes_over:
+                recognizer.runs._sliding.activate(int(ends[0]))
             counted = recognizer.counts_by_end(roots)
             counts = recognizer.counts(roots)
             assert counted[0].tolist() == ends.tolist()

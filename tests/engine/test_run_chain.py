@@ -24,11 +24,12 @@ from engine.chain_steps import (
     sequence,
     streams,
 )
-from estero.engine.chain_recognizer import ChainRecognizer
-from estero.engine.runs.run_cea import CONSUME_ANY, CONSUME_ANY_ASKED
+from estero.engine.cursor import CONSUME_ANY, CONSUME_ANY_ASKED
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.chain_runs import ChainRuns
 from estero.engine.runs.run_chain import ChainStep, chain_tables
 from estero.engine.walk.enumeration import DONE, FULL
-from estero.engine.walk.lists import ListCounter, Lists
+from estero.engine.walk.lists import ListCounter
 from estero.engine.walk.matches import new_matches
 from estero.engine.walk.roots import Roots
 
@@ -40,7 +41,7 @@ def test_every_run_is_found_once_however_the_stream_is_cut(
     chain: Chain, events: list[Event], room: int, cuts: list[int]
 ) -> None:
     expected = all_runs(chain, events)
-    recognizer = ChainRecognizer(chain.tables, room=room)
+    recognizer = Recognizer(ChainRuns(chain.tables, room=room))
     bounds = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
     found = [run for low, high in pairwise(bounds) for run in recognized(recognizer, events[low:high])]
     assert Counter(found) == Counter(expected)
@@ -62,7 +63,7 @@ def test_counts_and_picks_agree_with_what_is_enumerated(
     )
     expected = all_runs(chain, events)
     counted: dict[int, int] = {}
-    recognizer = ChainRecognizer(chain.tables, room=room)
+    recognizer = Recognizer(ChainRuns(chain.tables, room=room))
     for roots in recognizer.push(batch_of(events)):
         ends, numbers = recognizer.counts_by_end(roots)
         counted.update(zip(ends.tolist(), numbers, strict=True))
@@ -77,7 +78,7 @@ def test_counts_and_picks_agree_with_what_is_enumerated(
 
 @given(chains(), streams(8), ROOMS)
 def test_counts_agree_for_any_automaton(chain: Chain, events: list[Event], room: int) -> None:
-    recognizer = ChainRecognizer(chain.tables, room=room)
+    recognizer = Recognizer(ChainRuns(chain.tables, room=room))
     counted: Counter[int] = Counter()
     for roots in recognizer.push(batch_of(events)):
         for end, number in zip(roots.event.tolist(), recognizer.counts(roots), strict=True):
@@ -88,25 +89,25 @@ def test_counts_agree_for_any_automaton(chain: Chain, events: list[Event], room:
 @given(chains(), streams(), st.integers(1, 4))
 def test_a_limit_holds_for_each_end(chain: Chain, events: list[Event], limit: int) -> None:
     expected = all_runs(chain, events)
-    found = list(recognized(ChainRecognizer(chain.tables, room=2), events, limit))
+    found = list(recognized(Recognizer(ChainRuns(chain.tables, room=2)), events, limit))
     assert not Counter(found) - Counter(expected)
     by_end = Counter(end for end, _ in expected)
     assert Counter(end for end, _ in found) == {end: min(limit, number) for end, number in by_end.items()}
 
 
 def test_neighbours_differ_and_the_newest_come_first() -> None:
-    found = recognized(ChainRecognizer(sequence(2, [(1, 1)]).tables), events_of("AAAB", [1, 2, 3, 2]))
+    found = recognized(Recognizer(ChainRuns(sequence(2, [(1, 1)]).tables)), events_of("AAAB", [1, 2, 3, 2]))
     assert [items[0][0] for _, items in found] == [2, 0]
 
 
 def test_null_is_neither_equal_nor_different() -> None:
     events = events_of("ABAB", [None, 1, 2, None])
-    assert list(recognized(ChainRecognizer(sequence(2, [(1, 1)]).tables), events)) == []
-    assert list(recognized(ChainRecognizer(sequence(2, key=1).tables), events)) == []
+    assert list(recognized(Recognizer(ChainRuns(sequence(2, [(1, 1)]).tables)), events)) == []
+    assert list(recognized(Recognizer(ChainRuns(sequence(2, key=1).tables)), events)) == []
 
 
 def test_what_is_left_of_an_end_can_be_skipped() -> None:
-    recognizer = ChainRecognizer(iteration().tables)
+    recognizer = Recognizer(ChainRuns(iteration().tables))
     for roots in recognizer.push(batch_of(events_of("AAAA"))):
         found = recognizer.matches(roots, first_batch=1)
         ends = []
@@ -122,7 +123,7 @@ def test_an_automaton_that_compares_the_first_event_is_refused() -> None:
 
 
 def test_a_batch_with_too_few_columns_is_refused() -> None:
-    recognizer = ChainRecognizer(sequence(2, [(1, 2)]).tables)
+    recognizer = Recognizer(ChainRuns(sequence(2, [(1, 2)]).tables))
     batch = batch_of(events_of("AB"))
     with pytest.raises(ValueError, match="the automaton reads 3 key columns, the batch has fewer"):
         list(recognizer.push(batch._replace(keys=batch.keys[:, :2])))
@@ -134,7 +135,7 @@ def test_a_batch_with_too_few_columns_is_refused() -> None:
 @pytest.mark.parametrize("room", [1, 4096])
 def test_consuming_forgets_everything_read_so_far(room: int) -> None:
     chain = sequence(2, [(1, 1)])
-    recognizer = ChainRecognizer(chain.tables, consume=CONSUME_ANY, room=room)
+    recognizer = Recognizer(ChainRuns(chain.tables, consume=CONSUME_ANY, room=room))
     values = [0, 1, 2, 3, 0, 4]
     for turn in range(50):
         found = [items for _, items in recognized(recognizer, events_of("AABBAB", values))]
@@ -142,12 +143,12 @@ def test_consuming_forgets_everything_read_so_far(room: int) -> None:
         expected = [((1, 0), (2, 1)), ((0, 0), (2, 1)), ((4, 0), (5, 1))]
         assert found == [tuple((first + event, mark) for event, mark in items) for items in expected]
         assert recognizer.oldest == first + 6
-    assert recognizer.nodes.mark.size <= max(room, 30)
-    assert recognizer.entries.node.size <= max(room, 30)
+    assert recognizer.runs.nodes.mark.size <= max(room, 30)
+    assert recognizer.runs.entries.node.size <= max(room, 30)
 
 
 def test_consuming_when_asked_leaves_the_answer_readable() -> None:
-    recognizer = ChainRecognizer(sequence(2).tables, consume=CONSUME_ANY_ASKED)
+    recognizer = Recognizer(ChainRuns(sequence(2).tables, consume=CONSUME_ANY_ASKED))
     found = []
     for roots in recognizer.push(batch_of(events_of("AABBAB"))):
         if roots.event[0] != 2:
@@ -159,7 +160,7 @@ def test_consuming_when_asked_leaves_the_answer_readable() -> None:
 
 def test_consuming_unasked_is_refused() -> None:
     with pytest.raises(ValueError, match=r"consume was not asked for \(code 0\)"):
-        ChainRecognizer(sequence(2).tables).consume()
+        Recognizer(ChainRuns(sequence(2).tables)).consume()
 
 
 # --------------------------------------------------------------------------------------------- bounds
@@ -183,34 +184,34 @@ def hard_streams(length: int) -> dict[str, tuple[Chain, list[Event]]]:
 @pytest.mark.parametrize("name", list(hard_streams(2)))
 def test_an_event_costs_a_time_that_depends_on_the_automaton_alone(name: str) -> None:
     chain, events = hard_streams(600)[name]
-    recognizer = ChainRecognizer(chain.tables, room=1 << 13)
-    attributes = recognizer.tables.place_unequal.shape[1]
-    pointers = recognizer.sequences.parent.size
+    recognizer = Recognizer(ChainRuns(chain.tables, room=1 << 13))
+    attributes = recognizer.runs.tables.place_unequal.shape[1]
+    pointers = recognizer.runs.sequences.parent.size
     for event in events:
-        before = [int(size) for size in (*recognizer.nodes.size, *recognizer.entries.size)]
-        looked = int(recognizer.entries.looked[0])
+        before = [int(size) for size in (*recognizer.runs.nodes.size, *recognizer.runs.entries.size)]
+        looked = int(recognizer.runs.entries.looked[0])
         for _ in recognizer.push(batch_of([event])):
             pass
-        after = [int(size) for size in (*recognizer.nodes.size, *recognizer.entries.size)]
+        after = [int(size) for size in (*recognizer.runs.nodes.size, *recognizer.runs.entries.size)]
         assert sum(after) - sum(before) <= 2 * len(chain.steps)
-        assert recognizer.entries.looked[0] - looked <= len(chain.steps) * pointers * (attributes + 1)
+        assert recognizer.runs.entries.looked[0] - looked <= len(chain.steps) * pointers * (attributes + 1)
 
 
 @pytest.mark.parametrize("name", list(hard_streams(2)))
 def test_the_delay_is_linear_in_the_answer(name: str) -> None:
     chain, events = hard_streams(240)[name]
-    recognizer = ChainRecognizer(chain.tables)
-    attributes = recognizer.tables.place_unequal.shape[1]
+    recognizer = Recognizer(ChainRuns(chain.tables))
+    attributes = recognizer.runs.tables.place_unequal.shape[1]
     for roots in recognizer.push(batch_of(events)):
         found = recognizer.matches(roots)
         code, number = FULL, 0
         while code != DONE and number < 300:
             sizes = np.zeros(2, np.int64)
-            steps, looked = found.steps, int(recognizer.entries.looked[0])
+            steps, looked = found.steps, int(recognizer.runs.entries.looked[0])
             code = found.fill(new_matches(1, 1_000), sizes)
             items = int(sizes[1])
             assert found.steps - steps <= items
-            assert recognizer.entries.looked[0] - looked <= (attributes + 1) * items
+            assert recognizer.runs.entries.looked[0] - looked <= (attributes + 1) * items
             number += 1
 
 
@@ -219,7 +220,7 @@ def test_the_delay_is_linear_in_the_answer(name: str) -> None:
 
 @pytest.mark.parametrize("room", [1, 4096])
 def test_2_to_the_80_runs_are_counted_started_and_abandoned(room: int) -> None:
-    recognizer = ChainRecognizer(iteration([(1, 1)]).tables, room=room)
+    recognizer = Recognizer(ChainRuns(iteration([(1, 1)]).tables, room=room))
     events = events_of("A" * 81, list(range(81)))
     counts: dict[int, int] = {}
     for roots in recognizer.push(batch_of(events)):
@@ -235,17 +236,13 @@ def test_2_to_the_80_runs_are_counted_started_and_abandoned(room: int) -> None:
     assert recognizer.match_at(last, 1, 999).event.tolist()[-2:] == [79, 80]
 
 
-def lists_of(recognizer: ChainRecognizer) -> Lists:
-    return Lists(recognizer.nodes, recognizer.entries, recognizer.sequences, recognizer.tables.place_width)
-
-
 def test_whether_there_are_enough_is_told_without_long_numbers() -> None:
-    recognizer = ChainRecognizer(iteration([(1, 1)]).tables, room=1 << 13)
+    recognizer = Recognizer(ChainRuns(iteration([(1, 1)]).tables, room=1 << 13))
     counter = ListCounter()
     limited = [
         number
         for roots in recognizer.push(batch_of(events_of("A" * 2_000, [place % 7 for place in range(2_000)])))
-        for number in counter.of_roots(lists_of(recognizer), roots, 1_000)[2::2]
+        for number in counter.of_roots(recognizer.runs.compact, roots, 1_000)[2::2]
     ]
     assert limited[:5] == [1, 3, 7, 15, 31]
     assert set(limited[12:]) == {1_000}
@@ -254,7 +251,7 @@ def test_whether_there_are_enough_is_told_without_long_numbers() -> None:
 
 def test_large_counts_with_disequalities_are_exact() -> None:
     values = np.random.default_rng(3).integers(0, 3, (2, 150)).tolist()
-    recognizer = ChainRecognizer(iteration([(1, 1), (2, 2)]).tables)
+    recognizer = Recognizer(ChainRuns(iteration([(1, 1), (2, 2)]).tables))
     found = [
         number
         for roots in recognizer.push(batch_of(events_of("A" * 150, *values)))
@@ -275,7 +272,7 @@ def test_an_enumeration_does_not_see_what_is_inserted_after_it_began() -> None:
     chain = iteration([(1, 1)])
     rng = np.random.default_rng(11)
     events = events_of("A" * 12, rng.integers(0, 3, 12).tolist())
-    recognizer = ChainRecognizer(chain.tables, room=4)
+    recognizer = Recognizer(ChainRuns(chain.tables, room=4))
     expected: list[tuple[int, Items]] = []
     found: list[tuple[int, Items]] = []
     reading = []

@@ -24,17 +24,19 @@ from engine.toys import (
     toys,
 )
 from estero.automata.registers import Action
-from estero.engine.recognizer import Recognizer, Settings
-from estero.engine.runs import registers
-from estero.engine.runs.registers import EQUAL, GREATER, STORE, program_of
-from estero.engine.runs.run_cea import (
+from estero.engine.cursor import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
     CONSUME_NONE,
     CONSUME_PARTITION,
     CONSUME_PARTITION_ASKED,
 )
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs import registers
+from estero.engine.runs.cea_runs import CeaRuns, Settings
+from estero.engine.runs.registers import EQUAL, GREATER, STORE, program_of
 from estero.engine.runs.run_split import LAST, NEXT, NO_ORDER
+from estero.engine.runs.split_runs import cea_runs
 from estero.engine.store.arena import NONE, UNION, mark_live, move_live, new_arena
 
 A, B, C = 1, 2, 3
@@ -156,13 +158,13 @@ def test_keys_are_remembered_where_their_first_event_matters() -> None:
     def settings(ordinals: bool) -> Settings:
         return Settings(window=3, keyed=True, first_bit=1, ordinals=ordinals)
 
-    def engine_after(ordinals: bool) -> tuple[Recognizer, list[int]]:
+    def engine_after(ordinals: bool) -> tuple[Recognizer[CeaRuns], list[int]]:
         toy = Toy(
             {(0, A): ToyRow(1), (0, C): ToyRow(1), (1, A): ToyRow(1), (1, C): ToyRow(2, ((0, 2),))},
             frozenset({2}),
             ((),),
         )
-        engine = Recognizer(toy, settings(ordinals))
+        engine = Recognizer(cea_runs(toy, settings(ordinals)))
         ends = []
         for first in range(0, 40_000, 2_000):
             events = [
@@ -173,15 +175,15 @@ def test_keys_are_remembered_where_their_first_event_matters() -> None:
         return engine, ends
 
     forgetful, ends = engine_after(ordinals=True)
-    assert forgetful._keys.size[0] < 20_000
+    assert forgetful.runs._keys.size[0] < 20_000
     remembering, ends = engine_after(ordinals=False)
-    assert remembering._keys.size[0] == 20_000
+    assert remembering.runs._keys.size[0] == 20_000
     assert ends == []
 
 
 def test_memory_follows_the_window() -> None:
     toy = sequence([A, B, C], [1], (((STORE, 0, 0),), ((EQUAL, 0, 0),), ()))
-    engine = Recognizer(toy, Settings(window=50, registers=toy.tables(), order=NEXT))
+    engine = Recognizer(cea_runs(toy, Settings(window=50, registers=toy.tables(), order=NEXT)))
     draw = random.Random(3)
     rooms = []
     for turn in range(12):
@@ -189,7 +191,7 @@ def test_memory_follows_the_window() -> None:
         events = [ToyEvent(draw.choice([A, B, C]), (draw.randrange(4),), 0, at, at) for at in places]
         for _ in engine.push(batch_of(events, 1)):
             pass
-        rooms.append(engine.arena.kind.size)
+        rooms.append(engine.runs.arena.kind.size)
     assert rooms[-1] == rooms[3]
 
 
@@ -197,14 +199,14 @@ def test_what_the_settings_lack_is_said() -> None:
     toy = sequence([A, B], [], (((STORE, 0, 0),), ((EQUAL, 0, 0),), ()))
     with pytest.raises(ValueError, match="events have no values for the registers"):
         next(
-            Recognizer(toy, Settings(registers=toy.tables())).push(
+            Recognizer(cea_runs(toy, Settings(registers=toy.tables()))).push(
                 batch_of(stream([A]), 0)._replace(values=np.empty((0, 0), np.int64))
             )
         )
     with pytest.raises(ValueError, match="bit 63 needs more than 1 words"):
-        Recognizer(toy, Settings(first_bit=63))
-    with pytest.raises(ValueError, match="consume was not asked for by the settings"):
-        Recognizer(toy, Settings()).consume()
+        Recognizer(cea_runs(toy, Settings(first_bit=63)))
+    with pytest.raises(ValueError, match="consume was not asked for"):
+        Recognizer(cea_runs(toy, Settings())).consume()
     with pytest.raises(ValueError, match="label set 0 are not in the order of their actions"):
         program_of(sequence([A, B], [], (((STORE, 0, 0), (EQUAL, 0, 0)), (), ())).tables())
 

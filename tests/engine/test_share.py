@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 from engine import chain_steps, pcea_runs, streams
 from engine.chain_steps import chains, iteration
 from engine.pcea_runs import pceas, star
-from estero.engine.chain_recognizer import ChainRecognizer
-from estero.engine.pcea_recognizer import PceaRecognizer
 from estero.engine.recognizer import Recognizer
+from estero.engine.runs.cea_runs import CeaRuns
+from estero.engine.runs.chain_runs import ChainRuns
+from estero.engine.runs.pcea_runs import PceaRuns
 from estero.engine.walk.enumeration import Enumeration
 from estero.engine.walk.roots import Roots
 from estero.engine.walk.share import Dealer, Part, Share, whole
 
-AnyRecognizer = Recognizer | PceaRecognizer | ChainRecognizer
+AnyRecognizer = Recognizer[CeaRuns] | Recognizer[PceaRuns] | Recognizer[ChainRuns]
 Found = tuple[int, int, tuple[tuple[int, int], ...]]
 
 PATTERNS = ("A ; B", "A+ ; B", "(A ; B)+", "A ; B ; C", "A+ ; B+ ; C", "A OR (A ; B+)")
@@ -89,7 +90,7 @@ def test_shares_of_paths(pattern: str, letters: str, window: int | None, of: int
 def test_shares_of_products(
     pcea: pcea_runs.Pcea, events: list[pcea_runs.Event], window: int | None, of: int
 ) -> None:
-    recognizer = PceaRecognizer(pcea.tables, window, room=4)
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=4))
     for roots in recognizer.push(pcea_runs.batch_of(events)):
         assert is_shared(recognizer, roots, of)
         assert is_shared(recognizer, roots, of, limit=3)
@@ -98,7 +99,7 @@ def test_shares_of_products(
 
 @given(chains(), chain_steps.streams(7), SHARES)
 def test_shares_of_run_nodes(chain: chain_steps.Chain, events: list[chain_steps.Event], of: int) -> None:
-    recognizer = ChainRecognizer(chain.tables, room=4)
+    recognizer = Recognizer(ChainRuns(chain.tables, room=4))
     for roots in recognizer.push(chain_steps.batch_of(events)):
         assert is_shared(recognizer, roots, of)
         assert is_shared(recognizer, roots, of, limit=3)
@@ -114,7 +115,7 @@ def of_paths(number: int) -> tuple[AnyRecognizer, Iterator[Roots]]:
 
 
 def of_products(number: int) -> tuple[AnyRecognizer, Iterator[Roots]]:
-    recognizer = PceaRecognizer(pcea_runs.iteration().tables)
+    recognizer = Recognizer(PceaRuns(pcea_runs.iteration().tables))
     return recognizer, recognizer.push(pcea_runs.batch_of(pcea_runs.events_of("A" * number)))
 
 
@@ -122,12 +123,12 @@ def of_wide_products(number: int) -> tuple[AnyRecognizer, Iterator[Roots]]:
     """One event of each of 20 types, in any order; half of those that there are have left the window."""
     letters = ascii_uppercase[:20]
     events = pcea_runs.events_of("".join(letter * number for letter in letters[:-1] * 2) + letters[-1])
-    recognizer = PceaRecognizer(star(20).tables, window=19 * number)
+    recognizer = Recognizer(PceaRuns(star(20).tables, window=19 * number))
     return recognizer, recognizer.push(pcea_runs.batch_of(events))
 
 
 def of_run_nodes(number: int) -> tuple[AnyRecognizer, Iterator[Roots]]:
-    recognizer = ChainRecognizer(iteration([(1, 1)]).tables)
+    recognizer = Recognizer(ChainRuns(iteration([(1, 1)]).tables))
     events = chain_steps.events_of("A" * number, list(range(number)))
     return recognizer, recognizer.push(chain_steps.batch_of(events))
 

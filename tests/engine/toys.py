@@ -13,8 +13,18 @@ import numpy as np
 from hypothesis import strategies as st
 
 from estero.engine import recognizer
-from estero.engine.recognizer import EventBatch, Recognizer, Settings
-from estero.engine.runs import active_runs
+from estero.engine.batch import EventBatch
+from estero.engine.cursor import (
+    CONSUME_ANY,
+    CONSUME_ANY_ASKED,
+    CONSUME_NONE,
+    CONSUME_PARTITION,
+    CONSUME_PARTITION_ASKED,
+)
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs import cea_runs as cea_runs_module
+from estero.engine.runs import plain_runs, split_runs
+from estero.engine.runs.cea_runs import Settings
 from estero.engine.runs.registers import (
     EQUAL,
     GREATER,
@@ -30,14 +40,8 @@ from estero.engine.runs.registers import (
     STORE_SMALLEST,
     RegisterTables,
 )
-from estero.engine.runs.run_cea import (
-    CONSUME_ANY,
-    CONSUME_ANY_ASKED,
-    CONSUME_NONE,
-    CONSUME_PARTITION,
-    CONSUME_PARTITION_ASKED,
-)
 from estero.engine.runs.run_split import LAST, NEXT
+from estero.engine.runs.split_runs import cea_runs
 
 DEAD = -1
 Step = tuple[int, int, int]
@@ -247,11 +251,11 @@ def batch_of(events: Sequence[ToyEvent], values: int) -> EventBatch:
     numbers = np.array([[value or 0 for value in row] for row in rows], np.int64)
     return EventBatch(
         np.array([event.stamp for event in events], np.int64),
-        np.array([event.ordinal for event in events], np.int64),
         np.array([[event.bits] for event in events], np.uint64),
-        keys,
-        numbers.reshape(len(events), values),
-        np.array([[value is not None for value in row] for row in rows], np.bool_).reshape(
+        ordinal=np.array([event.ordinal for event in events], np.int64),
+        partition=keys,
+        values=numbers.reshape(len(events), values),
+        valid=np.array([[value is not None for value in row] for row in rows], np.bool_).reshape(
             len(events), values
         ),
     )
@@ -261,9 +265,10 @@ def batch_of(events: Sequence[ToyEvent], values: int) -> EventBatch:
 def tiny_rooms() -> Iterator[None]:
     """Everything begins so small that it has to grow, and the arena to be compacted, again and again."""
     with (
-        patch.object(recognizer, "_SMALLEST_ARENA", 16),
+        patch.object(cea_runs_module, "_SMALLEST_ARENA", 16),
         patch.object(recognizer, "_FOUND_ROOM", 2),
-        patch.object(active_runs, "_ROOM", 2),
+        patch.object(plain_runs, "ROOM", 2),
+        patch.object(split_runs, "ROOM", 2),
     ):
         yield
 
@@ -272,7 +277,7 @@ def recognized(
     toy: Toy, settings: Settings, events: Sequence[ToyEvent], cuts: Sequence[int] = ()
 ) -> list[list[Found]]:
     """What the engine finds at each event, batch after batch."""
-    engine = Recognizer(toy, settings)
+    engine = Recognizer(cea_runs(toy, settings))
     found: list[list[Found]] = [[] for _ in events]
     bounds = sorted({0, len(events), *(cut for cut in cuts if cut < len(events))})
     width = max((len(event.values) for event in events), default=0)

@@ -13,7 +13,6 @@ from estero.language.tree.query import QueryTree
 from estero.plan.planner import plan_of
 from estero.queries.query import query
 from estero.recognize.in_process import InProcessRun, time_type
-from estero.recognize.joining import Joining, recognition_of
 from estero.recognize.recognition import Recognition
 from estero.reference.queries import Event
 from full_strategies import full_queries
@@ -27,9 +26,9 @@ MOST = settings.default.max_examples if settings.default else 10
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 
 
-def begun(run: InProcessRun, state: bytes | None) -> Recognition | Joining:
+def begun(run: InProcessRun, state: bytes | None) -> Recognition:
     events = run.source.classified_schema(run.plan.classification)
-    return recognition_of(run.plan, events, time=time_type(run.source), state=state)
+    return Recognition(run.plan, events, time=time_type(run.source), state=state)
 
 
 def restarted(run: InProcessRun, sizes: list[int]) -> Iterator[pa.RecordBatch]:

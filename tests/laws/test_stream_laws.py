@@ -14,7 +14,7 @@ from estero.engine import recognizer
 from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTree
 from estero.plan.plan import Plan, has_contiguity
 from estero.recognize.in_process import InProcessRun, time_type
-from estero.recognize.joining import recognition_of
+from estero.recognize.recognition import Recognition
 from estero.reference.queries import ComplexEvent, Event
 from full_strategies import full_queries
 from laws.evaluators import ByEnd, by_end, in_process, planned
@@ -37,7 +37,7 @@ def cut(run: InProcessRun, sizes: list[int]) -> Iterator[pa.RecordBatch]:
 
 def recognized(run: InProcessRun, batches: Iterator[pa.RecordBatch]) -> ByEnd:
     events = run.source.classified_schema(run.plan.classification)
-    recognition = recognition_of(run.plan, events, time=time_type(run.source))
+    recognition = Recognition(run.plan, events, time=time_type(run.source))
     return by_end(answer for batch in batches for answer in recognition.push(batch))
 
 

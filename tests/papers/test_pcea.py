@@ -11,7 +11,8 @@ from estero.automata.cea import EventPredicate
 from estero.automata.joins.hierarchical import compact_q_tree, hierarchical_pcea
 from estero.automata.joins.q_tree import q_tree, tree_lines
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
-from estero.engine.pcea_recognizer import PceaRecognizer
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.pcea_runs import PceaRuns
 from estero.errors import QueryError
 from estero.language.check.atoms import NamedAtom, named_atoms
 from estero.language.check.conjunctive import check_conjunctive, witness
@@ -94,7 +95,7 @@ def test_the_engine_finds_the_same_at_position_5(window: int | None, room: int) 
     """The earlier of the two of P0 starts at position 0."""
     found = {}
     for name, pcea in (("C0", C0), ("P0", P0)):
-        recognizer = PceaRecognizer(tables_of(pcea), window, room=room)
+        recognizer = Recognizer(PceaRuns(tables_of(pcea), window, room=room))
         found[name] = [
             (end, tuple(event for event, _ in items))
             for roots in recognizer.push(batch_of(pcea, S0))

@@ -14,11 +14,10 @@ from estero.language.tree.schema import EventLayout
 from estero.queries.query import query
 from estero.recognize import state as going_on
 from estero.recognize.in_process import time_type
-from estero.recognize.joining import Joining, recognition_of
 from estero.recognize.recognition import Recognition
 
 Counts = list[tuple[int, int]]
-Begin = Callable[[bytes | None], Recognition | Joining]
+Begin = Callable[[bytes | None], Recognition]
 
 
 def stream(count: int) -> pa.Table:
@@ -41,8 +40,8 @@ def prepared(text: str) -> tuple[Begin, pa.Table]:
     columns = source.classified_schema(plan.classification)
     classified = pa.Table.from_batches(source.read(plan.classification)).combine_chunks()
 
-    def begin(state: bytes | None) -> Recognition | Joining:
-        return recognition_of(plan, columns, time=time_type(source), state=state)
+    def begin(state: bytes | None) -> Recognition:
+        return Recognition(plan, columns, time=time_type(source), state=state)
 
     return begin, classified
 

@@ -21,7 +21,6 @@ from estero.plan.identity import fingerprint
 from estero.plan.plan_joins import AnyPlan
 from estero.queries.query import query
 from estero.recognize.in_process import time_type
-from estero.recognize.joining import Joining, recognition_of
 from estero.recognize.recognition import Recognition
 from estero.recognize.state_bytes import FORMAT, State, read, written
 
@@ -47,12 +46,12 @@ def plan_for(text: str, source: Source) -> AnyPlan:
     return query(text).plan(source.layout)
 
 
-def gone_through(text: str, table: pa.Table, state: bytes | None = None) -> Recognition | Joining:
+def gone_through(text: str, table: pa.Table, state: bytes | None = None) -> Recognition:
     """The recognition of a query that has read a table; what it has found is not asked for."""
     source = source_of(table)
     plan = plan_for(text, source)
     columns = source.classified_schema(plan.classification)
-    recognition = recognition_of(plan, columns, time=time_type(source), state=state)
+    recognition = Recognition(plan, columns, time=time_type(source), state=state)
     for batch in source.read(plan.classification):
         for _ in recognition.recognize(batch):
             pass
@@ -65,7 +64,7 @@ def kept(state: bytes) -> int:
     return int(table.num_rows)
 
 
-def is_idle(recognition: Recognition | Joining) -> bool:
+def is_idle(recognition: Recognition) -> bool:
     return recognition.idle
 
 

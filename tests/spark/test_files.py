@@ -102,7 +102,9 @@ def test_a_directory_of_files_is_one_stream(spark: SparkSession, tmp_path: Path)
 def test_a_row_that_does_not_fit_is_named_before_a_job_runs(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     path.write_text("kind,n\n" + "A,1\n" * 30_000 + "A,many\n")
-    with pytest.raises(DataError, match=r"events\.csv, row 30001, column 'n': 'many' cannot be read as BIGINT"):
+    with pytest.raises(
+        DataError, match=r"events\.csv, row 30001, column 'n': 'many' cannot be read as BIGINT"
+    ):
         read_events(spark, path, csv_options={"types": {"n": "BIGINT"}})
     path.write_text("kind,n,m\n" + "A,1,2\n" * 30_000 + "A\n")
     with pytest.raises(DataError, match=r"events\.csv, line 30002: the row has 1 columns, not 3"):

@@ -20,7 +20,6 @@ from estero.plan.identity import fingerprint, query_of
 from estero.plan.plan_joins import AnyPlan
 from estero.recognize.in_process import time_type
 from estero.recognize.increment import PushedRun, Turn
-from estero.recognize.joining import Joining, recognition_of
 from estero.recognize.recognition import Recognition
 from estero.recognize.state_bytes import (
     State,
@@ -68,7 +67,7 @@ class ContinuousRecognizer:
         self._late = 0
         self._late_events = self._classifier.columns.empty_table()
         self._turn = Turn()
-        self._recognition: Recognition | Joining = recognition_of(
+        self._recognition: Recognition = Recognition(
             plan,
             self._events,
             time=time_type(source),

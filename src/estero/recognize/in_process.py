@@ -11,10 +11,8 @@ from estero.engine.walk.share import Share
 from estero.events.sources import Source
 from estero.language.tree.schema import Kind
 from estero.plan.plan_joins import AnyPlan, KeyedPlan
-from estero.recognize.answering import Ended
-from estero.recognize.joining import Joining, recognition_of
 from estero.recognize.reader import counts_of, picked_from, tables_of
-from estero.recognize.recognition import Recognition
+from estero.recognize.recognition import Ended, Recognition
 
 
 def time_type(source: Source) -> pa.DataType | None:
@@ -70,9 +68,7 @@ class InProcessRun:
             raise ValueError("this is a share already: divide the whole answer into more shares")
         return replace(self, share=share)
 
-    def _recognized(
-        self, plan: AnyPlan, *, counting: bool = False
-    ) -> Iterator[tuple[Recognition | Joining, Ended]]:
+    def _recognized(self, plan: AnyPlan, *, counting: bool = False) -> Iterator[tuple[Recognition, Ended]]:
         recognition = self._recognition(plan, counting=counting)
         if self.share is not None:
             recognition.give_only(self.share)
@@ -80,9 +76,9 @@ class InProcessRun:
             for ended in recognition.recognize(batch):
                 yield recognition, ended
 
-    def _recognition(self, plan: AnyPlan, *, counting: bool = False) -> Recognition | Joining:
+    def _recognition(self, plan: AnyPlan, *, counting: bool = False) -> Recognition:
         events = self.source.classified_schema(plan.classification)
-        return recognition_of(plan, events, time=time_type(self.source), counting=counting)
+        return Recognition(plan, events, time=time_type(self.source), counting=counting)
 
     def _without_payload(self) -> AnyPlan:
         """The plan for counting: no attribute crosses that is only shown."""

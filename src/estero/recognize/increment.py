@@ -11,10 +11,8 @@ import pyarrow as pa
 from estero.engine.walk.share import Dealer, Share
 from estero.errors import EsteroError
 from estero.plan.identity import query_of
-from estero.recognize.answering import Ended
-from estero.recognize.joining import Joining
 from estero.recognize.reader import counts_of, picked_from, tables_of
-from estero.recognize.recognition import Recognition
+from estero.recognize.recognition import Ended, Recognition
 
 
 class Turn:
@@ -51,7 +49,7 @@ class Turn:
 class PushedRun:
     """What one push has found, as an answer reads it (answer.Run)."""
 
-    recognition: Recognition | Joining
+    recognition: Recognition
     found: Sequence[Ended]
     turn: Turn
     number: int
@@ -92,7 +90,7 @@ class PushedRun:
         dealer = Dealer(share)
         return replace(self, found=[self.recognition.share_of(ended, dealer) for ended in self.found])
 
-    def _read(self) -> Iterator[tuple[Recognition | Joining, Ended]]:
+    def _read(self) -> Iterator[tuple[Recognition, Ended]]:
         self.turn.check(self.number)
         for ended in self.found:
             yield self.recognition, ended

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from estero.recognize.answering import Ended
-from estero.recognize.joining import Joining
-from estero.recognize.recognition import Recognition
+from estero.recognize.recognition import Ended, Recognition
 
-Found = Iterable[tuple[Recognition | Joining, Ended]]
+Found = Iterable[tuple[Recognition, Ended]]
 """Compact sets in order of their ends, each with what has found it."""
 
 _PICKED_AT_ONCE = 256

@@ -1,135 +1,274 @@
-"""Classified events in, answers out: the recognise and report stages of one run over one stream."""
+"""Classified events in, answers out: the recognise and report stages of one run over one stream.
+
+What is found are compact sets of complex events; from them come tables, counts and picks. Where filters are
+left that are checked of whole complex events, all of it goes through the sieve.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from estero.answers.report import Reporter
-from estero.automata.determinize import LazyAutomaton
-from estero.automata.registers import tables
-from estero.automata.strategies import MaxAutomaton
-from estero.classify.bits import WORD
+from estero.answers.report import EventStore, Reporter
+from estero.answers.sieve import Sieve, sifted_to_limit
+from estero.answers.sieve.batches import chosen, joined
 from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, VALUES, numbered
+from estero.classify.join_keys import join_keys
 from estero.classify.values import as_integers
-from estero.engine.recognizer import EventBatch, Recognizer, Settings
-from estero.engine.runs.registers import RegisterTables
-from estero.engine.runs.run_cea import (
-    CONSUME_ANY,
-    CONSUME_ANY_ASKED,
-    CONSUME_NONE,
-    CONSUME_PARTITION,
-    CONSUME_PARTITION_ASKED,
-)
-from estero.engine.runs.run_split import LAST, NEXT, NO_ORDER
-from estero.engine.walk.roots import Roots
-from estero.language.tree.query import Consume, Strategy
-from estero.plan.plan import Plan
-from estero.recognize.answering import Answering, numbers_of, sieve_of
+from estero.engine.batch import NO_PARTITION, EventBatch
+from estero.engine.recognizer import Recognizer
+from estero.engine.walk.matches import Matches
+from estero.engine.walk.roots import Roots, by_end
+from estero.engine.walk.share import Dealer, Part, Share, whole
+from estero.language.tree.query import Consume
+from estero.plan.plan_joins import AnyPlan
+from estero.recognize.opening import Opened, opened
+from estero.recognize.state import Holding
 
-_CONSUME = {
-    Consume.NONE: CONSUME_NONE,
-    Consume.ANY: CONSUME_ANY,
-    Consume.PARTITION: CONSUME_PARTITION,
-}
-_CONSUME_ASKED = {
-    Consume.NONE: CONSUME_NONE,
-    Consume.ANY: CONSUME_ANY_ASKED,
-    Consume.PARTITION: CONSUME_PARTITION_ASKED,
-}
-_ORDER = {Strategy.NEXT: NEXT, Strategy.LAST: LAST}
+_FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 16
 
 
-class Recognition(Answering[Plan, Recognizer]):
-    """One pass over a stream of classified batches, by a CEA; `events` is their schema.
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Compact sets of complex events that end in one batch; `position` is the stream position of each end."""
 
-    `time` is the type in which times are shown; `counting` says that `counts` will be asked for. With `state`
-    it goes on from a snapshot.
+    roots: Roots
+    position: NDArray[np.int64]
+    sifted: list[Matches] | None = None
+    """The answers among them, where they had to be known before going on (CONSUME BY)."""
+    part: Part | None = None
+    """Which of the complex events are asked for, where that is a share of them."""
+
+
+class Recognition:
+    """One pass over a stream of classified batches; `events` is their schema.
+
+    `push` yields the public table; `recognize` yields compact sets instead, for counting and picking.
+    Each must be read to its end before the next batch. `time` is the type in which times are shown;
+    `counting` says that `counts` will be asked for. With `state`, from `snapshot`, it goes on from there;
+    raises `DataError` where that is of another query, plan or version.
     """
 
     def __init__(
         self,
-        plan: Plan,
+        plan: AnyPlan,
         events: pa.Schema,
         *,
         time: pa.DataType | None = None,
-        positions_only: bool = False,
         counting: bool = False,
         state: bytes | None = None,
     ) -> None:
-        self._words = numbered(BITS, events.names)
-        self._values = numbered(VALUES, events.names)
-        self._ordinals = ORDINAL in events.names
-        automaton = plan.deterministic()
-        recognizer = Recognizer(automaton, self._settings(plan, automaton, counting=counting))
-        label_sets = automaton.label_sets
-        reporter = Reporter(
-            plan.shown, label_sets, events, keys=plan.shown_keys, time=time, positions_only=positions_only
-        )
-        sieve = sieve_of(plan, label_sets, automaton.hidden_sets)
-        super().__init__(plan, events, recognizer, reporter, sieve=sieve, automaton=automaton, state=state)
+        words, ordinals = numbered(BITS, events.names), ORDINAL in events.names
+        runs = opened(plan, len(words), ordinals=ordinals, counting=counting)
+        self.plan = plan
+        self.recognizer = Recognizer(runs.runs)
+        self.store = EventStore(events)
+        self.reporter = Reporter(plan.shown, runs.label_sets, events, keys=plan.shown_keys, time=time)
+        self._opened = runs
+        self._events = events
+        self._words = words
+        self._values = numbered(VALUES, events.names) if runs.compared else []
+        self._stamps = POSITION if plan.window_in_positions or plan.window is None else TIME
+        self._ordinals = ORDINAL if ordinals else POSITION
+        self._sieve = _sieve_of(plan, runs)
+        self._dealer: Dealer | None = None
+        self._room = _FIRST_ROOM
+        self._holding = Holding(self.recognizer, self.store, runs.automaton, self.reporter.marks)
+        if state is not None:
+            self._holding.resume(state, plan, events)
 
-    def _settings(self, plan: Plan, automaton: LazyAutomaton | MaxAutomaton, *, counting: bool) -> Settings:
-        first_bit = len(plan.automaton.predicates) - 1 if plan.from_first else None
-        if first_bit is not None and first_bit // WORD >= len(self._words):
-            self._words.append("")  # a word of its own, which no SQL has written
-        return Settings(
-            window=plan.window,
-            consume=(_CONSUME_ASKED if plan.sieved else _CONSUME)[plan.consume],
-            gaps=plan.gaps or self._ordinals,
-            keyed=plan.keyed,
-            words=len(self._words),
-            counting=counting,
-            registers=_registers(plan, automaton),
-            order=_ORDER[plan.strategy] if plan.ordered else NO_ORDER,
-            visible=np.array([bool(labels) for labels in automaton.label_sets], np.bool_),
-            first_bit=first_bit,
-            ordinals=self._ordinals,
-        )
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the public table."""
+        return self.reporter.schema
 
-    def _roots(self, classified: pa.RecordBatch) -> Iterator[Roots]:
+    def push(self, classified: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The complex events that end in this batch, as tables in order of their end."""
+        for ended in self.recognize(classified):
+            yield from self.tables(ended)
+
+    def recognize(self, classified: pa.RecordBatch) -> Iterator[Ended]:
+        """The compact sets that end in this batch."""
+        if classified.num_rows == 0:
+            return
+        self.store.append(classified)
+        first = self.recognizer.seen
         positions = numbers_of(classified, POSITION)
-        return self.recognizer.push(self._event_batch(classified, positions))
+        for roots in self.recognizer.push(self._batch(classified)):
+            ended = Ended(roots, positions[roots.event - first])
+            if self._sieve is not None and self.plan.consume is not Consume.NONE:
+                ended = replace(ended, sifted=list(self._matches(ended)))
+            yield ended if self._dealer is None else self.share_of(ended, self._dealer)
+            if ended.sifted:
+                self.recognizer.consume()
+        if not self.recognizer.holding:
+            self._trim()
 
-    def _event_batch(self, classified: pa.RecordBatch, positions: NDArray[np.int64]) -> EventBatch:
-        in_positions = self.plan.window_in_positions or self.plan.window is None
-        count = classified.num_rows
-        words = [
-            numbers_of(classified, name).view(np.uint64) if name else np.zeros(count, np.uint64)
-            for name in self._words
-        ]
-        values, valid = self._compared(classified)
-        keys = np.empty((count, 2), np.uint64)
-        if self.plan.keyed:
-            for place, name in enumerate(KEYS):
-                keys[:, place] = numbers_of(classified, name).view(np.uint64)
-        return EventBatch(
-            stamps=positions if in_positions else numbers_of(classified, TIME),
-            ordinal=numbers_of(classified, ORDINAL) if self._ordinals else positions,
-            words=words[0].reshape(count, 1) if len(words) == 1 else np.column_stack(words),
-            keys=keys,
-            values=values,
-            valid=valid,
+    def _batch(self, classified: pa.RecordBatch) -> EventBatch:
+        """The columns that the automaton asks about, as integers."""
+        partition = _side_by_side(classified, KEYS) if self._opened.partitioned else None
+        words = _side_by_side(classified, self._words)
+        if (missing := self._opened.words - len(self._words)) > 0:  # no SQL has written them
+            words = np.pad(words, ((0, 0), (0, missing)))
+        batch = EventBatch(
+            stamps=numbers_of(classified, self._stamps),
+            words=words,
+            partition=NO_PARTITION if partition is None else partition,
+            ordinal=numbers_of(classified, self._ordinals),
         )
+        if self._opened.keys:
+            keys, known = join_keys(self._opened.keys, classified, partition)
+            batch = batch._replace(keys=keys, known=known)
+        if self._values:
+            values = [as_integers(classified.column(name)) for name in self._values]
+            batch = batch._replace(
+                values=np.column_stack([each for each, _ in values]),
+                valid=np.column_stack([there for _, there in values]),
+            )
+        return batch
 
-    def _compared(self, classified: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """What registers compare, [events, values]."""
-        columns = [as_integers(classified.column(name)) for name in self._values]
-        if not columns:
-            return np.empty((classified.num_rows, 0), np.int64), np.empty((classified.num_rows, 0), np.bool_)
-        return np.column_stack([each for each, _ in columns]), np.column_stack(
-            [known for _, known in columns]
-        )
+    def _trim(self) -> None:
+        if self.plan.window is not None:
+            self.store.trim(self.recognizer.oldest)
+
+    def give_only(self, share: Share) -> None:
+        """From now on only a share is given: all shares of a stream together are its answers, each once.
+
+        Sizes differ by one complex event at most. Where filters are left, that is so of what they are asked
+        about; where these, or LIMIT behind them, compare the complex events of an end, whole ends are dealt.
+        """
+        self._dealer = Dealer(share)
+
+    def share_of(self, ended: Ended, dealer: Dealer) -> Ended:
+        """The share of what has ended that a dealer deals; they are dealt in order of their ends."""
+        roots, limit = ended.roots, self.plan.limit
+        if self._sieve is None or (ended.sifted is None and self._sieve.one_by_one):
+            part = dealer.deal(roots.event, self.recognizer.counts(roots, limit), limit)
+            return replace(ended, part=part)
+        ends, _ = by_end(roots)
+        own = ends[dealer.deal(ends, [1] * ends.size).place]
+        places = np.flatnonzero(np.isin(roots.event, own))
+        sifted = ended.sifted
+        if sifted is not None:
+            sifted = [chosen(each, np.flatnonzero(np.isin(each.end, own))) for each in sifted]
+        return Ended(roots.chosen(places), ended.position[places], sifted)
+
+    # ------------------------------------------------------------------------- reading what was found
+
+    def tables(self, ended: Ended) -> Iterator[pa.RecordBatch]:
+        """The complex events of `ended`, as tables."""
+        for matches in self._matches(ended):
+            yield self.reporter.table(matches, self.store)
+            self._room = min(4 * self._room, _LARGEST_ROOM)
+
+    def _matches(self, ended: Ended) -> Iterator[Matches]:
+        """The complex events of `ended` that are answers."""
+        if ended.sifted is not None:
+            yield from ended.sifted
+        elif self._sieve is None:
+            yield from self.recognizer.matches(ended.roots, self.plan.limit, self._room, ended.part)
+        elif ended.part is None and self._sieve.stops_at is not None:
+            enough = self._sieve.stops_at
+            yield from sifted_to_limit(self._sieve, self.recognizer.matches, ended.roots, enough, self.store)
+        else:
+            found = self.recognizer.matches(ended.roots, None, self._room, ended.part)
+            yield from self._sieve.sift_all(found, self.store)
+
+    def counts(self, ended: Ended) -> list[tuple[int, int]]:
+        """(end position, exact number of complex events), each end once, LIMIT respected."""
+        if self._sieve is not None:
+            return self._counts_of_sifted(ended)
+        if ended.part is not None:
+            found = dict(ended.part.by_end(ended.roots.event))
+            ends, numbers = np.array(list(found), np.int64), list(found.values())
+        else:
+            ends, numbers = self.recognizer.counts_by_end(ended.roots, self.plan.limit)
+        positions = ended.position[np.searchsorted(ended.roots.event, ends)].tolist()
+        return list(zip(positions, numbers, strict=True))
+
+    def _counts_of_sifted(self, ended: Ended) -> list[tuple[int, int]]:
+        """By enumeration: nothing else tells which complex events the sieve leaves."""
+        numbers: Counter[int] = Counter()
+        for matches in self._matches(ended):
+            ends, counts = np.unique(matches.end, return_counts=True)
+            numbers.update(dict(zip(ends.tolist(), counts.tolist(), strict=True)))
+        places = np.searchsorted(ended.roots.event, list(numbers))
+        return list(zip(ended.position[places].tolist(), numbers.values(), strict=True))
+
+    def pick(self, ended: Ended, indexes: list[int]) -> pa.RecordBatch:
+        """The complex events with these ascending indexes in the enumeration of `ended`, LIMIT respected."""
+        if self._sieve is not None:
+            return self._pick_of_sifted(ended, indexes)
+        roots, limit, part = ended.roots, self.plan.limit, ended.part
+        if part is None:
+            part = whole(roots.event, self.recognizer.counts(roots, limit), limit)
+        matches = [self.recognizer.match_at(roots, place, index) for place, index in part.at(indexes)]
+        return self.reporter.table(joined(matches), self.store)
+
+    def _pick_of_sifted(self, ended: Ended, indexes: list[int]) -> pa.RecordBatch:
+        picked = []
+        before = 0
+        wanted = np.array(indexes, np.int64)
+        for table in self.tables(ended):
+            here = wanted[(wanted >= before) & (wanted < before + table.num_rows)] - before
+            picked.append(table.take(pa.array(here)))
+            before += table.num_rows
+            if before > indexes[-1]:
+                break
+        return pa.Table.from_batches(picked, schema=self.schema).combine_chunks().to_batches()[0]
+
+    # ------------------------------------------------------------------------- stopping and going on
+
+    def snapshot(self) -> bytes:
+        """All that is needed to go on; nothing that has left the window is in it."""
+        return self._holding.written(self.plan, self._events)
+
+    def advance(self, time: int) -> None:
+        """No event before `time`, in ticks, comes any more: windows close, and memory is freed.
+
+        What was recognized before must have been read.
+        """
+        if not self.plan.window_in_positions:
+            self.recognizer.expire(time)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Frees what is out of reach, if it is much; what was recognized before must have been read."""
+        self._trim()
+        self._holding.compact()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is open: to begin anew would change no later answer."""
+        return self.recognizer.idle
 
 
-def _registers(plan: Plan, automaton: LazyAutomaton | MaxAutomaton) -> RegisterTables | None:
-    program = plan.registers
-    if program is None:
+def _sieve_of(plan: AnyPlan, opened: Opened) -> Sieve | None:
+    """What sifts the complex events of a plan."""
+    if not plan.sieved:
         return None
-    steps = tables(program, automaton.label_sets, automaton.hidden_sets)
-    flat = np.array([step for each in steps for step in each], np.int32).reshape(-1, 3)
-    first = np.cumsum([0, *map(len, steps)], dtype=np.int32)
-    return RegisterTables(program.registers, first, flat[:, 0], flat[:, 1], flat[:, 2])
+    return Sieve(
+        plan.residuals,
+        opened.label_sets,
+        opened.hidden_sets,
+        classification=plan.classification,
+        strategy=plan.tree.strategy,
+        limit=plan.limit,
+        predicates=plan.predicates,
+    )
+
+
+def _side_by_side(batch: pa.RecordBatch, names: Sequence[str]) -> NDArray[np.uint64]:
+    """The bits of some columns, uint64[events, columns]."""
+    columns = [numbers_of(batch, name).view(np.uint64) for name in names]
+    return columns[0].reshape(-1, 1) if len(columns) == 1 else np.column_stack(columns)
+
+
+def numbers_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
+    """A column as an array of its own, because kernels are compiled for writable memory."""
+    return np.array(batch.column(name).to_numpy(zero_copy_only=False))

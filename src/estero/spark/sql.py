@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.udtf import AnalyzeArgument
 
-    from estero.recognize.joining import Joining
     from estero.recognize.recognition import Recognition
 
 BUCKETS = 256
@@ -121,7 +120,7 @@ class Recognize:
             raise TypeError("an instance of the function needs what `analyze` has found")
         self._analyzed = analyzed
         self._work = analyzed.work
-        self._recognition: Recognition | Joining | None = None
+        self._recognition: Recognition | None = None
         self._seen = 0
         self._last: int | None = None
 
@@ -136,15 +135,15 @@ class Recognize:
         for table in recognition.push(classified_batch(relevant, self._work.events, 0)):
             yield self._work.shown(table)
 
-    def _begun(self) -> Recognition | Joining:
-        from estero.recognize.joining import recognition_of  # Numba is for workers only
+    def _begun(self) -> Recognition:
+        from estero.recognize.recognition import Recognition
         from estero.spark.warming import warm_up
 
         work = self._work
         if not self._analyzed.by_query:
             _check_shared()
         warm_up(work.plan, work.events, work.time)
-        self._recognition = recognition_of(work.plan, work.events, time=work.time)
+        self._recognition = Recognition(work.plan, work.events, time=work.time)
         return self._recognition
 
     def _check_order(self, batch: pa.RecordBatch) -> None:

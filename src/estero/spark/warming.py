@@ -24,7 +24,7 @@ from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots
 from estero.plan.plan import Plan
 from estero.plan.plan_joins import AnyPlan
-from estero.recognize.joining import recognition_of
+from estero.recognize.recognition import Recognition
 
 _NO_ROOTS = Roots(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
 _NO_MATCHES = Matches(
@@ -38,19 +38,19 @@ _WARM: set[str] = set()
 def warm_up(plan: AnyPlan, events: pa.Schema, time: pa.DataType | None, *, snapshots: bool = False) -> None:
     """Has the kernels for `plan` compiled, once on this machine whichever process is first.
 
-    `events` and `time` are as `recognition_of` takes them; `snapshots` asks for what writes state down, too.
+    `events` and `time` are as `Recognition` takes them; `snapshots` asks for what writes state down, too.
     One event is recognized that no predicate wants. Kernels that only count are not among these.
     """
     family = _family(plan) + "-state" * snapshots
     if family in _WARM:
         return
     with _alone(family):
-        recognition = recognition_of(plan, events, time=time)
+        recognition = Recognition(plan, events, time=time)
         deque(recognition.recognize(_nothing_special(events)), maxlen=0)
         deque(recognition.recognizer.matches(_NO_ROOTS), maxlen=0)
         recognition.reporter.table(_NO_MATCHES, recognition.store)
         if snapshots:
-            recognition_of(plan, events, time=time, state=recognition.snapshot()).advance(0)
+            Recognition(plan, events, time=time, state=recognition.snapshot()).advance(0)
     _WARM.add(family)
 
 

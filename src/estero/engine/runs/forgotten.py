@@ -8,11 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.cursor import CONSUME_PARTITION, CONSUME_PARTITION_ASKED
 from estero.engine.jit import inlined, kernel
-from estero.engine.runs.run_cea import CONSUME_ANY_ASKED, CONSUME_PARTITION, CONSUME_PARTITION_ASKED
 from estero.engine.store.hash_index import FREE, START, TAG, HashIndex, claim, find, new_index, put, rebuilt
-
-NO_PARTITION: NDArray[np.uint64] = np.empty((0, 2), np.uint64)
 
 
 def new_forgotten(consume: int, room: int) -> HashIndex | None:
@@ -20,48 +18,9 @@ def new_forgotten(consume: int, room: int) -> HashIndex | None:
     return new_index(room) if consume in (CONSUME_PARTITION, CONSUME_PARTITION_ASKED) else None
 
 
-def partition_keys(
-    forgotten: HashIndex | None, partition: NDArray[np.uint64], count: int
-) -> NDArray[np.uint64]:
-    """The keys of the partitions of `count` events for the kernel.
-
-    Raises ValueError where partitions forget and some event has no key.
-    """
-    if forgotten is None:
-        return NO_PARTITION
-    if partition.shape[0] != count:
-        raise ValueError(f"{count} events have {partition.shape[0]} partition keys, and partitions forget")
-    return np.ascontiguousarray(partition, np.uint64)
-
-
 def with_room_for_one(forgotten: HashIndex, oldest: int, room: int) -> HashIndex:
     """The same index with room for one more partition; it grows by `room` at least."""
     return forgotten if has_room_for_one(forgotten) else rebuilt(forgotten, oldest, room)
-
-
-def check_asked(consume: int) -> None:
-    """Raises ValueError unless with this code of run_cea the caller says when events are consumed."""
-    if consume not in (CONSUME_ANY_ASKED, CONSUME_PARTITION_ASKED):
-        raise ValueError(f"consume was not asked for (code {consume})")
-
-
-def with_forgotten(
-    forgotten: HashIndex,
-    partition: NDArray[np.uint64],
-    place: int,
-    event: int,
-    *,
-    oldest: int,
-    room: int,
-) -> HashIndex:
-    """The index once `event` is the first that counts in the partition of the event at `place`.
-
-    It grows by `room` partitions at least. What is before `oldest` counts nowhere.
-    """
-    forgotten = with_room_for_one(forgotten, oldest, room)
-    with np.errstate(over="ignore"):  # hashes wrap around
-        forget(forgotten, partition, place, event, oldest)
-    return forgotten
 
 
 @inlined

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from estero.engine.jit import inlined, kernel
 from estero.engine.runs.run_cea import add_list
-from estero.engine.store.arena import NONE, copy_columns
+from estero.engine.store.arena import NONE
+from estero.engine.store.pools import free_places, grown_pool
 from estero.engine.store.tecs import free_list, length, new_cell
 
 
@@ -64,44 +65,22 @@ class Groups(NamedTuple):
     free: NDArray[np.int64]
 
 
-def _chain(capacity: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The links of `capacity` free places, and where and how many they are."""
-    following = np.arange(1, capacity + 1, dtype=np.int32)
-    following[-1] = NONE
-    return following, np.array([0, capacity], np.int64)
-
-
 def new_elements(capacity: int) -> Elements:
     """`capacity` free elements."""
-    following, free = _chain(capacity)
+    following, free = free_places(capacity)
     head, size, merged = (np.zeros(capacity, np.int32) for _ in range(3))
     return Elements(head, size, merged, following, np.zeros(capacity, np.int64), np.append(free, 1))
 
 
-def grown_elements(elements: Elements, capacity: int) -> Elements:
-    """The same elements and further free ones, `capacity` in all."""
-    bigger = new_elements(capacity)
-    _copy_pool(elements, bigger, elements.head.size)
-    bigger.free[2] = elements.free[2]
-    return bigger
-
-
 def new_groups(capacity: int) -> Groups:
     """`capacity` free groups."""
-    following, free = _chain(capacity)
+    following, free = free_places(capacity)
     return Groups(np.zeros(capacity, np.int32), np.full(capacity, NONE, np.int32), following, free)
-
-
-def grown_groups(groups: Groups, capacity: int) -> Groups:
-    """The same groups and further free ones, `capacity` in all."""
-    bigger = new_groups(capacity)
-    _copy_pool(groups, bigger, groups.state.size)
-    return bigger
 
 
 def new_keys(capacity: int, registers: int, joins: int) -> Keys:
     """`capacity` free keys."""
-    following, free = _chain(capacity)
+    following, free = free_places(capacity)
     group, first, last, before = (np.full(capacity, NONE, np.int32) for _ in range(4))
     link_next, link_before = (np.full((1 + joins) * capacity, NONE, np.int32) for _ in range(2))
     slots = 1 << max(3, int(capacity - 1).bit_length())
@@ -124,22 +103,9 @@ def new_keys(capacity: int, registers: int, joins: int) -> Keys:
 def grown_keys(keys: Keys, capacity: int, joins: NDArray[np.int32]) -> Keys:
     """The same keys and further free ones, `capacity` in all."""
     bigger = new_keys(capacity, keys.registers.shape[1], joins.size)
-    old = keys.group.size
-    copy_columns(keys[:6], bigger[:6], old)
-    bigger.before[:old] = keys.before
-    _copy_pool(Groups(keys.group, keys.first, keys.next, keys.free), bigger, old)
+    bigger = grown_pool(keys, bigger, without=("link_next", "link_before", "slot"))
     link_all(bigger, joins)
     return bigger
-
-
-def _copy_pool(old: Elements | Groups, bigger: Elements | Groups | Keys, count: int) -> None:
-    """Takes over the first `count` places with their links and puts the new free ones in front of the old."""
-    if not isinstance(bigger, Keys):
-        copy_columns(old[:-1], bigger[:-1], count)
-    bigger.next[:count] = old.next
-    bigger.next[-1] = old.free[0]
-    bigger.free[0] = count
-    bigger.free[1] = old.free[1] + bigger.next.size - count
 
 
 @inlined

@@ -11,25 +11,28 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.cursor import (
+    CONSUME_ANY,
+    CONSUME_ANY_ASKED,
+    CONSUME_PARTITION,
+    DONE,
+    FULL,
+    GROW,
+    MISS,
+    report,
+)
 from estero.engine.jit import inlined, kernel
-from estero.engine.store.arena import NONE, copy_columns
-from estero.engine.store.tecs import bottom, free_list, insert_behind, merge, new_cell, output
+from estero.engine.store.arena import NONE, Arena
+from estero.engine.store.pools import free_places
+from estero.engine.store.tecs import Cells, bottom, free_list, insert_behind, merge, new_cell, output
 
 MISSING = -1
 IDLE = -2
 DEAD = -1
 
-DONE, MISS, GROW, FULL = 0, 1, 2, 3
-"""What `advance` returns: batch finished; a row is missing; room is missing; `found` must be read."""
-
-AT, FIRST, GENERATION, MISS_STATE, MISS_CLASS, NEED_NODES, NEED_CELLS, NEED_ENTRIES, NEED_PENDING = range(9)
-CURSOR_SIZE = 9
-"""Places in the cursor: next event of the batch, sequence number of the batch's first event, how often
-everything was forgotten, the missing row, and the room that was needed."""
-
-CONSUME_NONE, CONSUME_ANY, CONSUME_PARTITION, CONSUME_ANY_ASKED, CONSUME_PARTITION_ASKED = range(5)
-"""What is forgotten where something ends. ASKED: `advance` stops after that event, and whoever reads what it
-has found decides (`Recognizer.consume`)."""
+NEEDS = "need_cells", "need_entries", "need_pending"
+"""Places in the cursor for room that can be missing, beside `need_nodes`. `generation` is how often
+everything was forgotten; `miss_state` and `miss_class` are the missing row."""
 
 
 class Tables(NamedTuple):
@@ -37,7 +40,7 @@ class Tables(NamedTuple):
 
     row_of int32[states, classes]: a row, IDLE (stays, marks nothing, accepts nothing) or MISSING. Row r
     has skip[r] (state or DEAD) and edges first[r] … first[r+1]-1 in edge_marks (label-set id), edge_target.
-    accepts, continues: int8[states].
+    accepts, continues int8[states]. live int8[states, registers]: whether a check can still read a register.
     """
 
     row_of: NDArray[np.int32]
@@ -47,6 +50,7 @@ class Tables(NamedTuple):
     edge_target: NDArray[np.int32]
     accepts: NDArray[np.int8]
     continues: NDArray[np.int8]
+    live: NDArray[np.int8]
 
 
 class Entries(NamedTuple):
@@ -65,11 +69,37 @@ class Entries(NamedTuple):
 
 
 class Partitions(NamedTuple):
-    """Per partition: its first entry, the ordinal of its last event, its generation."""
+    """Of each partition its first entry or group int32; the ordinal of its last event, its generation, int64.
+
+    `step` int64 is what the next mark adds to a rank (see `run_split`).
+    """
 
     first: NDArray[np.int32]
     ordinal: NDArray[np.int64]
     generation: NDArray[np.int64]
+    step: NDArray[np.int64]
+
+
+class Events(NamedTuple):
+    """A batch for the kernels: class int32, partition int32, ordinal int64, oldest int64.
+
+    `oldest` is the sequence number of the earliest start that is inside the window when this event is the
+    end. values int64[n, V], of which those that are valid bool[n, V] are not NULL.
+    """
+
+    event_class: NDArray[np.int32]
+    partition: NDArray[np.int32]
+    ordinal: NDArray[np.int64]
+    oldest: NDArray[np.int64]
+    values: NDArray[np.int64]
+    valid: NDArray[np.bool_]
+
+
+_NO_NUMBERS, _NO_PLACES = np.empty(0, np.int32), np.empty(0, np.int64)
+NO_EVENTS = Events(
+    *(_NO_NUMBERS, _NO_NUMBERS, _NO_PLACES, _NO_PLACES),
+    *(np.empty((0, 0), np.int64), np.empty((0, 0), np.bool_)),
+)
 
 
 class Pending(NamedTuple):
@@ -89,45 +119,20 @@ class Pending(NamedTuple):
     where: NDArray[np.int32]
 
 
-class Found(NamedTuple):
-    """Roots of compact sets: event (the end, int64), root (node), oldest (earliest start in the window)."""
+class Plain(NamedTuple):
+    """What the kernels below work on: nodes, union-lists, entries, partitions, scratch."""
 
-    event: NDArray[np.int64]
-    root: NDArray[np.int32]
-    oldest: NDArray[np.int64]
-    size: NDArray[np.int64]
-
-
-class Events(NamedTuple):
-    """A batch for the kernel: class int32, partition int32, ordinal int64, oldest int64.
-
-    `oldest` is the sequence number of the earliest start that is inside the window when this event is
-    the end.
-    """
-
-    event_class: NDArray[np.int32]
-    partition: NDArray[np.int32]
-    ordinal: NDArray[np.int64]
-    oldest: NDArray[np.int64]
+    arena: Arena
+    cells: Cells
+    entries: Entries
+    partitions: Partitions
+    pending: Pending
 
 
 def new_entries(capacity: int) -> Entries:
     """`capacity` free entries."""
-    following = np.arange(1, capacity + 1, dtype=np.int32)
-    following[-1] = NONE
     state, head, length, merged = (np.zeros(capacity, np.int32) for _ in range(4))
-    return Entries(state, head, length, merged, following, np.array([0, capacity], np.int64))
-
-
-def grown_entries(entries: Entries, capacity: int) -> Entries:
-    """The same entries and further free ones, `capacity` in all."""
-    old = entries.state.size
-    bigger = new_entries(capacity)
-    copy_columns(entries[:-1], bigger[:-1], old)
-    bigger.next[capacity - 1] = entries.free[0]
-    bigger.free[0] = old
-    bigger.free[1] = entries.free[1] + capacity - old
-    return bigger
+    return Entries(state, head, length, merged, *free_places(capacity))
 
 
 def new_pending(capacity: int, states: int) -> Pending:
@@ -245,41 +250,73 @@ def add_list(arena, cells, entries, entry, cell, length, oldest, scratch):  # ty
 
 
 @inlined
-def report(found, event, root, oldest):  # type: ignore[no-untyped-def]
-    """Notes that the complex events below `root` end at `event`."""
-    place = found.size[0]
-    found.event[place] = event
-    found.root[place] = root
-    found.oldest[place] = oldest
-    found.size[0] = place + 1
+def missing(cursor, state, event_class):  # type: ignore[no-untyped-def]
+    """Says which row is missing."""
+    cursor.miss_state = state
+    cursor.miss_class = event_class
+    return MISS
+
+
+@inlined
+def is_forgotten(partitions, partition, cursor, consume):  # type: ignore[no-untyped-def]
+    """Whether everything was forgotten since an event of this partition was read; asked once."""
+    forgetful = consume in (CONSUME_ANY, CONSUME_ANY_ASKED)
+    if not forgetful or partitions.generation[partition] == cursor.generation:
+        return False
+    partitions.generation[partition] = cursor.generation
+    return True
+
+
+@inlined
+def is_consumed(partitions, partition, cursor, consume, ended):  # type: ignore[no-untyped-def]
+    """Whether the runs of a partition, in which something `ended`, are forgotten for that; asked once."""
+    if not ended or consume not in (CONSUME_ANY, CONSUME_PARTITION):
+        return False
+    cursor.generation += 1
+    partitions.generation[partition] = cursor.generation
+    return True
+
+
+@inlined
+def is_behind(partitions, partition, events, place, gaps):  # type: ignore[no-untyped-def]
+    """Whether a partition with runs has to read an event that was dropped before it reads that at `place`."""
+    open_ = partitions.first[partition] != NONE
+    return gaps and open_ and events.ordinal[place] - partitions.ordinal[partition] > 1
+
+
+@inlined
+def is_read(partitions, partition, events, place, cursor, in_gap, touched):  # type: ignore[no-untyped-def]
+    """The event at `place` is read, or one before it that was dropped; where these touch nothing, all are."""
+    if not in_gap:
+        partitions.ordinal[partition] = events.ordinal[place]
+        cursor.at = place + 1
+    elif touched == 0:
+        partitions.ordinal[partition] = events.ordinal[place] - 1
+    else:
+        partitions.ordinal[partition] += 1
 
 
 @kernel
-def advance(tables, arena, cells, entries, partitions, pending, found, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
-    """Processes events from cursor[AT] on, until one of the codes above; resumable with more room.
+def advance(tables, plain, found, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
+    """Processes events from cursor.at on, until one of the codes above; resumable with more room.
 
     Loop invariant: at the top every partition's entries have pairwise different states and describe
-    all its events before cursor[AT] (with `gaps`, also the unseen ones up to its ordinal). Nothing is
+    all its events before cursor.at (with `gaps`, also the unseen ones up to its ordinal). Nothing is
     written for an event before all its rows are known and all room it can need is there.
     """
+    arena, cells, entries, partitions, pending = plain
     count = events.event_class.size
-    while cursor[AT] < count:
+    while cursor.at < count:
         if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
             return FULL
-        place = cursor[AT]
-        event = cursor[FIRST] + place
+        place = cursor.at
+        event = cursor.first + place
         partition = events.partition[place]
         oldest = events.oldest[place]
         event_class = events.event_class[place]
-        forgetful = consume in (CONSUME_ANY, CONSUME_ANY_ASKED)
-        if forgetful and partitions.generation[partition] != cursor[GENERATION]:
+        if is_forgotten(partitions, partition, cursor, consume):
             drop_all(cells, entries, partitions, partition)
-            partitions.generation[partition] = cursor[GENERATION]
-        in_gap = (
-            gaps
-            and partitions.first[partition] != NONE
-            and events.ordinal[place] - partitions.ordinal[partition] > 1
-        )
+        in_gap = is_behind(partitions, partition, events, place, gaps)
         if in_gap:
             event_class = 0
 
@@ -293,11 +330,9 @@ def advance(tables, arena, cells, entries, partitions, pending, found, events, c
             lengths += entries.length[entry]
             if row != IDLE:
                 if row == MISSING:
-                    cursor[MISS_STATE] = entries.state[entry]
-                    cursor[MISS_CLASS] = event_class
-                    return MISS
+                    return missing(cursor, entries.state[entry], event_class)
                 if touched == pending.entry.size:
-                    cursor[NEED_PENDING] = 2 * touched + 2
+                    cursor.need_pending = 2 * touched + 2
                     return GROW
                 pending.entry[touched] = entry
                 pending.row[touched] = row
@@ -308,19 +343,17 @@ def advance(tables, arena, cells, entries, partitions, pending, found, events, c
         if not in_gap:
             first_row = tables.row_of[0, event_class]
             if first_row == MISSING:
-                cursor[MISS_STATE] = 0
-                cursor[MISS_CLASS] = event_class
-                return MISS
+                return missing(cursor, 0, event_class)
             if first_row != IDLE:
                 fills += tables.first[first_row + 1] - tables.first[first_row] + 1
         if fills > 0:
             if arena.size[0] + 2 * lengths + 8 * fills + 8 > arena.kind.size:
-                cursor[NEED_NODES] = 2 * lengths + 8 * fills + 8
+                cursor.need_nodes = 2 * lengths + 8 * fills + 8
                 return GROW
             if 2 * fills > cells.free[1] or fills > entries.free[1] or lengths + fills > pending.entry.size:
-                cursor[NEED_CELLS] = 2 * fills
-                cursor[NEED_ENTRIES] = fills
-                cursor[NEED_PENDING] = lengths + fills
+                cursor.need_cells = 2 * fills
+                cursor.need_entries = fills
+                cursor.need_pending = lengths + fills
                 return GROW
             if found.size[0] + fills > found.event.size:
                 return FULL
@@ -421,28 +454,20 @@ def advance(tables, arena, cells, entries, partitions, pending, found, events, c
                 while entry != NONE:
                     pending.where[entries.state[entry]] = NONE
                     entry = entries.next[entry]
-            if consume in (CONSUME_ANY, CONSUME_PARTITION) and found.size[0] > seen:
+            if is_consumed(partitions, partition, cursor, consume, found.size[0] > seen):
                 drop_all(cells, entries, partitions, partition)
-                cursor[GENERATION] += 1
-                partitions.generation[partition] = cursor[GENERATION]
-
-        if in_gap:
-            partitions.ordinal[partition] += 1
-            if touched == 0:
-                partitions.ordinal[partition] = events.ordinal[place] - 1
-        else:
-            partitions.ordinal[partition] = events.ordinal[place]
-            cursor[AT] = place + 1
+        is_read(partitions, partition, events, place, cursor, in_gap, touched)
     return DONE
 
 
 @kernel
-def expire(arena, cells, entries, partitions, used, oldest, roots, keep):  # type: ignore[no-untyped-def]
+def expire(plain, used, oldest, roots, keep):  # type: ignore[no-untyped-def]
     """Drops what has left the window, from the entries of partitions 0 … used-1.
 
     Fills roots int32 with the nodes of the cells that stay and keep int8[used] with 1 where a partition
     still has entries. Returns the number of roots. Merged nodes are forgotten.
     """
+    arena, cells, entries, partitions, _ = plain
     count = 0
     for partition in range(used):
         entry = partitions.first[partition]
@@ -476,8 +501,9 @@ def expire(arena, cells, entries, partitions, used, oldest, roots, keep):  # typ
 
 
 @kernel
-def rename_nodes(cells, entries, partitions, used, moved):  # type: ignore[no-untyped-def]
+def rename_nodes(plain, used, moved):  # type: ignore[no-untyped-def]
     """Replaces each node that a list names by its new id."""
+    _, cells, entries, partitions, _ = plain
     for partition in range(used):
         entry = partitions.first[partition]
         while entry != NONE:

@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined, kernel
-from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
-from estero.engine.runs.run_cea import (
+from estero.engine.batch import BITS_IN_WORD
+from estero.engine.cursor import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
     CONSUME_PARTITION,
@@ -24,16 +23,13 @@ from estero.engine.runs.run_cea import (
     GROW,
     report,
 )
+from estero.engine.jit import inlined, kernel
+from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
 from estero.engine.store.arena import NONE, copy_columns
 from estero.engine.store.ed_index import first_unequal, insert, newest
 
-AT, FIRST, FORGOTTEN, NEED_NODES, NEED_ENTRIES, NEED_SLOTS = range(6)
-CURSOR_SIZE = 6
-"""Places in the cursor: next event of the batch, sequence number of the batch's first event, first event
-that is not forgotten, and the room that was needed."""
-
-BITS_IN_WORD = 63
-"""Predicates in one bit word."""
+NEEDS = "need_nodes", "need_entries", "need_slots"
+"""Places in the cursor for room that can be missing. `forgotten` is the first event that counts."""
 
 
 class ChainStep(NamedTuple):
@@ -89,6 +85,11 @@ class ChainTables(NamedTuple):
     place_unequal: NDArray[np.int32]
     place_width: NDArray[np.int32]
     final: NDArray[np.int8]
+
+    @property
+    def values(self) -> int:
+        """How many value columns it reads: disequalities are between keys."""
+        return 0
 
     @property
     def columns(self) -> int:
@@ -211,18 +212,6 @@ def drop_run_nodes(nodes: RunNodes, first: int, first_entry: int) -> None:
     nodes.size[0] = kept
 
 
-class ChainEvents(NamedTuple):
-    """A batch for the kernel: words uint64[n, W], keys uint64[n, K, 2], known bool[n, K].
-
-    partition uint64[n, 2]: the keys by which partitions forget; empty where they do not.
-    """
-
-    words: NDArray[np.uint64]
-    keys: NDArray[np.uint64]
-    known: NDArray[np.bool_]
-    partition: NDArray[np.uint64]
-
-
 class ChainFired(NamedTuple):
     """Scratch of one step: the transitions that fire int32[t]; what probes have found, for event `probed`.
 
@@ -342,23 +331,24 @@ def places_to_wait(tables, events, place, target):  # type: ignore[no-untyped-de
 
 
 @kernel
-def advance_chain(tables, sequences, nodes, entries, index, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
-    """Processes events from cursor[AT] on, until DONE, GROW or FULL; resumable with more room.
+def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
+    """Processes events from cursor.at on, until DONE, GROW or FULL; resumable with more room.
 
     Loop invariant: at the top the index has, for each waiting place and key, the runs of all events
-    before cursor[AT] that wait there. What fires looks at that version and is put in only then. Nothing is
-    written for an event before all room that it can need is there. `forgotten` is None where no partition
+    before cursor.at that wait there. What fires looks at that version and is put in only then. Nothing is
+    written for an event before all room that it can need is there. `lists` are `walk.lists.Lists`; `forgotten` is None where no partition
     forgets; what that asks for is then not compiled. Nothing before `since` counts in the event's partition,
     nothing before `oldest` anywhere.
     """
+    nodes, entries, sequences, _ = lists
     count = events.known.shape[0]
     predicates = tables.first_fired.size - 1
-    while cursor[AT] < count:
+    while cursor.at < count:
         if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
             return FULL
-        place = cursor[AT]
-        event = cursor[FIRST] + place
-        oldest = cursor[FORGOTTEN]
+        place = cursor.at
+        event = cursor.first + place
+        oldest = cursor.forgotten
         since = oldest
         if forgotten is not None:
             since = first_kept(forgotten, events.partition, place, oldest)
@@ -398,9 +388,9 @@ def advance_chain(tables, sequences, nodes, entries, index, forgotten, fired, fo
                 or 2 * (index.used[0] + slots) > index.words.shape[0]
                 or short_of_partitions
             ):
-                cursor[NEED_NODES] = fires
-                cursor[NEED_ENTRIES] = insertions
-                cursor[NEED_SLOTS] = slots
+                cursor.need_nodes = fires
+                cursor.need_entries = insertions
+                cursor.need_slots = slots
                 fired.probed[:] = -1  # entries may be renumbered before this event is tried again
                 return GROW
             if found.size[0] + ends > found.event.size:
@@ -439,6 +429,6 @@ def advance_chain(tables, sequences, nodes, entries, index, forgotten, fired, fo
                 if forgotten is not None:
                     forget(forgotten, events.partition, place, event + 1, oldest)
                 else:
-                    cursor[FORGOTTEN] = event + 1
-        cursor[AT] = place + 1
+                    cursor.forgotten = event + 1
+        cursor.at = place + 1
     return DONE

@@ -15,9 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined, kernel
-from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
-from estero.engine.runs.run_cea import (
+from estero.engine.batch import BITS_IN_WORD
+from estero.engine.cursor import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
     CONSUME_PARTITION,
@@ -26,6 +25,8 @@ from estero.engine.runs.run_cea import (
     GROW,
     report,
 )
+from estero.engine.jit import inlined, kernel
+from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
 from estero.engine.store.arena import NONE
 from estero.engine.store.hash_index import FREE, START, claim, find, heap_of, put
 from estero.engine.store.heap import SPINE, heap_node, meld, new_product
@@ -45,13 +46,8 @@ from estero.engine.store.ordered_index import (
 )
 from estero.engine.store.value_trees import PIECES
 
-AT, FIRST, FORGOTTEN, NEED_PRODUCTS, NEED_CHILDREN, NEED_NODES, NEED_ENTRIES, NEED_VALUES = range(8)
-CURSOR_SIZE = 8
-"""Places in the cursor: next event of the batch, sequence number of the batch's first event, first event
-that is not forgotten, and the room that was needed."""
-
-BITS_IN_WORD = 63
-"""Predicates in one bit word."""
+NEEDS = "need_products", "need_children", "need_nodes", "need_entries", "need_values"
+"""Places in the cursor for room that can be missing. `forgotten` is the first event that counts."""
 
 OPERATORS = {"<": LESS, "<=": LESS_EQUAL, ">": GREATER, ">=": GREATER_EQUAL, "!=": NOT_EQUAL}
 """How the value of a run that waits may have to compare with the value of the event at hand."""
@@ -108,6 +104,17 @@ class PceaTables(NamedTuple):
     place_value: NDArray[np.int32]
     final: NDArray[np.int8]
     ordered_steps: int
+
+    @property
+    def columns(self) -> int:
+        """How many key columns the automaton reads."""
+        return 1 + max(int(each.max(initial=NONE)) for each in (self.probe_key, self.place_key))
+
+    @property
+    def values(self) -> int:
+        """How many value columns it reads."""
+        asked = self.probe_value, self.probe_upper, self.place_value
+        return 1 + max(int(each.max(initial=NONE)) for each in asked)
 
 
 Source = tuple[int, int, int] | tuple[int, int, int, str, int, int] | tuple[int, int, int, str, int, int, int]
@@ -219,23 +226,6 @@ def _firsts(groups: Sequence[int], count: int) -> NDArray[np.int32]:
     return np.searchsorted(groups, np.arange(count + 1)).astype(np.int32)
 
 
-class PceaEvents(NamedTuple):
-    """A batch for the kernel.
-
-    words uint64[n, W], keys uint64[n, K, 2], known bool[n, K], values int64[n, V], valid bool[n, V]. oldest
-    int64[n]: the sequence number of the earliest start that is inside the window when this event is the end.
-    partition uint64[n, 2]: the keys by which partitions forget; empty where they do not.
-    """
-
-    words: NDArray[np.uint64]
-    keys: NDArray[np.uint64]
-    known: NDArray[np.bool_]
-    values: NDArray[np.int64]
-    valid: NDArray[np.bool_]
-    oldest: NDArray[np.int64]
-    partition: NDArray[np.uint64]
-
-
 class Fired(NamedTuple):
     """Scratch of one step: what fires, its max_start, the heaps it gathers; probes; of a meld and a query.
 
@@ -328,27 +318,28 @@ def wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, 
 
 
 @kernel
-def advance_pcea(tables, products, nodes, index, ordered, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
-    """Processes events from cursor[AT] on, until DONE, GROW or FULL; resumable with more room.
+def advance_pcea(tables, heaps, index, ordered, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
+    """Processes events from cursor.at on, until DONE, GROW or FULL; resumable with more room.
 
     Loop invariant: at the top the indexes have, for each waiting place and key, the runs of all events
-    before cursor[AT] that wait there and started inside the window. Nothing is written for an event
+    before cursor.at that wait there and started inside the window. Nothing is written for an event
     before all room that it can need is there; but queries of the ordered index make heap nodes, and make
     them again when the event is tried again.
 
-    `ordered` is None where the automaton never asks for an order: what follows `ordered is not None` is
+    `heaps` are `walk.products.Heaps`. `ordered` is None where the automaton never asks for an order: what follows `ordered is not None` is
     then not compiled. Measured, with the orders compiled and never asked for: 5 to 10 % slower. Likewise
     `forgotten`, where no partition forgets. What is gathered starts at or after `since`, in whose partition
     nothing before it counts; indexes of all partitions only let go of what is before `oldest`.
     """
+    products, nodes = heaps
     count = events.oldest.size
     predicates = tables.first_fired.size - 1
-    while cursor[AT] < count:
+    while cursor.at < count:
         if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
             return FULL
-        place = cursor[AT]
-        event = cursor[FIRST] + place
-        oldest = max(events.oldest[place], cursor[FORGOTTEN])
+        place = cursor.at
+        event = cursor.first + place
+        oldest = max(events.oldest[place], cursor.forgotten)
         since = oldest
         if forgotten is not None:
             since = first_kept(forgotten, events.partition, place, oldest)
@@ -366,13 +357,13 @@ def advance_pcea(tables, products, nodes, index, ordered, forgotten, fired, foun
             for transition in range(tables.first_fired[predicate], tables.first_fired[predicate + 1]):
                 target = tables.target[transition]
                 waits = 0
-                for waiting in range(tables.first_place[target], tables.first_ordered[target]):
-                    waits += events.known[place, tables.place_key[waiting]]
+                for spot in range(tables.first_place[target], tables.first_ordered[target]):
+                    waits += events.known[place, tables.place_key[spot]]
                 waits_in_order = 0
                 if ordered is not None:
-                    for waiting in range(tables.first_ordered[target], tables.first_place[target + 1]):
-                        known = events.known[place, tables.place_key[waiting]]
-                        waits_in_order += known and events.valid[place, tables.place_value[waiting]]
+                    for spot in range(tables.first_ordered[target], tables.first_place[target + 1]):
+                        known = events.known[place, tables.place_key[spot]]
+                        waits_in_order += known and events.valid[place, tables.place_value[spot]]
                 if waits + waits_in_order == 0 and not tables.final[target]:
                     continue
                 start = event
@@ -386,8 +377,7 @@ def advance_pcea(tables, products, nodes, index, ordered, forgotten, fired, foun
                         elif nodes.size[0] + most_nodes(ordered, nodes, 1) <= nodes.product.size:
                             look_in_order(tables, nodes, ordered, fired, events, place, probe, since)
                         else:
-                            cursor[NEED_PRODUCTS:] = 0
-                            cursor[NEED_NODES] = most_nodes(ordered, nodes, tables.ordered_steps)
+                            cursor.need_nodes = most_nodes(ordered, nodes, tables.ordered_steps)
                             fired.probed[:] = -1  # see below
                             return GROW
                         fired.probed[probe] = event
@@ -424,13 +414,13 @@ def advance_pcea(tables, products, nodes, index, ordered, forgotten, fired, foun
                 or short_of_values
                 or short_of_partitions
             ):
-                cursor[NEED_PRODUCTS] = fires
-                cursor[NEED_CHILDREN] = heaps
-                cursor[NEED_NODES] = made
+                cursor.need_products = fires
+                cursor.need_children = heaps
+                cursor.need_nodes = made
                 if ordered is not None:
-                    cursor[NEED_NODES] += most_nodes(ordered, nodes, tables.ordered_steps)
-                cursor[NEED_ENTRIES] = insertions
-                cursor[NEED_VALUES] = in_order
+                    cursor.need_nodes += most_nodes(ordered, nodes, tables.ordered_steps)
+                cursor.need_entries = insertions
+                cursor.need_values = in_order
                 fired.probed[:] = -1  # heaps may be renumbered before this event is tried again
                 return GROW
             if found.size[0] + ends > found.event.size:
@@ -454,40 +444,38 @@ def advance_pcea(tables, products, nodes, index, ordered, forgotten, fired, foun
                 if tables.final[target]:
                     report(found, event, product, since)
                 alone = NONE
-                for waiting in range(tables.first_place[target], tables.first_ordered[target]):
-                    key = tables.place_key[waiting]
+                for spot in range(tables.first_place[target], tables.first_ordered[target]):
+                    key = tables.place_key[spot]
                     if not events.known[place, key]:
                         continue
-                    entry = claim(
-                        index, waiting, events.keys[place, key, 0], events.keys[place, key, 1], oldest
-                    )
+                    entry = claim(index, spot, events.keys[place, key, 0], events.keys[place, key, 1], oldest)
                     newest = index.entries[entry, START]
                     if newest >= since and start >= newest:
                         heap = heap_node(nodes, product, start, heap_of(index, entry), NONE)
-                        put(index, entry, waiting, heap, start)
+                        put(index, entry, spot, heap, start)
                         continue
                     if alone == NONE:
                         alone = heap_node(nodes, product, start, NONE, NONE)
                     if newest < since:
-                        put(index, entry, waiting, alone, start)
+                        put(index, entry, spot, alone, start)
                     else:
                         heap = meld(nodes, heap_of(index, entry), alone, since, fired.path)
-                        put(index, entry, waiting, heap, newest)
+                        put(index, entry, spot, heap, newest)
                 if ordered is not None:
-                    for waiting in range(tables.first_ordered[target], tables.first_place[target + 1]):
-                        if not events.known[place, tables.place_key[waiting]]:
+                    for spot in range(tables.first_ordered[target], tables.first_place[target + 1]):
+                        if not events.known[place, tables.place_key[spot]]:
                             continue
-                        if not events.valid[place, tables.place_value[waiting]]:
+                        if not events.valid[place, tables.place_value[spot]]:
                             continue
                         if alone == NONE:
                             alone = heap_node(nodes, product, start, NONE, NONE)
                         wait_in_order(
-                            tables, nodes, ordered, fired, events, place, waiting, alone, event, oldest
+                            tables, nodes, ordered, fired, events, place, spot, alone, event, oldest
                         )
             if ends > 0 and consume in (CONSUME_ANY, CONSUME_PARTITION):
                 if forgotten is not None:
                     forget(forgotten, events.partition, place, event + 1, oldest)
                 else:
-                    cursor[FORGOTTEN] = event + 1
-        cursor[AT] = place + 1
+                    cursor.forgotten = event + 1
+        cursor.at = place + 1
     return DONE

@@ -12,8 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, RERANK, report
 from estero.engine.jit import inlined, kernel
 from estero.engine.runs.fronts import (
+    Elements,
+    Groups,
+    Keys,
     drop_elements,
     drop_empty_groups,
     drop_key,
@@ -24,69 +28,38 @@ from estero.engine.runs.fronts import (
     new_key,
     slot_of_join,
 )
-from estero.engine.runs.registers import SET, UNSET, RegisterTables, take_steps
+from estero.engine.runs.registers import SET, UNSET, take_steps
 from estero.engine.runs.run_cea import (
-    AT,
-    CONSUME_ANY,
-    CONSUME_ANY_ASKED,
-    CONSUME_PARTITION,
     DEAD,
-    DONE,
-    FIRST,
-    FULL,
-    GENERATION,
-    GROW,
     IDLE,
-    MISS,
-    MISS_CLASS,
-    MISS_STATE,
     MISSING,
+    Partitions,
+    is_behind,
+    is_consumed,
+    is_forgotten,
+    is_read,
     merged_node,
-    report,
+    missing,
 )
-from estero.engine.store.arena import NONE
-from estero.engine.store.tecs import bottom, free_list, length, output
-
-__all__ = ["LAST", "NEXT", "NO_ORDER", "RegisterTables"]
-
-RERANK = 4
-"""`advance` also returns this: the ranks of the event's partition have no room for one more mark."""
+from estero.engine.store.arena import NONE, Arena
+from estero.engine.store.tecs import Cells, bottom, free_list, length, output
 
 NO_ORDER, NEXT, LAST = 0, 1, 2
+"""Which support of those of one end is the best: any; that of the earliest events; that of the latest."""
 
 FIRST_STEP = {NO_ORDER: 0, NEXT: 1 << 61, LAST: 1}
 """What the first mark adds to a rank; 0 says that ranks have to be renumbered first."""
 
 LARGEST_STEP = 1 << 61
 
-NEED_NODES, NEED_CELLS, NEED_ELEMENTS, NEED_KEYS, NEED_RUNS, NEED_MERGING = range(6)
-"""Places in `need` int64[6]: the room that was needed; cells, elements and keys free, the others in all."""
+NEEDS = "need_cells", "need_elements", "need_keys", "need_runs", "need_merging"
+"""Places in the cursor as in `run_cea`: cells, elements and keys free, the others in all."""
 
 SKIP, STAY = -1, -2
 """In place of a label-set id: the runs read the event unmarked and move; they stay, and accept."""
 
 
-class SplitPartitions(NamedTuple):
-    """As `Partitions`, first is a group; step int64: what the next mark adds to a rank."""
-
-    first: NDArray[np.int32]
-    ordinal: NDArray[np.int64]
-    generation: NDArray[np.int64]
-    step: NDArray[np.int64]
-
-
-class SplitEvents(NamedTuple):
-    """As `Events`, and values int64[n, V] of which those that are valid bool[n, V] are not NULL."""
-
-    event_class: NDArray[np.int32]
-    partition: NDArray[np.int32]
-    ordinal: NDArray[np.int64]
-    oldest: NDArray[np.int64]
-    values: NDArray[np.int64]
-    valid: NDArray[np.bool_]
-
-
-class Runs(NamedTuple):
+class Taken(NamedTuple):
     """Scratch of one step: what is taken where.
 
     key (NONE: a new run), mark (label set, SKIP or STAY), target state, first element of what goes there;
@@ -104,10 +77,10 @@ class Runs(NamedTuple):
     where: NDArray[np.int32]
 
 
-def new_runs(capacity: int, registers: int, merging: int, states: int) -> Runs:
+def new_taken(capacity: int, registers: int, merging: int, states: int) -> Taken:
     """Scratch for steps of up to `capacity` runs and lists of up to `merging` cells."""
     key, mark, target, first = (np.empty(capacity, np.int32) for _ in range(4))
-    return Runs(
+    return Taken(
         key,
         mark,
         target,
@@ -117,6 +90,30 @@ def new_runs(capacity: int, registers: int, merging: int, states: int) -> Runs:
         np.empty(merging, np.int32),
         np.full(states, NONE, np.int32),
     )
+
+
+class Split(NamedTuple):
+    """What the kernels below work on; `taken` is scratch."""
+
+    arena: Arena
+    cells: Cells
+    elements: Elements
+    keys: Keys
+    groups: Groups
+    partitions: Partitions
+    taken: Taken
+
+
+class Order(NamedTuple):
+    """Which supports stay: `order` is NO_ORDER, NEXT or LAST.
+
+    `windowed` says whether runs that start later can outlive better ones; visible bool[label sets] which
+    marks count for the support (empty: all).
+    """
+
+    order: int
+    windowed: bool
+    visible: NDArray[np.bool_]
 
 
 @kernel
@@ -162,7 +159,7 @@ def joining(tables, program, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take_row(tables, program, live, keys, key, state, row, events, place, unseen, runs, count):  # type: ignore[no-untyped-def]
+def take_row(tables, program, keys, key, state, row, events, place, unseen, runs, count):  # type: ignore[no-untyped-def]
     """Writes what a key (NONE: a new run) in `state` does with an event to runs `count` …; their number then.
 
     There must be room for one run more than the row has edges. Registers are those after the event.
@@ -176,7 +173,7 @@ def take_row(tables, program, live, keys, key, state, row, events, place, unseen
             runs.key[count] = key
             runs.mark[count] = mark
             runs.target[count] = tables.edge_target[edge]
-            clear_dead(live, runs, count, tables.edge_target[edge])
+            clear_dead(tables.live, runs, count, tables.edge_target[edge])
             count += 1
     skip = tables.skip[row]
     if skip != DEAD if key == NONE else skip != state or tables.accepts[state]:
@@ -185,7 +182,7 @@ def take_row(tables, program, live, keys, key, state, row, events, place, unseen
         runs.target[count] = skip
         load_registers(keys, key, runs, count)
         if skip != DEAD:
-            clear_dead(live, runs, count, skip)
+            clear_dead(tables.live, runs, count, skip)
         count += 1
     return count
 
@@ -206,34 +203,27 @@ def offer(arena, cells, elements, element, event, oldest, best, order, found, se
 
 
 @kernel
-def advance(  # type: ignore[no-untyped-def]
-    tables, program, live, visible, arena, cells, elements, keys, groups, partitions, runs, found, events,
-    cursor, need, gaps, consume, order, windowed,
-):  # fmt: skip
-    """Processes events from cursor[AT] on, until one of the codes; resumable with more room.
+def advance(tables, program, split, found, events, cursor, gaps, consume, ordering):  # type: ignore[no-untyped-def]
+    """Processes events from cursor.at on, until one of the codes; resumable with more room.
 
     Loop invariant: as that of run_cea.advance, with pairwise different (state, registers) and, under NEXT
     and LAST, fronts: of a key's elements none has a smaller rank and a start no later than another. A
     step forgets what has left the window before it knows its room; all else is written afterwards.
     """
+    arena, cells, elements, keys, groups, partitions, runs = split
+    order, windowed, visible = ordering
     count = events.event_class.size
-    while cursor[AT] < count:
+    while cursor.at < count:
         if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
             return FULL
-        place = cursor[AT]
-        event = cursor[FIRST] + place
+        place = cursor.at
+        event = cursor.first + place
         partition = events.partition[place]
         oldest = events.oldest[place]
         event_class = events.event_class[place]
-        forgetful = consume in (CONSUME_ANY, CONSUME_ANY_ASKED)
-        if forgetful and partitions.generation[partition] != cursor[GENERATION]:
+        if is_forgotten(partitions, partition, cursor, consume):
             drop_partition(cells, elements, keys, groups, program.joins, partitions, partition)
-            partitions.generation[partition] = cursor[GENERATION]
-        in_gap = (
-            gaps
-            and partitions.first[partition] != NONE
-            and events.ordinal[place] - partitions.ordinal[partition] > 1
-        )
+        in_gap = is_behind(partitions, partition, events, place, gaps)
         if in_gap:
             event_class = 0
 
@@ -242,17 +232,13 @@ def advance(  # type: ignore[no-untyped-def]
         if not in_gap:
             row = tables.row_of[0, event_class]
             if row == MISSING:
-                cursor[MISS_STATE] = 0
-                cursor[MISS_CLASS] = event_class
-                return MISS
+                return missing(cursor, 0, event_class)
             if row != IDLE:
                 room = tables.first[row + 1] - tables.first[row] + 1
                 if room > runs.key.size:
-                    need[NEED_RUNS] = room
+                    cursor.need_runs = room
                     return GROW
-                taken = take_row(
-                    tables, program, live, keys, NONE, 0, row, events, place, in_gap, runs, taken
-                )
+                taken = take_row(tables, program, keys, NONE, 0, row, events, place, in_gap, runs, taken)
         fills = taken
         lengths = 0
         emptied = False
@@ -261,9 +247,7 @@ def advance(  # type: ignore[no-untyped-def]
             state = groups.state[group]
             row = tables.row_of[state, event_class]
             if row == MISSING:
-                cursor[MISS_STATE] = state
-                cursor[MISS_CLASS] = event_class
-                return MISS
+                return missing(cursor, state, event_class)
             if row == IDLE:
                 group = groups.next[group]
                 continue
@@ -300,11 +284,11 @@ def advance(  # type: ignore[no-untyped-def]
                         key = following
                         continue
                     if taken + room > runs.key.size:
-                        need[NEED_RUNS] = 2 * (taken + room)
+                        cursor.need_runs = 2 * (taken + room)
                         return GROW
                     before = taken
                     taken = take_row(
-                        tables, program, live, keys, key, state, row, events, place, in_gap, runs, taken
+                        tables, program, keys, key, state, row, events, place, in_gap, runs, taken
                     )
                     if taken > before:
                         element = keys.first[key]
@@ -331,7 +315,7 @@ def advance(  # type: ignore[no-untyped-def]
         if taken > 0:
             longest = elements.free[2]
             if arena.size[0] + 3 * lengths + (longest + 8) * fills + 8 > arena.kind.size:
-                need[NEED_NODES] = 3 * lengths + (longest + 8) * fills + 8
+                cursor.need_nodes = 3 * lengths + (longest + 8) * fills + 8
                 return GROW
             if (
                 2 * fills > cells.free[1]
@@ -339,10 +323,10 @@ def advance(  # type: ignore[no-untyped-def]
                 or taken > min(keys.free[1], groups.free[1])
                 or longest + fills + 2 > runs.merging.size
             ):
-                need[NEED_CELLS] = 2 * fills
-                need[NEED_ELEMENTS] = fills
-                need[NEED_KEYS] = taken
-                need[NEED_MERGING] = longest + fills + 2
+                cursor.need_cells = 2 * fills
+                cursor.need_elements = fills
+                cursor.need_keys = taken
+                cursor.need_merging = longest + fills + 2
                 return GROW
             if found.size[0] + taken > found.event.size:
                 return FULL
@@ -446,24 +430,16 @@ def advance(  # type: ignore[no-untyped-def]
                     if runs.mark[run] == SKIP and key != NONE and keys.first[key] == NONE:
                         drop_key(cells, elements, keys, groups, program.joins, key)
                 drop_empty_groups(groups, partitions, partition)
-            if consume in (CONSUME_ANY, CONSUME_PARTITION) and found.size[0] > seen:
+            if is_consumed(partitions, partition, cursor, consume, found.size[0] > seen):
                 drop_partition(cells, elements, keys, groups, program.joins, partitions, partition)
-                cursor[GENERATION] += 1
-                partitions.generation[partition] = cursor[GENERATION]
-
-        if in_gap:
-            partitions.ordinal[partition] += 1
-            if taken == 0:
-                partitions.ordinal[partition] = events.ordinal[place] - 1
-        else:
-            partitions.ordinal[partition] = events.ordinal[place]
-            cursor[AT] = place + 1
+        is_read(partitions, partition, events, place, cursor, in_gap, taken)
     return DONE
 
 
 @kernel
-def expire(arena, cells, elements, keys, groups, joins, partitions, used, oldest, roots, keep):  # type: ignore[no-untyped-def]
+def expire(split, joins, used, oldest, roots, keep):  # type: ignore[no-untyped-def]
     """As run_cea.expire, for partitions 0 … used-1; roots int32[cells]."""
+    arena, cells, elements, keys, groups, partitions, _ = split
     count = 0
     elements.free[2] = 1
     for partition in range(used):

@@ -53,14 +53,10 @@ class KnowsRegisters(Protocol):
 
 
 class TableBuilder:
-    """Keeps `tables` in step with an automaton; `learn` adds one row.
-
-    `live` int8[states, registers] says which registers matter in a state.
-    """
+    """Keeps `tables` in step with an automaton; `learn` adds one row."""
 
     def __init__(self, automaton: Automaton, registers: int = 0) -> None:
         self._automaton = automaton
-        self.live = np.ones((8, registers), np.int8)
         self._rows = 0
         self._edges = 0
         self.states = 0
@@ -72,6 +68,7 @@ class TableBuilder:
             edge_target=np.empty(64, np.int32),
             accepts=np.zeros(8, np.int8),
             continues=np.zeros(8, np.int8),
+            live=np.ones((8, registers), np.int8),
         )
         self.meet(0)
 
@@ -119,13 +116,13 @@ class TableBuilder:
                 row_of=_taller(self.tables.row_of),
                 accepts=_doubled(self.tables.accepts),
                 continues=_doubled(self.tables.continues),
+                live=np.concatenate((self.tables.live, np.ones_like(self.tables.live))),
             )
-            self.live = np.concatenate((self.live, np.ones_like(self.live)))
         for fresh in range(self.states, state + 1):
             self.tables.accepts[fresh] = self._automaton.accepts(fresh)
             self.tables.continues[fresh] = self._automaton.continues(fresh)
-            if self.live.shape[1] and isinstance(self._automaton, KnowsRegisters):
-                self.live[fresh] = self._automaton.live_registers(fresh)
+            if self.tables.live.shape[1] and isinstance(self._automaton, KnowsRegisters):
+                self.tables.live[fresh] = self._automaton.live_registers(fresh)
         self.states = state + 1
 
     def _make_room(self, event_class: int) -> None:

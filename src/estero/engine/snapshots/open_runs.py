@@ -19,66 +19,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.runs.fronts import Elements, Groups, Keys, link_all, new_elements, new_groups, new_keys
-from estero.engine.runs.run_cea import Entries, Partitions, new_entries
-from estero.engine.runs.run_split import SplitPartitions
-from estero.engine.snapshots.snapshot import (
-    Arrays,
-    cells_of,
-    fill_links,
-    firsts,
-    list_plain_runs,
-    list_split_runs,
-)
+from estero.engine.runs.run_cea import Entries, Plain, new_entries
+from estero.engine.runs.run_split import Split
+from estero.engine.snapshots.snapshot import Arrays, cells_of, list_plain_runs, list_split_runs
 from estero.engine.store.arena import NONE, Arena
+from estero.engine.store.pools import lists_of
 from estero.engine.store.tecs import Cells
 
 
-def plain_arrays(
-    arena: Arena,
-    cells: Cells,
-    entries: Entries,
-    partitions: Partitions,
-    used: int,
-    generation: int,
-    oldest: int,
-) -> Arrays:
+def plain_arrays(plain: Plain, used: int, generation: int, oldest: int) -> Arrays:
     """The runs of partitions 0 … used - 1 that are inside the window."""
-    count, total = (int(pool.next.size - pool.free[1]) for pool in (entries, cells))
+    count, total = (int(pool.next.size - pool.free[1]) for pool in (plain.entries, plain.cells))
     opened, node = np.zeros(used, np.int32), np.empty(total, np.int32)
     state, length = np.empty(count, np.int32), np.empty(count, np.int32)
-    count, total = list_plain_runs(
-        arena, cells, entries, partitions, used, generation, oldest, opened, state, length, node
-    )
+    count, total = list_plain_runs(plain, used, generation, oldest, opened, state, length, node)
     return {"opened": opened, "state": state[:count], "length": length[:count], "node": node[:total]}
 
 
 def plain_pools(arrays: Arrays, room: int) -> tuple[Cells, Entries, NDArray[np.int32]]:
     """The pools of such runs, with free places as well, and the first entry of each partition."""
     state, length, opened = arrays["state"], arrays["length"], arrays["opened"]
-    cells = cells_of(arrays["node"], length, room)
+    cells, head = cells_of(arrays["node"], length, room)
     entries = new_entries(max(room, 2 * state.size))
     entries.state[: state.size] = state
-    entries.head[: state.size] = firsts(length)
+    entries.head[: state.size] = head
     entries.length[: state.size] = length
     entries.merged[: state.size] = NONE
-    fill_links(entries.next, entries.free, opened)
-    return cells, entries, firsts(opened)
+    return cells, entries, lists_of(entries.next, entries.free, opened)
 
 
-def split_arrays(
-    arena: Arena,
-    cells: Cells,
-    elements: Elements,
-    keys: Keys,
-    groups: Groups,
-    partitions: SplitPartitions,
-    used: int,
-    generation: int,
-    oldest: int,
-) -> Arrays:
+def split_arrays(split: Split, used: int, generation: int, oldest: int) -> Arrays:
     """The runs of partitions 0 … used - 1 that are inside the window, told apart by registers and rank."""
+    keys, elements = split.keys, split.elements
     group_room, key_room, element_room, cell_room = (
-        int(pool.next.size - pool.free[1]) for pool in (groups, keys, elements, cells)
+        int(pool.next.size - pool.free[1]) for pool in (split.groups, keys, elements, split.cells)
     )
     opened, sizes = np.zeros(used, np.int32), np.zeros(4, np.int64)
     state, group_keys = np.empty(group_room, np.int32), np.empty(group_room, np.int32)
@@ -86,8 +60,8 @@ def split_arrays(
     element, length = np.empty(element_room, np.int32), np.empty(element_room, np.int32)
     node = np.empty(cell_room, np.int32)
     list_split_runs(
-        arena, cells, elements, keys, groups, partitions, used, generation, oldest, opened, sizes,
-        state, group_keys, key, key_elements, element, length, node,
+        split, used, generation, oldest, opened, sizes, state, group_keys,
+        key, key_elements, element, length, node,
     )  # fmt: skip
     in_groups, in_keys, in_elements, in_cells = sizes.tolist()
     return {
@@ -107,44 +81,44 @@ def split_pools(
     arrays: Arrays, arena: Arena, joins: NDArray[np.int32], room: int
 ) -> tuple[Cells, Elements, Keys, Groups, NDArray[np.int32]]:
     """The pools of such runs, with free places as well, and the first group of each partition."""
-    cells = cells_of(arrays["node"], arrays["length"], room)
-    elements = _elements_of(arrays, room)
+    cells, head = cells_of(arrays["node"], arrays["length"], room)
+    elements, first_element = _elements_of(arrays, head, room)
+    keys, first_key = _keys_of(arrays, first_element, joins, room)
     groups = new_groups(max(room, 2 * arrays["state"].size))
     groups.state[: arrays["state"].size] = arrays["state"]
-    groups.first[: arrays["state"].size] = firsts(arrays["keys"])
-    fill_links(groups.next, groups.free, arrays["opened"])
-    keys = _keys_of(arrays, joins, room)
+    groups.first[: arrays["state"].size] = first_key
     used = arrays["parts"].size
     heads = elements.head[keys.last[:used]]
     keys.newest[:used] = arena.start[cells.node[heads]]
     link_all(keys, joins)
-    return cells, elements, keys, groups, firsts(arrays["opened"])
+    return cells, elements, keys, groups, lists_of(groups.next, groups.free, arrays["opened"])
 
 
-def _elements_of(arrays: Arrays, room: int) -> Elements:
+def _elements_of(arrays: Arrays, head: NDArray[np.int32], room: int) -> tuple[Elements, NDArray[np.int32]]:
+    """The elements, and the first one of each key."""
     length = arrays["length"]
     elements = new_elements(max(room, 2 * length.size))
-    elements.head[: length.size] = firsts(length)
+    elements.head[: length.size] = head
     elements.length[: length.size] = length
     elements.merged[: length.size] = NONE
     elements.rank[: length.size] = arrays["rank"]
-    fill_links(elements.next, elements.free, arrays["parts"])
     elements.free[2] = max(1, int(length.max(initial=1)))
-    return elements
+    return elements, lists_of(elements.next, elements.free, arrays["parts"])
 
 
-def _keys_of(arrays: Arrays, joins: NDArray[np.int32], room: int) -> Keys:
-    """The keys, not yet in the hash tables; the list of a group begins with -1 - group."""
+def _keys_of(
+    arrays: Arrays, first: NDArray[np.int32], joins: NDArray[np.int32], room: int
+) -> tuple[Keys, NDArray[np.int32]]:
+    """The keys, not yet in the hash tables, and the first one of each group, before which is -1 - group."""
     registers, parts, per_group = arrays["registers"], arrays["parts"], arrays["keys"]
     used = parts.size
     keys = new_keys(max(room, 2 * used), registers.shape[1], joins.size)
     keys.registers[:used] = registers
     keys.status[:used] = arrays["status"]
     keys.group[:used] = np.repeat(np.arange(per_group.size), per_group)
-    keys.first[:used] = firsts(parts)
+    keys.first[:used] = first
     keys.last[:used] = keys.first[:used] + parts - 1
-    fill_links(keys.next, keys.free, per_group)
+    begins = lists_of(keys.next, keys.free, per_group)
     keys.before[:used] = np.arange(-1, used - 1)
-    begins = firsts(per_group)
     keys.before[begins] = -1 - np.arange(per_group.size)
-    return keys
+    return keys, begins

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from estero.engine.jit import kernel
 from estero.engine.store.arena import NONE, UNION, Arena, grown, mark_live, move_live, new_arena
+from estero.engine.store.pools import lists_of
 from estero.engine.store.tecs import Cells, new_cells
 
 Arrays = dict[str, NDArray[Any]]
@@ -35,13 +36,14 @@ class Snapshot(NamedTuple):
 
 
 @kernel
-def list_plain_runs(arena, cells, entries, partitions, used, generation, oldest, opened, state, length, node):  # type: ignore[no-untyped-def]
+def list_plain_runs(plain, used, generation, oldest, opened, state, length, node):  # type: ignore[no-untyped-def]
     """Lists the runs of partitions 0 … used - 1 that are inside the window; changes nothing.
 
     opened int32[used]: the entries of each partition; state, length int32: of each entry, how many cells;
     node int32: of each cell. Partitions of another generation (unless it is NONE) are forgotten ones.
     Returns the numbers of entries and cells.
     """
+    arena, cells, entries, partitions, _ = plain
     count = 0
     listed = 0
     for partition in range(used):
@@ -67,14 +69,15 @@ def list_plain_runs(arena, cells, entries, partitions, used, generation, oldest,
 
 @kernel
 def list_split_runs(  # type: ignore[no-untyped-def]
-    arena, cells, elements, keys, groups, partitions, used, generation, oldest, opened, sizes, state,
-    group_keys, key, key_elements, element, length, node,
+    split, used, generation, oldest, opened, sizes, state, group_keys, key, key_elements, element, length,
+    node,
 ):  # fmt: skip
     """As `list_plain_runs`; fills sizes int64[4] with the numbers of groups, keys, elements and cells.
 
     state, group_keys int32: of each group, how many keys; key, key_elements int32: each key, how many
     elements; element, length int32: each element, how many cells.
     """
+    arena, cells, elements, keys, groups, partitions, _ = split
     sizes[:] = 0
     for partition in range(used):
         opened[partition] = 0
@@ -161,23 +164,8 @@ def numbered_states(states: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArr
     return known.astype(np.int32), places.reshape(states.shape).astype(np.int32)
 
 
-def firsts(counts: NDArray[Any]) -> NDArray[np.int32]:
-    """Where the items of each list begin, lists standing one after the other; NONE for an empty one."""
-    begins = np.cumsum(counts, dtype=np.int64) - counts
-    return np.where(counts > 0, begins, NONE).astype(np.int32)
-
-
-def fill_links(following: NDArray[np.int32], free: NDArray[np.int64], counts: NDArray[Any]) -> None:
-    """Links the places of a new pool: lists of `counts` items one after the other, the rest free."""
-    used = int(counts.sum())
-    following[np.cumsum(counts, dtype=np.int64)[counts > 0] - 1] = NONE
-    free[0] = used if used < following.size else NONE
-    free[1] = following.size - used
-
-
-def cells_of(nodes: NDArray[Any], lengths: NDArray[Any], room: int) -> Cells:
-    """Union-lists of `lengths` cells one after the other."""
+def cells_of(nodes: NDArray[Any], lengths: NDArray[Any], room: int) -> tuple[Cells, NDArray[np.int32]]:
+    """Union-lists of `lengths` cells one after the other, and their heads."""
     cells = new_cells(max(room, 2 * nodes.size))
     cells.node[: nodes.size] = nodes
-    fill_links(cells.next, cells.free, lengths)
-    return cells
+    return cells, lists_of(cells.next, cells.free, lengths)

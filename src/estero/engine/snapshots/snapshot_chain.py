@@ -10,26 +10,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.runs.run_chain import ChainTables, RunNodes, drop_run_nodes, grown_run_nodes, new_run_nodes
+from estero.engine.runs.run_chain import (
+    RunNodes,
+    drop_run_nodes,
+    grown_run_nodes,
+    new_run_nodes,
+)
 from estero.engine.snapshots.snapshot import Arrays, Snapshot, distinct
 from estero.engine.snapshots.snapshot_pcea import entry_rows, index_of
 from estero.engine.store.arena import NONE
 from estero.engine.store.ed_index import EdEntries, Sequences, drop_entries, grown_entries, new_entries
 from estero.engine.store.hash_index import HashIndex
+from estero.engine.walk.lists import Lists
 
 _NODES = ("mark", "place", "head", "newest", "values")
 _ENTRIES = ("node", "place", "values", "skips", "same")
 
 
-def chain_snapshot(
-    tables: ChainTables,
-    nodes: RunNodes,
-    entries: EdEntries,
-    sequences: Sequences,
-    index: HashIndex,
-    oldest: int,
-) -> Snapshot:
+def chain_snapshot(lists: Lists, index: HashIndex, oldest: int) -> Snapshot:
     """The runs of events from `oldest` on; nothing changes in what is read."""
+    nodes, entries, sequences, place_width = lists
     used, used_entries = int(nodes.size[0]), int(entries.size[0])
     first = int(np.searchsorted(nodes.event[:used], oldest))
     first_entry = int(np.searchsorted(entries.node[:used_entries], first))
@@ -42,7 +42,7 @@ def chain_snapshot(
     arrays: Arrays = {"event": np.searchsorted(events, nodes.event[:count])}
     arrays |= {f"node_{name}": getattr(nodes, name)[:count] for name in _NODES}
     arrays |= {f"entry_{name}": getattr(entries, name)[:size] for name in _ENTRIES}
-    widths = np.append(tables.place_width, 0)  # place NONE, where runs begin, has none
+    widths = np.append(place_width, 0)  # place NONE, where runs begin, has none
     of_node, of_entry = widths[arrays["node_place"]], widths[arrays["entry_place"]]
     for values, width in (("node_values", of_node), ("entry_values", of_entry)):
         _blank(arrays[values], width, 0)

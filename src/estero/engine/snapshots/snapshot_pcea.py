@@ -6,8 +6,6 @@ and nothing changes in what is read. Entries of hash tables are written in the o
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,18 +42,10 @@ from estero.engine.store.value_trees import (
     remove,
 )
 from estero.engine.store.value_trees import START as NEWEST
+from estero.engine.walk.products import Heaps
 
 _HALF = np.int64(32)
 _LOWER = np.int64((1 << 32) - 1)
-
-
-class Waiting(NamedTuple):
-    """What holds the runs of a parallelised automaton; `ordered` is None where nothing waits in order."""
-
-    products: Products
-    nodes: HeapNodes
-    entries: HashIndex
-    ordered: OrderedIndex | None
 
 
 @kernel
@@ -85,21 +75,23 @@ def mark_free_rows(index, free):  # type: ignore[no-untyped-def]
 
 def waits(index: HashIndex, ordered: OrderedIndex | None, oldest: int) -> bool:
     """Whether anything waits that starts at or after `oldest`."""
-    if ((index.entries[:, TAG] != 0) & (index.entries[:, START] >= oldest)).any():
+    entries = index.entries
+    if ((entries[:, TAG] != 0) & (entries[:, START] >= oldest)).any():
         return True
     return ordered is not None and bool((ordered.rows[: ordered.sizes[USED], NEWEST] >= oldest).any())
 
 
-def waiting_arrays(waiting: Waiting, oldest: int) -> tuple[Arrays, NDArray[np.int64]]:
+def waiting_arrays(
+    heaps: Heaps, index: HashIndex, ordered: OrderedIndex | None, oldest: int
+) -> tuple[Arrays, NDArray[np.int64]]:
     """What waits and starts at or after `oldest`, and the events that it names, which are numbered anew."""
-    products, nodes = _copied(waiting.products, waiting.nodes)
-    ordered = None
-    if waiting.ordered is not None:
-        ordered, nodes = _without_expired(waiting.ordered, nodes, oldest)
+    products, nodes = _copied(*heaps)
+    if ordered is not None:
+        ordered, nodes = _without_expired(ordered, nodes, oldest)
     live_products = np.zeros(int(products.size[0]), np.int8)
     live_nodes = np.zeros(int(nodes.size[0]), np.int8)
     moved_products, moved = np.empty(live_products.size, np.int32), np.empty(live_nodes.size, np.int32)
-    mark_roots(waiting.entries, oldest, live_nodes)
+    mark_roots(index, oldest, live_nodes)
     if ordered is not None:
         mark_trees(ordered, oldest, live_nodes)
     mark_live(products, nodes, oldest, live_products, live_nodes)
@@ -119,14 +111,14 @@ def waiting_arrays(waiting: Waiting, oldest: int) -> tuple[Arrays, NDArray[np.in
         "heap_right": nodes.right[:size],
         "heap_weight": nodes.weight[:size],
         "heap_start": np.searchsorted(events, nodes.start[:size]),
-        "entries": entry_rows(waiting.entries, oldest, moved, events),
+        "entries": entry_rows(index, oldest, moved, events),
     }
     if ordered is not None:
         arrays |= _ordered_arrays(ordered, oldest, moved, events)
     return arrays, events
 
 
-def waiting_of(arrays: Arrays, room: int, *, ordered: bool) -> Waiting:
+def heaps_of(arrays: Arrays, room: int) -> tuple[Products, HeapNodes]:
     """The same with room for more, at least `room` of everything."""
     count, children, size = arrays["mark"].size, arrays["child"].size, arrays["heap_product"].size
     most = max(room, 2 * count)
@@ -140,8 +132,7 @@ def waiting_of(arrays: Arrays, room: int, *, ordered: bool) -> Waiting:
     for name in ("product", "left", "right", "weight", "start"):
         getattr(nodes, name)[:size] = arrays[f"heap_{name}"]
     nodes.size[0] = size
-    index = index_of(arrays["entries"], room)
-    return Waiting(products, nodes, index, _ordered_of(arrays, room) if ordered else None)
+    return products, nodes
 
 
 def entry_rows(
@@ -217,7 +208,8 @@ def _ordered_arrays(
     }
 
 
-def _ordered_of(arrays: Arrays, room: int) -> OrderedIndex:
+def ordered_of(arrays: Arrays, room: int) -> OrderedIndex:
+    """The trees again, with room for at least `room` values."""
     rows, entries = arrays["tree_rows"], arrays["tree_entries"]
     used = rows.shape[0]
     index = new_ordered_index(max(room, used))

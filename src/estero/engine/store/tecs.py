@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from estero.engine.jit import inlined, kernel
 from estero.engine.store.arena import BOTTOM, NONE, UNION
+from estero.engine.store.pools import free_places
 
 
 class Cells(NamedTuple):
@@ -28,21 +29,7 @@ class Cells(NamedTuple):
 
 def new_cells(capacity: int) -> Cells:
     """`capacity` free cells."""
-    following = np.arange(1, capacity + 1, dtype=np.int32)
-    following[-1] = NONE
-    return Cells(np.zeros(capacity, np.int32), following, np.array([0, capacity], np.int64))
-
-
-def grown_cells(cells: Cells, capacity: int) -> Cells:
-    """The same cells and further free ones, `capacity` in all."""
-    old = cells.node.size
-    bigger = new_cells(capacity)
-    bigger.node[:old] = cells.node
-    bigger.next[:old] = cells.next
-    bigger.next[capacity - 1] = cells.free[0]
-    bigger.free[0] = old
-    bigger.free[1] = cells.free[1] + capacity - old
-    return bigger
+    return Cells(np.zeros(capacity, np.int32), *free_places(capacity))
 
 
 @inlined

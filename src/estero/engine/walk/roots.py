@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.runs.run_cea import Found
+from estero.engine.cursor import Found
 
 
 class Roots(NamedTuple):

@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from estero.recognize.answering import Ended
-    from estero.recognize.joining import Joining
-    from estero.recognize.recognition import Recognition
+    from estero.recognize.recognition import Ended, Recognition
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -159,12 +157,12 @@ class Work:
 
     def ended(
         self, cut: Iterator[Piece], *, counting: bool = False, shares: int | None = None
-    ) -> Iterator[tuple[Recognition | Joining, Ended]]:
+    ) -> Iterator[tuple[Recognition, Ended]]:
         """The compact sets that end in the events of a task, each with what recognized it.
 
         With `shares` the number of a piece is that of the share that is wanted of what is found in it.
         """
-        from estero.recognize.joining import recognition_of  # Numba is for workers only
+        from estero.recognize.recognition import Recognition
         from estero.spark.warming import warm_up
 
         warm_up(self.plan, self.events, self.time)
@@ -172,7 +170,7 @@ class Work:
         for piece in cut:
             if piece.number != number:
                 number, seen = piece.number, 0
-                recognition = recognition_of(self.plan, self.events, time=self.time, counting=counting)
+                recognition = Recognition(self.plan, self.events, time=self.time, counting=counting)
                 if shares is not None:
                     recognition.give_only(Share(number, shares))
             classified = classified_batch(piece.rows, self.events, seen)

@@ -30,7 +30,6 @@ from estero.spark.streams.packing import batch_of, blob_of, joined
 from estero.spark.streams.ticks import Ticks
 
 if TYPE_CHECKING:
-    from estero.recognize.joining import Joining
     from estero.recognize.recognition import Recognition
 
 NEVER = -1
@@ -119,7 +118,7 @@ class Turn:
         self._seen = self._held.seen
         self._last = self._rows_of(self._held.last)
         self._waiting = self._rows_of(self._held.waiting)
-        self._recognition: Recognition | Joining | None = None
+        self._recognition: Recognition | None = None
         self.late: list[pa.RecordBatch] = []
         self.recognized = 0
 
@@ -183,15 +182,15 @@ class Turn:
         over = None if plan.window is None else ticks.ms_of(last + plan.window)
         return NEVER if over is None or over > _LAST_MS else max(0, over)
 
-    def _recognizing(self) -> Recognition | Joining:
-        from estero.recognize.joining import recognition_of  # Numba is for workers only
+    def _recognizing(self) -> Recognition:
+        from estero.recognize.recognition import Recognition
         from estero.spark.warming import warm_up
 
         if self._recognition is None:
             work = self._duty.work
             warm_up(work.plan, work.events, work.time, snapshots=True)
             state = self._held.recognition
-            self._recognition = recognition_of(work.plan, work.events, time=work.time, state=state)
+            self._recognition = Recognition(work.plan, work.events, time=work.time, state=state)
         return self._recognition
 
     def _answers(self, ready: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,67 @@
+"""Batches of classified events, as every recognizer takes them: integers in flat arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+BITS_IN_WORD = 63
+"""Predicates in one bit word."""
+
+_NO_ORDINALS = np.empty(0, np.int64)
+_NO_KEYS, _NO_VALUES = np.empty((0, 0, 2), np.uint64), np.empty((0, 0), np.int64)
+_NONE_KNOWN = np.empty((0, 0), np.bool_)
+
+NO_PARTITION: NDArray[np.uint64] = np.empty((0, 2), np.uint64)
+
+
+class EventBatch(NamedTuple):
+    """n relevant events in stream order; what the automaton does not ask about may be left out.
+
+    ========= ====== ========== ===================================================================
+    array     dtype  shape      meaning
+    ========= ====== ========== ===================================================================
+    stamps    int64  [n]        what the window measures, not falling
+    words     uint64 [n, W]     predicate k is bit k % 63 of word k // 63
+    keys      uint64 [n, K, 2]  key columns, by which runs are joined
+    known     bool   [n, K]     which keys are not NULL; a key of no attributes is one that is the same
+                                and known everywhere
+    values    int64  [n, V]     what is compared by order, or remembered in registers
+    valid     bool   [n, V]     which values are not NULL
+    partition uint64 [n, 2]     key of the event's partition
+    ordinal   int64  [n]        place in the stream of the partition
+    ========= ====== ========== ===================================================================
+    """
+
+    stamps: NDArray[np.int64]
+    words: NDArray[np.uint64]
+    keys: NDArray[np.uint64] = _NO_KEYS
+    known: NDArray[np.bool_] = _NONE_KNOWN
+    values: NDArray[np.int64] = _NO_VALUES
+    valid: NDArray[np.bool_] = _NONE_KNOWN
+    partition: NDArray[np.uint64] = NO_PARTITION
+    ordinal: NDArray[np.int64] = _NO_ORDINALS
+
+
+class KeyedEvents(NamedTuple):
+    """A batch for the kernels that join runs by keys; see `EventBatch`.
+
+    words uint64[n, W], keys uint64[n, K, 2], known bool[n, K], values int64[n, V], valid bool[n, V]. oldest
+    int64[n]: the sequence number of the earliest start that is inside the window when this event is the end.
+    partition uint64[n, 2]: the keys by which partitions forget; empty where they do not.
+    """
+
+    words: NDArray[np.uint64]
+    keys: NDArray[np.uint64]
+    known: NDArray[np.bool_]
+    values: NDArray[np.int64]
+    valid: NDArray[np.bool_]
+    oldest: NDArray[np.int64]
+    partition: NDArray[np.uint64]
+
+
+NO_EVENTS = KeyedEvents(
+    np.empty((0, 0), np.uint64), _NO_KEYS, _NONE_KNOWN, _NO_VALUES, _NONE_KNOWN, _NO_ORDINALS, NO_PARTITION
+)

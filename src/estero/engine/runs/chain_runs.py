@@ -1,0 +1,140 @@
+"""Runs of a chain automaton without a window (chain-CEA): the arrays of `run_chain`, and how they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.batch import EventBatch
+from estero.engine.cursor import CONSUME_NONE, Found, taken_needs
+from estero.engine.runs import run_chain
+from estero.engine.runs.keyed_runs import SMALLEST_ROOM, KeyedRuns
+from estero.engine.runs.run_chain import (
+    ChainTables,
+    advance_chain,
+    drop_run_nodes,
+    grown_run_nodes,
+    new_chain_fired,
+    new_run_nodes,
+)
+from estero.engine.snapshots.snapshot import Snapshot
+from estero.engine.snapshots.snapshot_chain import chain_pools, chain_snapshot
+from estero.engine.snapshots.sound_chain import check_chain
+from estero.engine.store.ed_index import drop_entries, grown_entries, new_entries, sequences_of
+from estero.engine.store.hash_index import rename_roots
+from estero.engine.walk.lists import ListCounter, Lists
+from estero.engine.walk.roots import Roots
+
+
+class ChainRuns(KeyedRuns):
+    """See `KeyedRuns`. Without a window every run that waits is kept.
+
+    Raises ValueError where a transition has more than `ed_index.MOST_ATTRIBUTES` disequalities.
+    """
+
+    needs = run_chain.NEEDS
+
+    def __init__(
+        self, tables: ChainTables, *, consume: int = CONSUME_NONE, room: int = SMALLEST_ROOM
+    ) -> None:
+        super().__init__(None, consume, room)
+        self._tables = tables
+        attributes = tables.place_unequal.shape[1]
+        self.sequences = sequences_of(attributes)
+        self.nodes = new_run_nodes(room, attributes)
+        self.entries = new_entries(room, self.sequences)
+        self._fired = new_chain_fired(tables)
+        self.counter = ListCounter()
+
+    @property
+    def tables(self) -> ChainTables:
+        """The automaton."""
+        return self._tables
+
+    @property
+    def size(self) -> int:
+        """How many nodes and entries are held."""
+        return int(self.nodes.size[0] + self.entries.size[0])
+
+    @property
+    def _probed(self) -> NDArray[np.int64]:
+        return self._fired.probed
+
+    @property
+    def compact(self) -> Lists:
+        """See `Runs`."""
+        return Lists(self.nodes, self.entries, self.sequences, self.tables.place_width)
+
+    def idle(self, oldest: int) -> bool:  # noqa: ARG002 - there is no window
+        """See `Runs`."""
+        used = int(self.nodes.size[0])
+        return used == 0 or int(self.nodes.event[used - 1]) < self.forgotten
+
+    def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int, oldest: int) -> None:
+        """See `Runs`."""
+        super().load(batch, starts, first, oldest)
+        self.nodes.size[1] = 0
+
+    def advance(self, found: Found) -> int:
+        """See `Runs`."""
+        read = self._fired, found, self._events, self._cursor, self.consume
+        return int(advance_chain(self.tables, self.compact, self.index, self._forgotten, *read))
+
+    def make_room(self, held: Sequence[Roots] | None) -> None:
+        """See `Runs`. Nodes that only end are forgotten once they are read, unless they are held."""
+        needed = taken_needs(self._cursor)
+        self._make_index_room(needed["slots"], self.forgotten)
+        if held is None:
+            self.nodes.size[1] = 0
+        nodes = int(self.nodes.size.sum()) + needed["nodes"]
+        entries = int(self.entries.size[0]) + needed["entries"]
+        if nodes > self.nodes.mark.size or entries > self.entries.node.size:
+            if held is None:
+                self._drop_forgotten()
+            self._grow(needed["nodes"], needed["entries"], held or [])
+
+    def _drop_forgotten(self) -> None:
+        """Lists go back to the first event that is not forgotten, so what is kept is a suffix."""
+        first = int(np.searchsorted(self.nodes.event[: self.nodes.size[0]], self.forgotten))
+        if first == 0:
+            return
+        used_entries = int(self.entries.size[0])
+        first_entry = int(np.searchsorted(self.entries.node[:used_entries], first))
+        moved = np.arange(-first_entry, used_entries - first_entry)
+        drop_entries(self.entries, first_entry, first)
+        drop_run_nodes(self.nodes, first, first_entry)
+        rename_roots(self.index, self.forgotten, moved)
+        self.counter.forget()
+
+    def _grow(self, nodes: int, entries: int, held: Sequence[Roots]) -> None:
+        """Sees to it that no more than half of anything is in use, with the room that is needed."""
+        needed = int(self.nodes.size.sum()) + nodes
+        if 2 * needed > self.nodes.mark.size:
+            self._grow_nodes(3 * needed, held)
+        needed = int(self.entries.size[0]) + entries
+        if 2 * needed > self.entries.node.size:
+            self.entries = grown_entries(self.entries, 3 * needed, self.sequences)
+
+    def _grow_nodes(self, room: int, held: Sequence[Roots]) -> None:
+        """Makes room; nodes that only end stay last, so that those who hold them hold other numbers then."""
+        old, ended = self.nodes, int(self.nodes.size[1])
+        self.nodes = grown_run_nodes(old, room)
+        for name in ("mark", "event", "place", "head", "newest", "values"):
+            getattr(self.nodes, name)[room - ended :] = getattr(old, name)[old.mark.size - ended :]
+        self.nodes.size[1] = ended
+        for roots in held:
+            roots.root[roots.root >= old.mark.size - ended] += room - old.mark.size
+
+    # ------------------------------------------------------------------------- stopping and going on
+
+    def _opened(self, oldest: int) -> Snapshot:
+        return chain_snapshot(self.compact, self.index, oldest)
+
+    def _check_opened(self, snapshot: Snapshot, marks: int) -> None:
+        check_chain(snapshot.arrays, self.tables, self.sequences, snapshot.events.size, marks)
+
+    def _put(self, snapshot: Snapshot) -> None:
+        self.nodes, self.entries, _ = chain_pools(snapshot.arrays, self.sequences, self.room)
+        self.counter.forget()

@@ -1,0 +1,145 @@
+"""Runs that wait by keys in a hash index: what is the same whatever the index leads to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.batch import BITS_IN_WORD, NO_EVENTS, NO_PARTITION, EventBatch, KeyedEvents
+from estero.engine.cursor import new_cursor, reset
+from estero.engine.runs.forgotten import forget, forgotten_rows, new_forgotten, with_room_for_one
+from estero.engine.runs.run_chain import ChainTables
+from estero.engine.runs.run_pcea import PceaTables
+from estero.engine.snapshots.snapshot import Snapshot
+from estero.engine.snapshots.snapshot_pcea import index_of
+from estero.engine.snapshots.sound import check_entries
+from estero.engine.store.hash_index import new_index, rebuilt
+from estero.engine.walk.counter import Counter
+from estero.engine.walk.roots import Roots, counts_by_end
+
+SMALLEST_ROOM = 1 << 12
+
+
+class KeyedRuns(ABC):
+    """See `recognizer.Runs`.
+
+    The automaton must be unambiguous, else complex events come once for each of their runs. `window` is in
+    the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`, `room` what there is
+    room for at first.
+    """
+
+    needs: ClassVar[tuple[str, ...]]
+    """The places in the cursor for room that the kernel can lack."""
+    counter: Counter[Any]
+
+    def __init__(self, window: int | None, consume: int, room: int) -> None:
+        self.window, self.consume, self.room = window, consume, room
+        self.index = new_index(room)
+        self._forgotten = new_forgotten(consume, room)
+        self._events = NO_EVENTS
+        self._cursor = new_cursor("forgotten", *self.needs)
+
+    @property
+    @abstractmethod
+    def tables(self) -> PceaTables | ChainTables:
+        """The automaton."""
+
+    @property
+    @abstractmethod
+    def compact(self) -> Any:
+        """See `Runs`."""
+
+    @property
+    @abstractmethod
+    def _probed(self) -> NDArray[np.int64]:
+        """For which event each probe has looked; -1 for none."""
+
+    @abstractmethod
+    def _opened(self, oldest: int) -> Snapshot:
+        """What is open and starts at or after `oldest`."""
+
+    @abstractmethod
+    def _check_opened(self, snapshot: Snapshot, marks: int) -> None:
+        """Raises ValueError unless a snapshot is such as `_opened` gives."""
+
+    @abstractmethod
+    def _put(self, snapshot: Snapshot) -> None:
+        """Puts what `_opened` gave in the place of all runs."""
+
+    @property
+    def forgotten(self) -> int:
+        """See `Runs`."""
+        return int(self._cursor.forgotten)
+
+    def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int, oldest: int) -> None:  # noqa: ARG002 - see `Runs`
+        """See `Runs`."""
+        predicates, columns = self.tables.first_fired.size - 1, self.tables.columns
+        if BITS_IN_WORD * batch.words.shape[1] < predicates:
+            raise ValueError(f"{batch.words.shape[1]} words are too few for {predicates} predicates")
+        if min(batch.keys.shape[1], batch.known.shape[1]) < columns:
+            raise ValueError(f"the automaton reads {columns} key columns, the batch has fewer")
+        count, keys = batch.stamps.size, batch.partition.shape[0]
+        if self._forgotten is not None and keys != count:
+            raise ValueError(f"{count} events have {keys} partition keys, and partitions forget")
+        if min(batch.values.shape[1], batch.valid.shape[1]) < self.tables.values:
+            raise ValueError(f"the automaton reads {self.tables.values} value columns, the batch has fewer")
+        self._events = KeyedEvents(
+            np.ascontiguousarray(batch.words, np.uint64),
+            np.ascontiguousarray(batch.keys, np.uint64),
+            np.ascontiguousarray(batch.known, np.bool_),
+            np.ascontiguousarray(batch.values, np.int64),
+            np.ascontiguousarray(batch.valid, np.bool_),
+            starts,
+            np.ascontiguousarray(batch.partition, np.uint64) if self._forgotten is not None else NO_PARTITION,
+        )
+        self._cursor.at, self._cursor.first = 0, first
+
+    def forget(self) -> None:
+        """See `Runs`."""
+        place = int(self._cursor.at) - 1
+        next_event = int(self._cursor.first) + place + 1
+        if self._forgotten is None:
+            self._cursor.forgotten = next_event
+            return
+        oldest = self.forgotten
+        self._forgotten = with_room_for_one(self._forgotten, oldest, self.room)
+        with np.errstate(over="ignore"):  # hashes wrap around
+            forget(self._forgotten, self._events.partition, place, next_event, oldest)
+
+    def snapshot(self, oldest: int) -> Snapshot:
+        """See `Runs`."""
+        oldest = max(oldest, self.forgotten)
+        snapshot = self._opened(oldest)
+        if self._forgotten is not None:
+            snapshot.arrays["forgotten"] = forgotten_rows(self._forgotten, oldest, snapshot.events)
+        return snapshot
+
+    def check(self, snapshot: Snapshot, marks: int) -> None:
+        """See `Runs`."""
+        self._check_opened(snapshot, marks)
+        if self._forgotten is not None:
+            check_entries(snapshot.arrays, "forgotten", 1, snapshot.events.size)
+
+    def resume(self, snapshot: Snapshot) -> None:
+        """See `Runs`."""
+        self._put(snapshot)
+        self.index = index_of(snapshot.arrays["entries"], self.room)
+        if self._forgotten is not None:
+            self._forgotten = index_of(snapshot.arrays["forgotten"], self.room)
+        reset(self._cursor)
+        self._probed[:] = -1
+
+    def _make_index_room(self, entries: int, oldest: int) -> None:
+        """Sees to it that there is room for so many more entries, and for a partition that forgets."""
+        if self._forgotten is not None:
+            self._forgotten = with_room_for_one(self._forgotten, oldest, self.room)
+        if 2 * (self.index.used[0] + entries) > self.index.words.shape[0]:
+            self.index = rebuilt(self.index, oldest, max(entries, self.room))
+
+    def counts_by_end(self, roots: Roots, limit: int | None) -> tuple[NDArray[np.int64], list[int]]:
+        """See `Runs`."""
+        return counts_by_end(roots, limit, partial(self.counter.of_roots, self.compact))

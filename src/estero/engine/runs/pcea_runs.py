@@ -1,0 +1,174 @@
+"""Runs of a parallelised automaton: the arrays of `run_pcea`and how they grow and shrink."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.cursor import CONSUME_NONE, Found, taken_needs
+from estero.engine.runs import run_pcea
+from estero.engine.runs.keyed_runs import SMALLEST_ROOM, KeyedRuns
+from estero.engine.runs.run_pcea import PceaTables, advance_pcea, new_fired
+from estero.engine.snapshots.snapshot import Snapshot
+from estero.engine.snapshots.snapshot_pcea import heaps_of, ordered_of, waiting_arrays, waits
+from estero.engine.snapshots.sound import check_entries, check_heaps, check_trees
+from estero.engine.store.hash_index import mark_roots, rename_roots
+from estero.engine.store.heap import (
+    grown_heap_nodes,
+    grown_products,
+    mark_live,
+    move_live,
+    new_heap_nodes,
+    new_products,
+)
+from estero.engine.store.ordered_index import (
+    OrderedIndex,
+    mark_trees,
+    new_ordered_index,
+    rename_trees,
+    with_room,
+)
+from estero.engine.walk.enumeration import Enumeration
+from estero.engine.walk.products import Heaps, ProductCounter
+from estero.engine.walk.roots import Roots, by_end
+
+_READ_OFF = 1_000
+"""Up to so many complex events of an end are read off sooner than a window's edge is counted through."""
+
+
+class PceaRuns(KeyedRuns):
+    """See `KeyedRuns`. If a run can mark an event twice, the event has an item for each mark."""
+
+    needs = run_pcea.NEEDS
+
+    def __init__(
+        self,
+        tables: PceaTables,
+        window: int | None = None,
+        *,
+        consume: int = CONSUME_NONE,
+        room: int = SMALLEST_ROOM,
+    ) -> None:
+        super().__init__(window, consume, room)
+        self._tables = tables
+        self.products = new_products(room, room)
+        self.nodes = new_heap_nodes(room)
+        self.ordered = new_ordered_index(room if tables.ordered_steps else 1)
+        self._fired = new_fired(tables)
+        self.counter = ProductCounter()
+
+    @property
+    def tables(self) -> PceaTables:
+        """The automaton."""
+        return self._tables
+
+    @property
+    def size(self) -> int:
+        """How many products, nodes and entries are held, in reach or not."""
+        return int(self.products.size[0] + self.nodes.size[0] + self.index.used[0])
+
+    @property
+    def _probed(self) -> NDArray[np.int64]:
+        return self._fired.probed
+
+    @property
+    def compact(self) -> Heaps:
+        """See `Runs`."""
+        return Heaps(self.products, self.nodes)
+
+    @property
+    def _in_order(self) -> OrderedIndex | None:
+        """What waits with a value; None where nothing does."""
+        return self.ordered if self.tables.ordered_steps else None
+
+    def idle(self, oldest: int) -> bool:
+        """See `Runs`."""
+        return not waits(self.index, self._in_order, max(oldest, self.forgotten))
+
+    def advance(self, found: Found) -> int:
+        """See `Runs`."""
+        read = self._fired, found, self._events, self._cursor, self.consume
+        return int(
+            advance_pcea(self.tables, self.compact, self.index, self._in_order, self._forgotten, *read)
+        )
+
+    def make_room(self, held: Sequence[Roots] | None) -> None:
+        """See `Runs`."""
+        needed = taken_needs(self._cursor)
+        oldest = max(int(self._events.oldest[self._cursor.at]), self.forgotten)
+        self._make_index_room(needed["entries"], oldest)
+        self.ordered = with_room(self.ordered, oldest, needed["values"])
+        used, used_children = self.products.size.tolist()
+        if (
+            used + needed["products"] > self.products.mark.size
+            or used_children + needed["children"] > self.products.child.size
+            or self.nodes.size[0] + needed["nodes"] > self.nodes.product.size
+        ):
+            if held is None:
+                self._compact(oldest)
+            self._grow(needed["products"], needed["children"], needed["nodes"])
+
+    def _compact(self, oldest: int) -> None:
+        """Keeps what the window still reaches."""
+        count, size = int(self.products.size[0]), int(self.nodes.size[0])
+        live_products, live_nodes = np.zeros(count, np.int8), np.zeros(size, np.int8)
+        moved_products, moved_nodes = np.empty(count, np.int32), np.empty(size, np.int32)
+        mark_roots(self.index, oldest, live_nodes)
+        mark_trees(self.ordered, oldest, live_nodes)
+        mark_live(self.products, self.nodes, oldest, live_products, live_nodes)
+        move_live(self.products, self.nodes, live_products, live_nodes, moved_products, moved_nodes)
+        rename_roots(self.index, oldest, moved_nodes)
+        rename_trees(self.ordered, oldest, moved_nodes)
+        self.counter.forget()
+
+    def _grow(self, products: int, children: int, nodes: int) -> None:
+        """Sees to it that no more than half of anything is in use, with the room that is needed.
+
+        There is never less room for children and nodes than for products: a compaction, which goes through
+        all of them, then pays for itself whichever of them was full.
+        """
+        used, used_children = self.products.size.tolist()
+        room = self._grown_room(self.products.mark.size, used + products)
+        room_children = max(room, self._grown_room(self.products.child.size, used_children + children))
+        room_nodes = max(room, self._grown_room(self.nodes.product.size, int(self.nodes.size[0]) + nodes))
+        if room > self.products.mark.size or room_children > self.products.child.size:
+            self.products = grown_products(self.products, room, room_children)
+        if room_nodes > self.nodes.product.size:
+            self.nodes = grown_heap_nodes(self.nodes, room_nodes)
+
+    def _grown_room(self, room: int, needed: int) -> int:
+        """Without a window compactions free next to nothing, so that there are fewer of them."""
+        return room if 2 * needed <= room else (2 if self.window is not None else 4) * needed
+
+    # ------------------------------------------------------------------------- stopping and going on
+
+    def _opened(self, oldest: int) -> Snapshot:
+        arrays, events = waiting_arrays(self.compact, self.index, self._in_order, oldest)
+        return Snapshot(events, np.empty(0, np.int32), arrays)
+
+    def _check_opened(self, snapshot: Snapshot, marks: int) -> None:
+        arrays, events = snapshot.arrays, snapshot.events.size
+        check_heaps(arrays, events, marks)
+        check_entries(arrays, "entries", arrays["heap_product"].size, events)
+        if self.tables.ordered_steps:
+            check_trees(arrays, events)
+
+    def _put(self, snapshot: Snapshot) -> None:
+        self.products, self.nodes = heaps_of(snapshot.arrays, self.room)
+        if self.tables.ordered_steps:
+            self.ordered = ordered_of(snapshot.arrays, self.room)
+        self.counter.forget()
+
+    # ------------------------------------------------------------------------- reading what was found
+
+    def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
+        """See `Runs`."""
+        if limit is None or limit > _READ_OFF:
+            return super().counts_by_end(roots, limit)
+        ends, _ = by_end(roots)
+        found = np.zeros(ends.size, np.int64)
+        for matches in Enumeration(self.compact, self.counter, roots, limit=limit):
+            np.add.at(found, np.searchsorted(ends, matches.end), 1)
+        return ends, found.tolist()

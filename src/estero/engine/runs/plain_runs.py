@@ -1,0 +1,71 @@
+"""Runs that are told apart by their state alone: the arrays of `run_cea`, and how they grow."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.cursor import Found
+from estero.engine.runs import run_cea
+from estero.engine.runs.cea_runs import ROOM, CeaRuns, Settings
+from estero.engine.runs.run_cea import Plain, new_entries, new_pending
+from estero.engine.runs.tables import Automaton
+from estero.engine.snapshots.open_runs import plain_arrays, plain_pools
+from estero.engine.snapshots.snapshot import Arrays
+from estero.engine.snapshots.sound import check_plain_runs
+from estero.engine.store.pools import grown_pool
+from estero.engine.store.tecs import new_cells
+
+
+class PlainRuns(CeaRuns):
+    """See `CeaRuns`."""
+
+    needs = run_cea.NEEDS
+
+    def __init__(self, automaton: Automaton, settings: Settings) -> None:
+        super().__init__(automaton, settings)
+        self._cells = new_cells(ROOM)
+        self._entries = new_entries(ROOM)
+        self._pending = new_pending(ROOM, self._builder.tables.accepts.size)
+
+    @property
+    def _pools(self) -> Plain:
+        return Plain(self.arena, self._cells, self._entries, self._partitions, self._pending)
+
+    def _advance(self, found: Found) -> int:
+        tables = self._builder.tables
+        if tables.accepts.size > self._pending.where.size:
+            self._pending = new_pending(self._pending.entry.size, tables.accepts.size)
+        read = found, self._events, self._cursor, self.settings.gaps, self.consume
+        return int(run_cea.advance(tables, self._pools, *read))
+
+    def _make_room(self, needed: dict[str, int]) -> None:
+        if needed["pending"] > self._pending.entry.size:
+            self._pending = new_pending(2 * needed["pending"], self._builder.tables.accepts.size)
+        if needed["cells"] > self._cells.free[1]:
+            cells = new_cells(2 * self._cells.node.size + needed["cells"])
+            self._cells = grown_pool(self._cells, cells)
+        if needed["entries"] > self._entries.free[1]:
+            entries = new_entries(2 * self._entries.state.size + needed["entries"])
+            self._entries = grown_pool(self._entries, entries)
+
+    def _expire(self, used: int, oldest: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+        roots, keep = np.empty(self._cells.node.size, np.int32), np.zeros(used, np.int8)
+        count = run_cea.expire(self._pools, used, oldest, roots, keep)
+        return roots[:count], keep
+
+    def _rename(self, moved: NDArray[np.int32]) -> None:
+        run_cea.rename_nodes(self._pools, self._partitions.first.size, moved)
+
+    def _drop(self, partition: int) -> None:
+        run_cea.drop_all(self._cells, self._entries, self._partitions, partition)
+
+    def _listed(self, used: int, generation: int, oldest: int) -> Arrays:
+        return plain_arrays(self._pools, used, generation, oldest)
+
+    def _check_listed(self, arrays: Arrays, nodes: int, states: int) -> None:
+        check_plain_runs(arrays, nodes, states)
+
+    def _put(self, arrays: Arrays) -> NDArray[np.int32]:
+        self._cells, self._entries, first = plain_pools(arrays, ROOM)
+        return first

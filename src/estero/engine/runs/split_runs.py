@@ -1,0 +1,127 @@
+"""Runs told apart by registers, or by their support under NEXT and LAST: the arrays of `run_split`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.cursor import RERANK, Found
+from estero.engine.runs import run_split
+from estero.engine.runs.cea_runs import ROOM, CeaRuns, Settings
+from estero.engine.runs.fronts import grown_keys, new_elements, new_groups, new_keys
+from estero.engine.runs.plain_runs import PlainRuns
+from estero.engine.runs.registers import program_of
+from estero.engine.runs.run_split import FIRST_STEP, NEXT, Order, Split, new_taken
+from estero.engine.runs.tables import Automaton
+from estero.engine.snapshots.open_runs import split_arrays, split_pools
+from estero.engine.snapshots.snapshot import Arrays
+from estero.engine.snapshots.sound import check_split_runs
+from estero.engine.store.pools import grown_pool
+from estero.engine.store.tecs import new_cells
+
+
+def cea_runs(automaton: Automaton, settings: Settings) -> CeaRuns:
+    """No runs yet, of the kind that the settings ask for."""
+    return SplitRuns(automaton, settings) if settings.split else PlainRuns(automaton, settings)
+
+
+class SplitRuns(CeaRuns):
+    """See `CeaRuns`."""
+
+    needs = run_split.NEEDS
+
+    def __init__(self, automaton: Automaton, settings: Settings) -> None:
+        super().__init__(automaton, settings)
+        visible = np.array([] if settings.visible is None else settings.visible, np.bool_)
+        self._order = Order(settings.order, settings.window is not None, visible)
+        self._program = program_of(settings.registers)
+        self._registers = 0 if settings.registers is None else settings.registers.registers
+        self._cells = new_cells(ROOM)
+        self._elements = new_elements(ROOM)
+        self._keys_of_runs = new_keys(ROOM, self._registers, self._program.joins.size)
+        self._groups = new_groups(ROOM)
+        self._taken = self._new_taken(ROOM, ROOM)
+
+    @property
+    def _pools(self) -> Split:
+        pools = self._cells, self._elements, self._keys_of_runs, self._groups
+        return Split(self.arena, *pools, self._partitions, self._taken)
+
+    def _advance(self, found: Found) -> int:
+        tables = self._builder.tables
+        if tables.accepts.size > self._taken.where.size:
+            self._taken = self._new_taken(self._taken.key.size, self._taken.merging.size)
+        read = found, self._events, self._cursor, self.settings.gaps, self.consume
+        while True:
+            code = int(run_split.advance(tables, self._program, self._pools, *read, self._order))
+            if code != RERANK:
+                return code
+            self._rerank(int(self._events.partition[self._cursor.at]))
+
+    def _make_room(self, needed: dict[str, int]) -> None:
+        taken = self._taken
+        if needed["runs"] > taken.key.size or needed["merging"] > taken.merging.size:
+            runs, merging = (
+                max(2 * needed["runs"], taken.key.size),
+                max(2 * needed["merging"], taken.merging.size),
+            )
+            self._taken = self._new_taken(runs, merging)
+        if needed["cells"] > self._cells.free[1]:
+            cells = new_cells(2 * self._cells.node.size + needed["cells"])
+            self._cells = grown_pool(self._cells, cells)
+        if needed["elements"] > self._elements.free[1]:
+            elements = new_elements(2 * self._elements.head.size + needed["elements"])
+            self._elements = grown_pool(self._elements, elements)
+        keys = needed["keys"]
+        if keys > self._keys_of_runs.free[1]:
+            room = 2 * self._keys_of_runs.group.size + keys
+            self._keys_of_runs = grown_keys(self._keys_of_runs, room, self._program.joins)
+        if keys > self._groups.free[1]:
+            self._groups = grown_pool(self._groups, new_groups(2 * self._groups.state.size + keys))
+
+    def _expire(self, used: int, oldest: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+        roots, keep = np.empty(self._cells.node.size, np.int32), np.zeros(used, np.int8)
+        count = run_split.expire(self._pools, self._program.joins, used, oldest, roots, keep)
+        return roots[:count], keep
+
+    def _rename(self, moved: NDArray[np.int32]) -> None:
+        run_split.rename_nodes(self._cells, self._elements, self._keys_of_runs, moved)
+
+    def _drop(self, partition: int) -> None:
+        pools = self._cells, self._elements, self._keys_of_runs, self._groups
+        run_split.drop_partition(*pools, self._program.joins, self._partitions, partition)
+
+    def _listed(self, used: int, generation: int, oldest: int) -> Arrays:
+        return split_arrays(self._pools, used, generation, oldest)
+
+    def _check_listed(self, arrays: Arrays, nodes: int, states: int) -> None:
+        check_split_runs(arrays, nodes, states, self._registers)
+
+    def _put(self, arrays: Arrays) -> NDArray[np.int32]:
+        pools = split_pools(arrays, self.arena, self._program.joins, ROOM)
+        self._cells, self._elements, self._keys_of_runs, self._groups, first = pools
+        return first
+
+    def _rerank(self, partition: int) -> None:
+        """Numbers the ranks of a partition anew, so that the next marks have bits of their own.
+
+        A rank has a bit for each event that marked something in the partition since, which stands below
+        the older ones under NEXT and above them under LAST. The empty support stays 0.
+        """
+        places = np.empty(self._elements.head.size, np.int32)
+        pools = self._elements, self._keys_of_runs, self._groups, self._partitions
+        places = places[: run_split.elements_of(*pools, partition, places)]
+        ranks = self._elements.rank[places]
+        distinct = np.unique(np.append(ranks, 0))
+        dense = np.searchsorted(distinct, ranks)
+        bits = int(distinct.size - 1).bit_length()
+        if self.settings.order == NEXT:
+            free = FIRST_STEP[NEXT].bit_length() - bits
+            self._elements.rank[places] = dense << free
+            self._partitions.step[partition] = 1 << (free - 1)
+        else:
+            self._elements.rank[places] = dense
+            self._partitions.step[partition] = 1 << bits
+
+    def _new_taken(self, runs: int, merging: int) -> run_split.Taken:
+        return new_taken(runs, self._registers, merging, self._builder.tables.accepts.size)
