@@ -321,12 +321,12 @@ def wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, 
 def advance_pcea(tables, heaps, index, ordered, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, until DONE, GROW or FULL; resumable with more room.
 
-    Loop invariant: at the top the indexes have, for each waiting place and key, the runs of all events
+    `heaps` are `walk.products.Heaps`. Loop invariant: at the top the indexes have, for each waiting place and key, the runs of all events
     before cursor.at that wait there and started inside the window. Nothing is written for an event
     before all room that it can need is there; but queries of the ordered index make heap nodes, and make
     them again when the event is tried again.
 
-    `heaps` are `walk.products.Heaps`. `ordered` is None where the automaton never asks for an order: what follows `ordered is not None` is
+    `ordered` is None where the automaton never asks for an order: what follows `ordered is not None` is
     then not compiled. Measured, with the orders compiled and never asked for: 5 to 10 % slower. Likewise
     `forgotten`, where no partition forgets. What is gathered starts at or after `since`, in whose partition
     nothing before it counts; indexes of all partitions only let go of what is before `oldest`.
