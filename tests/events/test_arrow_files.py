@@ -174,7 +174,7 @@ def test_a_dictionary_of_no_column_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "x", ENCODED.append_column("other", ENCODED["type"]))
     found, begin = message(path, 2)
     patched(path, begin + found.header.place(0), "<q", 7)
-    assert refused(path) == "a dictionary is of no column"
+    assert refused(path) == "a dictionary belongs to no column"
 
 
 def test_a_message_of_another_kind_is_refused(tmp_path: Path) -> None:

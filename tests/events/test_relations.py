@@ -95,7 +95,7 @@ def test_an_open_result_of_the_user_is_named(connection: duckdb.DuckDBPyConnecti
     with pytest.raises(DataError) as caught:
         QUERY.run(relation, type="kind", time="t").count()
     assert str(caught.value) == (
-        "the connection of this relation has a result that is not read to its end\n"
+        "the connection of this relation has a result that has not been read to its end\n"
         "  hint: fetch the rest of that result first, or make the relation on a cursor of its own: "
         "connection.cursor()"
     )

@@ -34,11 +34,11 @@ def test_what_is_no_stream_of_events_is_refused() -> None:
         open_source(iter([]))
     with pytest.raises(DataError, match="the mapping of types to their events is empty"):
         open_source({})
-    with pytest.raises(DataError, match=r"a lazy frame is not read here\n  hint: call .collect\(\) first"):
+    with pytest.raises(DataError, match=r"a lazy frame cannot be read\n  hint: call .collect\(\) first"):
         open_source(pl.LazyFrame({"a": [1]}))
     with pytest.raises(DataError, match="a mapping gives each type its own table"):
         open_source({"A": TRADES}, EventLayout.of(type="kind"))
-    with pytest.raises(DataError, match="csv_options are for CSV files, and these events are no file"):
+    with pytest.raises(DataError, match="csv_options are for CSV files, and these events are not in a file"):
         open_source(TRADES, csv_options={"delim": ","})
 
 
@@ -58,7 +58,7 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
         open_source(path)
     unknown = tmp_path / "events.dat"
     unknown.write_text("?", encoding="utf-8")
-    with pytest.raises(DataError, match=r"events.dat: the name does not say what this file is"):
+    with pytest.raises(DataError, match=r"events.dat: the name does not say which format the file has"):
         open_source(unknown)
 
 
@@ -141,7 +141,7 @@ def test_a_malformed_row_of_csv_is_named_by_file_place_and_column(tmp_path: Path
     [
         (["a,b", "1,2", "3", "4,5"], "line 3: the row has 1 columns, not 2"),
         (["a;b;c", "1;2;3", "1;2;3;4"], "line 3: the row has 4 columns, not 3"),
-        (["a,b", '"x,2', "3,4"], "line 2: a value begins with a quote and does not end with one"),
+        (["a,b", '"x,2', "3,4"], "line 2: a quoted value is not closed"),
     ],
 )
 def test_a_malformed_row_among_the_first_is_no_other_dialect(
@@ -176,7 +176,7 @@ def test_an_option_that_csv_files_do_not_have_is_refused(tmp_path: Path) -> None
 def test_batches_of_an_iterator_have_the_same_columns() -> None:
     batches = [pa.record_batch({"a": [1]}), pa.record_batch({"b": [1]})]
     with pytest.raises(
-        DataError, match="batch 2 has other columns than the first one: b int64 beside a int64"
+        DataError, match="batch 2 has columns other than those of the first one: b int64 beside a int64"
     ):
         rows(open_source(iter(batches)))
 
@@ -192,7 +192,7 @@ def test_a_malformed_line_of_json_is_named(tmp_path: Path) -> None:
     lines = [f'{{"a": {n}}}' for n in range(30_000)]
     path = write_csv(tmp_path / "bad.jsonl", *lines, '{"a": }', '{"a": 1}')
     with pytest.raises(
-        DataError, match=r"bad.jsonl, line 30001: this is not a line of JSON that fits"
+        DataError, match=r"bad.jsonl, line 30001: the line is not JSON, or does not fit"
     ) as error:
         rows(open_source(path))
     assert error.value.file == path

@@ -180,7 +180,7 @@ def test_a_key_that_comes_late_is_a_column(tmp_path: Path) -> None:
 def test_what_is_no_object_is_named(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_text('{"a": 1}\n[2]\n', encoding="utf-8")
-    with pytest.raises(DataError, match=r"events.jsonl, row 2: this is no object of JSON: \[2\]"):
+    with pytest.raises(DataError, match=r"events.jsonl, row 2: this is not a JSON object: \[2\]"):
         open_source(path)
 
 
@@ -334,10 +334,10 @@ def test_a_path_that_exists_is_itself_on_spark(spark: SparkSession, suffix: str,
     ("path", "message"),
     [
         ("", "the path of the events is empty\n  hint: name a file, a directory or a glob"),
-        ("x" * 5000 + ".csv", "the path is longer than paths may be: it has"),
-        ("x/" * 5000 + ".csv", "the path is longer than paths may be: it has"),
-        ("a\0b.csv", "is no path: it has a NUL character"),
-        ("/dev/null", "/dev/null: this is a device or a socket, and no file of events"),
+        ("x" * 5000 + ".csv", "the path is too long: it has"),
+        ("x/" * 5000 + ".csv", "the path is too long: it has"),
+        ("a\0b.csv", "is not a path: it contains a NUL character"),
+        ("/dev/null", "/dev/null: this is a device or a socket, not a file of events"),
     ],
 )
 def test_what_is_no_path_is_said(path: str, message: str) -> None:
@@ -407,7 +407,7 @@ def test_an_error_names_the_value_that_made_a_column_no_number(
         estero.query("SELECT * WHERE A ; B FILTER B[v > 1]").run(str(path), type="kind")
     assert (
         caught.value.hint
-        == f"mend the value {value} ({path}, row 3, column 'v'): it is unlike those above it"
+        == f"fix the value {value} ({path}, row 3, column 'v'): it is of another kind than those above it"
     )
 
 

@@ -77,22 +77,22 @@ def test_a_frame_with_an_index_is_pushed() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([1, "x"], "row 2, column 'v': 'x' is a string, and above it stands a number"),
-        ([None, 1.5, True], "row 3, column 'v': True is a truth value, and above it stands a number"),
-        (["x", None, b"y"], "row 3, column 'v': b'y' is bytes, and above it stands a string"),
-        ([date(2024, 1, 1), NOON], "a time with a zone, and above it stands a date"),
+        ([1, "x"], "row 2, column 'v': 'x' is a string, but the value above it is a number"),
+        ([None, 1.5, True], "row 3, column 'v': True is a truth value, but the value above it is a number"),
+        (["x", None, b"y"], "row 3, column 'v': b'y' is bytes, but the value above it is a string"),
+        ([date(2024, 1, 1), NOON], "a time with a zone, but the value above it is a date"),
         (
             [NOON, NOON.replace(tzinfo=None)],
             (
                 "row 2, column 'v': datetime.datetime(2024, 3, 30, 12, 0) is a time without a zone, "
-                "and above it stands a time with a zone"
+                "but the value above it is a time with a zone"
             ),
         ),
         ([2, 2**64], "row 2, column 'v': 18446744073709551616 does not fit into 64 bits"),
         ([0.5, 2**53 + 1], "row 2, column 'v': 9007199254740993 is not exact as a float"),
         (
             [[1], ["x"]],
-            "row 2, column 'v': ['x'] cannot be read, or not as what stands above it: it is a list\n",
+            "row 2, column 'v': ['x'] cannot be read beside the values above it: it is a list\n",
         ),
         ([1j], "row 1, column 'v': 1j cannot be read"),
     ],
@@ -103,7 +103,7 @@ def test_the_first_value_that_does_not_fit_is_named(values: list[object], messag
 
 def test_a_category_of_several_kinds_names_the_row() -> None:
     assert refusal(pd.DataFrame({"v": pd.Categorical(["x", "x", 1])})).startswith(
-        "row 3, column 'v': 1 is a number, and above it stands a string\n"
+        "row 3, column 'v': 1 is a number, but the value above it is a string\n"
         "  hint: give the column values of one kind, such as frame['v'].astype(str)"
     )
 

@@ -206,7 +206,7 @@ def test_times_of_a_frame_that_are_none_get_a_hint_for_frames(times: list[object
     with pytest.raises(estero.DataError) as caught:
         estero.query("SELECT * WHERE FAIL").run(frame, **HOW)  # type: ignore[arg-type]
     assert caught.value.message == said
-    assert caught.value.hint.startswith("make timestamps of it")
+    assert caught.value.hint.startswith("convert it to timestamps")
     assert 'pandas.to_datetime(df["at"]' in caught.value.hint
 
 

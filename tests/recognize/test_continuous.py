@@ -250,7 +250,7 @@ def test_batches_of_another_form_are_refused_and_change_nothing() -> None:
         "there is no column 'n'\n  hint: the columns are kind, ts, k"
     )
     assert message_of(recognizer, good.set_column(2, "n", pa.array(["1", "2", "3"]))) == (
-        "column 'n': holds string, and int64 was declared"
+        "column 'n': holds string, but int64 was declared"
     )
     large = pa.array([1, 2**63, 3], pa.uint64())
     assert message_of(recognizer, good.set_column(2, "n", large)).startswith(
@@ -278,15 +278,15 @@ def test_files_are_not_pushed(tmp_path: object) -> None:
     path = f"{tmp_path}/events.csv"
     table(*ROWS).to_pandas().to_csv(path, index=False)
     assert message_of(begun(), path) == (
-        f"{path}: a file is not pushed: read it first, or use Query.run, which reads files"
+        f"{path}: a file cannot be pushed: read it first, or use Query.run, which reads files"
     )
 
 
 def test_types_with_tables_of_their_own_are_pushed_by_name() -> None:
     recognizer = QUERY.recognizer({"A": SCHEMA, "B": SCHEMA}, time="ts", time_unit="s")
-    assert message_of(recognizer, {"C": table()}) == "there are no events of type 'C', only of A, B"
+    assert message_of(recognizer, {"C": table()}) == "there is no type 'C' here, only A, B"
     assert message_of(recognizer, table(*ROWS)) == (
-        "each type has its own table here, and Table is no mapping of types to them"
+        "each type has its own table here: push a mapping of type name to events, not Table"
     )
     assert message_of(recognizer, {"A": table().drop_columns(["n"])}) == (
         "there is no column 'n' in the events of A\n  hint: the columns are kind, ts, k"
@@ -296,8 +296,8 @@ def test_types_with_tables_of_their_own_are_pushed_by_name() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"lateness": -1}, ValueError, "a lateness is 0 or more, not -1"),
-        ({"lateness": timedelta(seconds=-1)}, ValueError, "a lateness is 0 or more, not -1 day, 23:59:59"),
+        ({"lateness": -1}, ValueError, "a lateness cannot be negative: -1"),
+        ({"lateness": timedelta(seconds=-1)}, ValueError, "a lateness cannot be negative: -1 day, 23:59:59"),
         ({"lateness": "soon"}, ValueError, "a lateness is a duration such as '5 seconds', not 'soon'"),
         (
             {"lateness": "5 parsecs"},
@@ -308,14 +308,14 @@ def test_types_with_tables_of_their_own_are_pushed_by_name() -> None:
             {"lateness": "5 s", "time_unit": None},
             ValueError,
             (
-                "the time column has no unit, so '5 s' means nothing there: "
+                "the time column has no unit, so '5 s' has no meaning there: "
                 "say its time_unit, or give the lateness as a number of ticks"
             ),
         ),
         (
             {"lateness": 5, "time": None, "time_unit": None},
             estero.DataError,
-            "a lateness is a distance in time, and no time column is named",
+            "a lateness needs a time column, and none is named",
         ),
         ({"time": "tz"}, estero.DataError, "there is no time column 'tz'\n  hint: did you mean ts?"),
     ],

@@ -266,11 +266,11 @@ def test_one_watermark_is_enough(ticking: DataFrame) -> None:
     [
         ("ts", "soon", "lateness is a duration such as '5 seconds', not 'soon'"),
         ("ts", "-3 seconds", "lateness is a duration such as '5 seconds', not '-3 seconds'"),
-        ("ts", -3, "a lateness is 0 or more, not -3"),
+        ("ts", -3, "a lateness cannot be negative: -3"),
         (
             "t",
             "3 seconds",
-            "the time column has no unit, so '3 seconds' means nothing there: say its time_unit",
+            "the time column has no unit, so '3 seconds' has no meaning there: say its time_unit",
         ),
     ],
 )

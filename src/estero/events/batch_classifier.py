@@ -107,11 +107,12 @@ class Classifier:
             batch = {"": batch}
         if not isinstance(batch, Mapping):
             raise DataError(
-                f"each type has its own table here, and {type(batch).__name__} is no mapping of types to them"
+                "each type has its own table here: push a mapping of type name to events, "
+                f"not {type(batch).__name__}"
             )
         for name in batch:
             if name not in self._slots:
-                raise DataError(f"there are no events of type {name!r}, only of {_listed(self._slots)}")
+                raise DataError(f"there is no type {name!r} here, only {_listed(self._slots)}")
         for name, slot in self._slots.items():
             schema = self._layout.schemas[name]
             given = batch.get(name)
@@ -136,7 +137,7 @@ class Classifier:
                 return found.stream(None).read_all()
         if found.table is None:
             raise DataError(
-                "a file is not pushed: read it first, or use Query.run, which reads files", file=found.file
+                "a file cannot be pushed: read it first, or use Query.run, which reads files", file=found.file
             )
         if found.of_pandas and self._time is not None and self._time in found.table.column_names:
             where = f" in the events of {type_name}" if type_name else ""
@@ -187,7 +188,7 @@ def _in_type(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if not len(column):
         return pa.chunked_array([], field.type)
     if not _fits(_value_type(column.type), _value_type(field.type)):
-        raise DataError(f"holds {column.type}, and {field.type} was declared", column=field.name)
+        raise DataError(f"holds {column.type}, but {field.type} was declared", column=field.name)
     try:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)

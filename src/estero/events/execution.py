@@ -103,8 +103,8 @@ class Execution:
                 self._order.follow(batch)
                 if self._order.first_unsorted is not None:
                     raise DataError(
-                        "the event is earlier than the one before it, and a stream that passes once is not "
-                        "sorted here",
+                        "the event is earlier than the one before it, and a stream that can be read only "
+                        "once is not sorted",
                         row=self._order.first_unsorted,
                         hint="sort it, or collect it into a table first (pyarrow.Table.from_batches): "
                         "tables are sorted",

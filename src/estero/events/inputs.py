@@ -121,7 +121,7 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
     if isinstance(events, str | os.PathLike):
         return _open_path(os.fspath(events), csv_options)
     if csv_options:
-        raise DataError("csv_options are for CSV files, and these events are no file")
+        raise DataError("csv_options are for CSV files, and these events are not in a file")
     if isinstance(events, pa.Table):
         return _of_table(events)
     if isinstance(events, pa.RecordBatch):
@@ -132,7 +132,7 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
     if isinstance(events, pa.RecordBatchReader):
         return _of_stream(iter(events), events.schema)
     if module == "polars" and hasattr(events, "collect"):
-        raise DataError("a lazy frame is not read here", hint="call .collect() first, or pass the file")
+        raise DataError("a lazy frame cannot be read", hint="call .collect() first, or pass the file")
     if isinstance(events, duckdb.DuckDBPyRelation):
         relation = Relation(events)
         return Input(stream=relation, schema=relation.schema)
@@ -214,7 +214,7 @@ def _of_one_schema(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iter
     for number, batch in enumerate(batches, 1):
         if not batch.schema.equals(schema):
             raise DataError(
-                f"batch {number} has other columns than the first one: {_listed(batch.schema)} "
+                f"batch {number} has columns other than those of the first one: {_listed(batch.schema)} "
                 f"beside {_listed(schema)}"
             )
         yield batch
@@ -332,7 +332,7 @@ def format_of(file: str, csv_options: Mapping[str, object] | None) -> str:
     if csv_options:
         return "csv"
     raise DataError(
-        "the name does not say what this file is",
+        "the name does not say which format the file has",
         file=file,
         hint="name it .parquet, .csv, .jsonl or .arrow; csv_options make it a CSV file",
     )

@@ -23,7 +23,7 @@ def files_of(path: str) -> list[str]:
     if not path:
         raise DataError("the path of the events is empty", hint="name a file, a directory or a glob")
     if "\0" in path:
-        raise DataError(f"{path!r} is no path: it has a NUL character")
+        raise DataError(f"{path!r} is not a path: it contains a NUL character")
     with reading(path):
         mode = _mode(path)
         if mode is not None:
@@ -48,7 +48,7 @@ def as_file(path: str) -> str:
         if stat.S_ISFIFO(mode):
             return spooled(path)
     raise DataError(
-        "this is a device or a socket, and no file of events", file=path, hint="write the events to a file"
+        "this is a device or a socket, not a file of events", file=path, hint="write the events to a file"
     )
 
 
@@ -75,7 +75,7 @@ def _mode(path: str) -> int | None:
         if error.errno != errno.ENAMETOOLONG:
             raise
         raise DataError(
-            f"the path is longer than paths may be: it has {len(path):,} letters", file=f"{path[:60]}…"
+            f"the path is too long: it has {len(path):,} characters", file=f"{path[:60]}…"
         ) from error
 
 

@@ -24,7 +24,7 @@ _OWN = re.compile(r"estero: (.*)", re.DOTALL)
 """What an expression of Estero's own says, in the words for users; a hint stands on a line of its own."""
 _PREFIX = re.compile(r"^(?:\w+ )*Error: ")
 
-_CSV_HINT = "mend the line, or say how to read the file: csv_options={'types': …, 'delim': …, 'nullstr': …}"
+_CSV_HINT = "fix the line, or say how to read the file: csv_options={'types': …, 'delim': …, 'nullstr': …}"
 
 
 class TooLargeError(DataError):
@@ -67,7 +67,7 @@ def data_error(error: BaseException, what: str | None = None) -> DataError:
         return _of_csv(text, what)
     if found := _JSON.search(text):
         return DataError(
-            f"this is not a line of JSON that fits the others: {found[3].splitlines()[0].strip()}",
+            f"the line is not JSON, or does not fit the others: {found[3].splitlines()[0].strip()}",
             file=found[1],
             line=_line_of_json(found[1], int(found[2])),
         )
@@ -106,7 +106,7 @@ def _of_csv(text: str, what: str | None) -> DataError:
     elif found := _CSV_COUNT.search(text):
         message = f"the row has {found[2]} columns, not {found[1]}"
     elif "unterminated quote" in text:
-        message = "a value begins with a quote and does not end with one"
+        message = "a quoted value is not closed"
     return DataError(
         message,
         file=file[1].strip() if file else what,
@@ -124,10 +124,10 @@ def _first_sentence(text: str) -> str:
 def how_to_have_timestamps(file: str | None, column: str, kind: Kind) -> str:
     """The hint for a time column that holds none: for what the events are in, a `file` or a frame."""
     if file is None and kind is Kind.FLOAT:
-        return f'make timestamps of it, pandas.to_datetime(df["{column}"], unit="s"), or integers'
+        return f'convert it to timestamps, pandas.to_datetime(df["{column}"], unit="s"), or integers'
     if file is None:
         return (
-            f'make timestamps of it: pandas.to_datetime(df["{column}"]), in Polars '
+            f'convert it to timestamps: pandas.to_datetime(df["{column}"]), in Polars '
             f'pl.col("{column}").str.to_datetime(), in Spark to_timestamp("{column}")'
         )
     if any(suffix in Path(file).name.lower() for suffix in (".csv", ".tsv", ".txt")):

@@ -124,7 +124,7 @@ class Source:
             if found is not None:
                 shown = found.text if len(found.text) <= _LETTERS else f"{found.text[:_LETTERS]}…"
                 where = f"{found.file}, row {found.row}, column {column!r}"
-                return f"mend the value {shown!r} ({where}): it is unlike those above it"
+                return f"fix the value {shown!r} ({where}): it is of another kind than those above it"
         return ""
 
     # --------------------------------------------------------------------------------- reading

@@ -101,7 +101,7 @@ def layout_of(schema: object, columns: EventLayout, lateness: Lateness | None = 
     if lateness is None:
         return layout
     if columns.time is None:
-        raise DataError("a lateness is a distance in time, and no time column is named")
+        raise DataError("a lateness needs a time column, and none is named")
     return replace(layout, lateness=ticks_of(lateness, source.layout.tick_ns))
 
 
@@ -115,17 +115,17 @@ def ticks_of(lateness: Lateness, tick_ns: int | None) -> int:
     """
     if isinstance(lateness, int) and not isinstance(lateness, bool):
         if lateness < 0:
-            raise ValueError(f"a lateness is 0 or more, not {lateness}")
+            raise ValueError(f"a lateness cannot be negative: {lateness}")
         return lateness
     if isinstance(lateness, timedelta):
         nanoseconds = (lateness // timedelta(microseconds=1)) * 1000
     else:
         nanoseconds = _nanoseconds(lateness)
     if nanoseconds < 0:
-        raise ValueError(f"a lateness is 0 or more, not {lateness}")
+        raise ValueError(f"a lateness cannot be negative: {lateness}")
     if tick_ns is None:
         raise ValueError(
-            f"the time column has no unit, so {str(lateness)!r} means nothing there: "
+            f"the time column has no unit, so {str(lateness)!r} has no meaning there: "
             "say its time_unit, or give the lateness as a number of ticks"
         )
     return -(-nanoseconds // tick_ns)

@@ -200,7 +200,7 @@ class Pieces:
         self.check_records(records, message)
         kind = values.get(message.header.number(0, "<q"))
         if kind is None:
-            raise DamagedError("a dictionary is of no column")
+            raise DamagedError("a dictionary belongs to no column")
         if _has_dictionary(kind):
             if message.header.number(2, "<B"):
                 raise DamagedError("a dictionary with dictionaries in it is added to, which is not read here")

@@ -83,7 +83,7 @@ def _running() -> Iterator[None]:
         if not isinstance(error.__cause__, duckdb.ResourceInUseException):
             raise
         raise DataError(
-            "the connection of this relation has a result that is not read to its end",
+            "the connection of this relation has a result that has not been read to its end",
             hint="fetch the rest of that result first, or make the relation on a cursor of its own: "
             "connection.cursor()",
         ) from error.__cause__

@@ -126,7 +126,7 @@ def _no_object(connection: Connection, part: Part) -> DataError:
     asked = f"SELECT json::VARCHAR, row FROM ({numbered}) WHERE json_type(json) <> 'OBJECT' LIMIT 1"
     text, row = connection.execute(asked).fetchall()[0]
     return DataError(
-        f"this is no object of JSON: {text[:40]}",
+        f"this is not a JSON object: {text[:40]}",
         file=part.files[0],
         row=row,
         hint='an event is written as {"kind": "A", …}',
