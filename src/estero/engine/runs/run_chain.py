@@ -334,7 +334,9 @@ def places_to_wait(tables, events, place, target):  # type: ignore[no-untyped-de
 def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, until DONE, GROW or FULL; resumable with more room.
 
-    `lists` are `walk.lists.Lists`. Loop invariant: at the top the index has, for each waiting place and key, the runs of all events
+    `lists` are `walk.lists.Lists`.
+
+    Loop invariant: at the top the index has, for each waiting place and key, the runs of all events
     before cursor.at that wait there. What fires looks at that version and is put in only then. Nothing is
     written for an event before all room that it can need is there. `forgotten` is None where no partition
     forgets; what that asks for is then not compiled. Nothing before `since` counts in the event's partition,

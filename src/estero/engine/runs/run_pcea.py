@@ -321,7 +321,9 @@ def wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, 
 def advance_pcea(tables, heaps, index, ordered, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, until DONE, GROW or FULL; resumable with more room.
 
-    `heaps` are `walk.products.Heaps`. Loop invariant: at the top the indexes have, for each waiting place and key, the runs of all events
+    `heaps` are `walk.products.Heaps`.
+
+    Loop invariant: at the top the indexes have, for each waiting place and key, the runs of all events
     before cursor.at that wait there and started inside the window. Nothing is written for an event
     before all room that it can need is there; but queries of the ordered index make heap nodes, and make
     them again when the event is tried again.
