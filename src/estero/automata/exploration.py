@@ -33,15 +33,16 @@ def explore(
             yield source, what, target
 
 
-def reached(start: Iterable[State], step: Callable[[State], Iterable[State]]) -> list[State]:
+def reached(start: Iterable[State], step: Callable[[State], Iterable[State]]) -> Iterator[State]:
     """`start` and all states to which `step` leads from there, in the order in which they are found."""
     found = list(dict.fromkeys(start))
     seen = set(found)
     for source in found:
-        new = [target for target in dict.fromkeys(step(source)) if target not in seen]
-        seen.update(new)
-        found += new
-    return found
+        yield source
+        for target in step(source):
+            if target not in seen:
+                seen.add(target)
+                found.append(target)
 
 
 def between(start: State, end: State, pairs: Iterable[tuple[State, State]]) -> set[State]:

@@ -6,15 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from estero.automata.cea import FIRST, EventPredicate
-from estero.language.tree.expressions import And, Node
+from estero.language.tree.conditions import conjoined, conjuncts
+from estero.language.tree.expressions import Node
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
     """What must be true of an event, and what must not.
 
-    `types` None asks nothing; otherwise the event has one of these types and all `conditions` are true
-    of it. None of `absent` is true of it, and with `first` it is the first of its stream.
+    `types` None asks nothing; otherwise the event has one of these types and all `conditions`, of which none
+    is an AND, are true of it. None of `absent` is true of it, and with `first` it is the first of its stream.
     """
 
     types: tuple[str, ...] | None = None
@@ -24,9 +25,7 @@ class Need:
 
     def also(self, condition: Node) -> Need:
         """This and one more condition."""
-        return (
-            self if condition in self.conditions else replace(self, conditions=(*self.conditions, condition))
-        )
+        return replace(self, conditions=tuple(dict.fromkeys((*self.conditions, *conjuncts(condition)))))
 
     @property
     def present(self) -> tuple[EventPredicate, ...]:
@@ -34,10 +33,7 @@ class Need:
         first = (FIRST,) if self.first else ()
         if self.types is None:
             return first
-        if not self.conditions:
-            return (EventPredicate(self.types), *first)
-        whole = self.conditions[0] if len(self.conditions) == 1 else And(self.conditions)
-        return (EventPredicate(self.types, whole), *first)
+        return (EventPredicate(self.types, conjoined(self.conditions)), *first)
 
     def meet(self, other: Need) -> Need | None:
         """Both at once, or None where no event can pass."""
@@ -59,9 +55,7 @@ class Need:
             return self.first
         if self.types is None or not set(self.types) <= set(predicate.types):
             return False
-        return set(_conditions(predicate)) <= {
-            part for each in self.conditions for part in (each, *_parts(each))
-        }
+        return set(conjuncts(predicate.condition)) <= set(self.conditions)
 
     def excludes(self, predicate: EventPredicate) -> bool:
         """Whether `predicate` is true of no event that passes, as far as the form shows it."""
@@ -73,11 +67,7 @@ class Need:
         """This with `predicate` true, and this with it not true; None where no event can pass."""
         if self.excludes(predicate):
             return None, self
-        if predicate == FIRST:
-            true: Need | None = None if FIRST in self.absent else replace(self, first=True)
-        else:
-            true = self.meet(Need(predicate.types, _conditions(predicate)))
-        return true, self.without({predicate})
+        return self.meet(need_of(predicate)), self.without({predicate})
 
 
 ANYTHING = Need()
@@ -85,18 +75,9 @@ ANYTHING = Need()
 
 def need_of(predicate: EventPredicate) -> Need:
     """The need that asks for just this predicate."""
-    return Need(first=True) if predicate == FIRST else Need(predicate.types, _conditions(predicate))
-
-
-def _conditions(predicate: EventPredicate) -> tuple[Node, ...]:
-    condition = predicate.condition
-    if condition is None:
-        return ()
-    return condition.parts if isinstance(condition, And) else (condition,)
-
-
-def _parts(condition: Node) -> tuple[Node, ...]:
-    return condition.parts if isinstance(condition, And) else ()
+    if predicate == FIRST:
+        return Need(first=True)
+    return Need(predicate.types, tuple(conjuncts(predicate.condition)))
 
 
 def _common(one: tuple[str, ...] | None, two: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Final
 
@@ -17,14 +17,22 @@ from estero.automata.cea import CEA, Transition, why_others_matter
 from estero.automata.compile.compile_pattern import Compiled, compile_pattern
 from estero.automata.correlated.carried import event_name
 from estero.automata.correlated.push_down import Decision
-from estero.automata.exploration import explore, leaving, merged
+from estero.automata.exploration import leaving, merged, reached
 from estero.automata.registers import Action
 from estero.automata.residual import Hidden, Key, Residual
 from estero.language.check.labels import type_names
-from estero.language.tree.conditions import conjuncts
-from estero.language.tree.expressions import And, Attribute, Comparison
+from estero.language.tree.conditions import conjoined, conjuncts
+from estero.language.tree.expressions import Attribute, Comparison
 from estero.language.tree.expressions import Node as Condition
-from estero.language.tree.pattern import EventType, Filter, Link, PartitionBy, PartitionKey, Pattern, Unless
+from estero.language.tree.pattern import (
+    EventType,
+    Filter,
+    PartitionBy,
+    PartitionKey,
+    Pattern,
+    Unless,
+    with_children,
+)
 from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
 from estero.language.tree.schema import Schema
 from estero.language.tree.selection import label_types
@@ -161,20 +169,14 @@ class _Runs:
                 return f"nothing says which key {event_name(each.labels, types)} has"
         after = leaving(self._signature)
 
-        def steps(
-            at: tuple[int, frozenset[_Signature]],
-        ) -> Iterator[tuple[None, tuple[int, frozenset[_Signature]]]]:
-            state, marked = at
-            for each in after[state]:
-                yield None, (each.target, marked | {self._signature[each]})
-
-        start = [(each, frozenset[_Signature]()) for each in self._automaton.initial]
-        seen = set(start)
-        for _, _, found in explore(start, steps):
-            seen.add(found)
-            if len(seen) > CAP:
-                return f"its events come together in more than {CAP:,} ways"
-        return {marked for state, marked in seen if state in self._automaton.final}
+        start = [(state, frozenset[_Signature]()) for state in self._automaton.initial]
+        found = reached(
+            start, lambda at: [(each.target, at[1] | {self._signature[each]}) for each in after[at[0]]]
+        )
+        ways = list(islice(found, CAP + 1))
+        if len(ways) > CAP:
+            return f"its events come together in more than {CAP:,} ways"
+        return {marked for state, marked in ways if state in self._automaton.final}
 
     def _of(self, transition: Transition) -> _Signature:
         types = self._automaton.types_of(transition.guard) or ()
@@ -246,28 +248,15 @@ class _Rewriting:
         inside = (*around, pattern)
         match pattern:
             case Filter(inner, condition):
-                left = [part for part in conjuncts(condition) if not self._is_said(part, inside)]
+                left = conjoined(part for part in conjuncts(condition) if not self._is_said(part, inside))
                 rest = self.of(inner, inside)
-                if not left:
-                    return rest
-                return replace(
-                    pattern, pattern=rest, condition=And(tuple(left)) if len(left) > 1 else left[0]
-                )
+                return rest if left is None else replace(pattern, pattern=rest, condition=left)
             case PartitionBy(inner, keys) if any(self._agree(key, keys, inside) for key in self.keys):
                 return self.of(inner, inside)
             case Unless(inner):
                 return replace(pattern, pattern=self.of(inner, inside))
             case _:
-                changed: dict[str, object] = {}
-                for each in fields(pattern):
-                    value = getattr(pattern, each.name)
-                    if isinstance(value, Pattern):
-                        changed[each.name] = self.of(value, inside)
-                    elif isinstance(value, tuple) and not any(isinstance(item, Link) for item in value):
-                        changed[each.name] = tuple(
-                            self.of(item, inside) if isinstance(item, Pattern) else item for item in value
-                        )
-                return replace(pattern, **changed)  # type: ignore[arg-type]
+                return with_children(pattern, lambda child: self.of(child, inside))
 
     def _is_said(self, condition: Condition, inside: tuple[Pattern, ...]) -> bool:
         match condition:

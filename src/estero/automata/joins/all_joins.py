@@ -6,36 +6,19 @@ comparison of two variables is one of two values, and what speaks of one variabl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Final
 
+from estero.automata.exploration import merged
 from estero.automata.joins.hierarchical import compact_q_tree
 from estero.language.check.atoms import NamedAtom
+from estero.language.check.conjunctive import witness
 from estero.language.check.labels import type_names
-from estero.language.tree.conditions import as_unary, conjuncts
+from estero.language.tree import expressions as e
+from estero.language.tree import pattern as p
+from estero.language.tree.conditions import as_unary, conjuncts, of_one_event
 from estero.language.tree.conjunctive import Variable
-from estero.language.tree.expressions import (
-    And,
-    Attribute,
-    Comparison,
-    EventFilter,
-    IsNull,
-    Not,
-    Or,
-)
-from estero.language.tree.expressions import Node as Condition
-from estero.language.tree.pattern import (
-    All,
-    As,
-    EventType,
-    Filter,
-    PartitionBy,
-    PartitionKey,
-    Pattern,
-    unshared,
-)
 from estero.language.tree.query import Consume, QueryTree, Strategy
 from estero.language.tree.schema import Kind, Schema
 from estero.language.tree.words import quoted
@@ -60,12 +43,12 @@ def joined_all(tree: QueryTree, schema: Schema) -> tuple[NamedAtom, ...] | str:
     """
     if not _is_all(tree.pattern):
         return ""
-    pattern = unshared(tree.pattern)
+    pattern = p.unshared(tree.pattern)
     try:
         found = _Reading(tree.streams, schema)
         found.mark(pattern)
         found.filters(pattern, ())
-        joins = any(len({part for part, _ in each}) > 1 for each in found.classes)
+        joins = any(len({part for part, _ in each}) > 1 for each in found.equal)
         if not joins and len(found.parts) <= MOST_APART:
             return ""
         _check_clauses(tree)
@@ -74,12 +57,12 @@ def joined_all(tree: QueryTree, schema: Schema) -> tuple[NamedAtom, ...] | str:
         return str(reason)
 
 
-def _is_all(pattern: Pattern) -> bool:
+def _is_all(pattern: p.Pattern) -> bool:
     match pattern:
-        case As(inner) | Filter(inner) | PartitionBy(inner):
+        case p.As(inner) | p.Filter(inner) | p.PartitionBy(inner):
             return _is_all(inner)
         case _:
-            return isinstance(pattern, All)
+            return isinstance(pattern, p.All)
 
 
 class _NotJoinedError(Exception):
@@ -99,10 +82,10 @@ def _check_clauses(tree: QueryTree) -> None:
 class _Part:
     """A part of ALL: one event of a type, with what is asked of it alone."""
 
-    event_type: EventType
+    event_type: p.EventType
     types: tuple[str, ...]
     labels: dict[str, None]
-    conditions: list[Condition] = field(default_factory=list)
+    conditions: list[e.Node] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -112,25 +95,26 @@ class _Reading:
     streams: tuple[str, ...]
     schema: Schema
     parts: list[_Part] = field(default_factory=list)
-    classes: list[dict[_Term, None]] = field(default_factory=list)
+    equal: list[tuple[_Term, ...]] = field(default_factory=list)
+    """Terms whose values are equal and not NULL."""
     marks: dict[int, _Marks] = field(default_factory=dict)
     """For each node of the pattern, by `id`, the parts that its labels mark."""
 
-    def mark(self, node: Pattern) -> _Marks:
+    def mark(self, node: p.Pattern) -> _Marks:
         """Finds the parts below a node, and which of them each label marks."""
         match node:
-            case EventType(name):
+            case p.EventType(name):
                 self.parts.append(_Part(node, type_names(node, self.streams), {name: None}))
                 marks: _Marks = {name: (len(self.parts) - 1,)}
-            case As(inner, variable):
+            case p.As(inner, variable):
                 marks = dict(self.mark(inner))
                 below = _numbers(marks)
                 marks[variable] = below
                 for number in below:
                     self.parts[number].labels[variable] = None
-            case Filter(inner) | PartitionBy(inner):
+            case p.Filter(inner) | p.PartitionBy(inner):
                 marks = self.mark(inner)
-            case All(parts):
+            case p.All(parts):
                 marks = {}
                 for part in parts:
                     for label, numbers in self.mark(part).items():
@@ -140,10 +124,10 @@ class _Reading:
         self.marks[id(node)] = marks
         return marks
 
-    def filters(self, node: Pattern, above: tuple[Pattern, ...]) -> None:
+    def filters(self, node: p.Pattern, above: tuple[p.Pattern, ...]) -> None:
         """Takes the filters at a node and below it; `above` are the patterns around it, outermost first."""
         around = (*above, node)
-        if isinstance(node, Filter):
+        if isinstance(node, p.Filter):
             inside = set(self.marks[id(node.pattern)])
             for part in conjuncts(node.condition):
                 unary = as_unary(part, inside)
@@ -151,43 +135,40 @@ class _Reading:
                     self._equality(part, around)
                 else:
                     self._ask(unary, self.marks[id(node.pattern)])
-        elif isinstance(node, PartitionBy):
+        elif isinstance(node, p.PartitionBy):
             self._agreement(node, around)
         for child in node.children():
             self.filters(child, around)
 
-    def _ask(self, condition: Condition, marks: _Marks) -> None:
+    def _ask(self, condition: e.Node, marks: _Marks) -> None:
         """What is asked of single events."""
-        if isinstance(condition, EventFilter):
+        if isinstance(condition, e.EventFilter):
             for number in marks[condition.variable]:
                 self.parts[number].conditions.append(condition.predicate)
             return
-        filters = [each for each in condition.walk() if isinstance(each, EventFilter)]
+        filters = [each for each in condition.walk() if isinstance(each, e.EventFilter)]
         speaking = {number for each in filters for number in marks[each.variable]}
         if len(speaking) > 1:
             raise _NotJoinedError(f"{condition!s} speaks of several events, and is no equality")
-        self.parts[speaking.pop()].conditions.append(_of_one_event(condition))
+        self.parts[speaking.pop()].conditions.append(of_one_event(condition))
 
-    def _equality(self, condition: Condition, around: tuple[Pattern, ...]) -> None:
+    def _equality(self, condition: e.Node, around: tuple[p.Pattern, ...]) -> None:
         match condition:
-            case Comparison("=", Attribute(one, str(left)), Attribute(other, str(right))):
-                self._join(
-                    [
-                        *((number, one) for number in self._bound(left, around)),
-                        *((number, other) for number in self._bound(right, around)),
-                    ]
-                )
+            case e.Comparison("=", e.Attribute(one, str(left)), e.Attribute(other, str(right))):
+                ones = [(number, one) for number in self._bound(left, around)]
+                others = [(number, other) for number in self._bound(right, around)]
+                self.equal.append((*ones, *others))
             case _:
                 raise _NotJoinedError(f"{condition!s} is no equality of two attributes")
 
-    def _bound(self, variable: str, around: tuple[Pattern, ...]) -> tuple[int, ...]:
+    def _bound(self, variable: str, around: tuple[p.Pattern, ...]) -> tuple[int, ...]:
         """The parts that a variable marks in the smallest pattern around that binds it."""
         for node in reversed(around):
             if variable in self.marks[id(node)]:
                 return self.marks[id(node)][variable]
         raise _NotJoinedError(f"nothing binds {quoted(variable)}")
 
-    def _agreement(self, node: PartitionBy, around: tuple[Pattern, ...]) -> None:
+    def _agreement(self, node: p.PartitionBy, around: tuple[p.Pattern, ...]) -> None:
         """All values of the keys are equal, and none is NULL."""
         terms: list[_Term] = []
         for key in node.keys:
@@ -199,9 +180,9 @@ class _Reading:
                 (number, self._first(self.parts[number], alternatives))
                 for number in _numbers(self.marks[id(node)])
             ]
-        self._join(terms)
+        self.equal.append(tuple(terms))
 
-    def _first(self, part: _Part, keys: list[PartitionKey]) -> str:
+    def _first(self, part: _Part, keys: list[p.PartitionKey]) -> str:
         """The first of the keys that all types of a part have."""
         if len(keys) == 1:
             return keys[0].attribute
@@ -215,20 +196,13 @@ class _Reading:
             raise _NotJoinedError(f"which key {part.event_type!s} has depends on its event")
         return name
 
-    def _join(self, terms: Iterable[_Term]) -> None:
-        joined = dict.fromkeys(terms)
-        touched = [each for each in self.classes if not each.keys().isdisjoint(joined)]
-        merged = {term: None for each in touched for term in each} | joined
-        self.classes = [each for each in self.classes if not any(each is one for one in touched)]
-        self.classes.append(merged)
-
     # ---------------------------------------------------------------------------------------- atoms
 
     def atoms(self) -> tuple[NamedAtom, ...]:
         """The parts as atoms; the variables are called after the equalities."""
         own = self._own_labels()
         names: dict[_Term, str] = {}
-        for each in self.classes:
+        for each in merged(self.equal):
             self._check_kinds(each)
             name = " = ".join(
                 f"{quoted(own[number])}.{quoted(attribute)}" for number, attribute in sorted(each)
@@ -236,7 +210,7 @@ class _Reading:
             names |= dict.fromkeys(each, name)
             if len(each) == 1:  # equal to itself, which NULL is not
                 ((number, attribute),) = each
-                self.parts[number].conditions.append(Not(IsNull(Attribute(attribute))))
+                self.parts[number].conditions.append(e.Not(e.IsNull(e.Attribute(attribute))))
         atoms = tuple(
             NamedAtom(
                 own[number],
@@ -280,19 +254,6 @@ def _numbers(marks: _Marks) -> tuple[int, ...]:
     return tuple(sorted({number for numbers in marks.values() for number in numbers}))
 
 
-def _of_one_event(condition: Condition) -> Condition:
-    """``X[p]``, joined by AND, OR and NOT, of an event that every variable is: p."""
-    match condition:
-        case EventFilter(_, predicate):
-            return predicate
-        case And(parts) | Or(parts):
-            return type(condition)(tuple(map(_of_one_event, parts)))
-        case Not(part):
-            return Not(_of_one_event(part))
-        case _:
-            raise TypeError(f"not a filter of one-event predicates: {condition!r}")
-
-
 def _text(part: _Part) -> str:
     """The part as it may be written, with all that is asked of its event."""
     asked = " AND ".join(str(each) for each in dict.fromkeys(part.conditions))
@@ -303,24 +264,12 @@ def _text(part: _Part) -> str:
 
 def _check_hierarchy(atoms: tuple[NamedAtom, ...]) -> None:
     """Says by two variables and three parts why there is no q-tree, where there is none."""
-    for first, second, both, one, other in _witnesses(atoms):
+    found = witness([atom.variables for atom in atoms])
+    if found is not None:
+        first, second, *numbers = found
+        both, one, other = (quoted(atoms[number].label) for number in numbers)
         raise _NotJoinedError(
-            f"it is not hierarchical: {quoted(both.label)} has both {first} and {second}, "
-            f"{quoted(one.label)} has {first} alone, and {quoted(other.label)} {second} alone"
+            f"it is not hierarchical: {both} has both {first} and {second}, "
+            f"{one} has {first} alone, and {other} {second} alone"
         )
     compact_q_tree(atoms)
-
-
-def _witnesses(
-    atoms: tuple[NamedAtom, ...],
-) -> Iterator[tuple[str, str, NamedAtom, NamedAtom, NamedAtom]]:
-    """Pairs of variables of which neither is in all atoms of the other, though they share one."""
-    having: dict[str, set[int]] = {}
-    for number, atom in enumerate(atoms):
-        for name in atom.variables:
-            having.setdefault(name, set()).add(number)
-    for first, second in combinations(having, 2):
-        one, other = having[first], having[second]
-        if one & other and one - other and other - one:
-            both, alone, apart = (atoms[min(each)] for each in (one & other, one - other, other - one))
-            yield first, second, both, alone, apart

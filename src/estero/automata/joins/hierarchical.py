@@ -24,7 +24,8 @@ from estero.automata.joins.q_tree import Inner, Node, compact, leaves, nodes, q_
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
 from estero.errors import LimitExceeded
 from estero.language.check.atoms import NamedAtom
-from estero.language.tree.expressions import And, Attribute, Comparison, IsNull, Literal, Not
+from estero.language.tree.conditions import conjoined
+from estero.language.tree.expressions import Attribute, Comparison, IsNull, Literal, Not
 from estero.language.tree.expressions import Node as Condition
 from estero.language.tree.literals import Value
 from estero.language.tree.names import some
@@ -219,8 +220,7 @@ class _Construction:
         return tuple(name for name in first if all(name in types for types in others))
 
     def _bit(self, served: Served) -> int:
-        condition = _all(tuple(dict.fromkeys(self._conditions(served))))
-        predicate = EventPredicate(self._types(served), condition)
+        predicate = EventPredicate(self._types(served), conjoined(self._conditions(served)))
         return self.predicates.setdefault(predicate, len(self.predicates))
 
     def _conditions(self, served: Served) -> Iterator[Condition]:
@@ -287,9 +287,3 @@ class _Construction:
 
 def _agree(one: Form, other: Form) -> bool:
     return all(one[name] == values for name, values in other.items() if name in one)
-
-
-def _all(conditions: tuple[Condition, ...]) -> Condition | None:
-    if not conditions:
-        return None
-    return conditions[0] if len(conditions) == 1 else And(conditions)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from estero.automata.exploration import merged
+
 FRESH: Final = "*"
 """Stands on top of a query in several parts that share no variable: all of it, joined by nothing."""
 
@@ -94,12 +96,12 @@ _Atoms = dict[int, dict[str, None]]
 
 def _parts(atoms: _Atoms) -> list[_Atoms]:
     """The atoms in parts that share no variable, in order of their first atoms."""
-    parts: list[_Atoms] = []
+    having: dict[str, list[int]] = {}
     for number, variables in atoms.items():
-        touched = [part for part in parts if any(each.keys() & variables.keys() for each in part.values())]
-        merged = {atom: names for part in touched for atom, names in part.items()} | {number: variables}
-        parts = [part for part in parts if not any(part is each for each in touched)] + [merged]
-    return sorted((dict(sorted(part.items())) for part in parts), key=min)
+        for name in variables:
+            having.setdefault(name, []).append(number)
+    parts = merged([*([number] for number in atoms), *having.values()])
+    return [{number: atoms[number] for number in sorted(part)} for part in sorted(parts, key=min)]
 
 
 def _tree(atoms: _Atoms) -> Node:

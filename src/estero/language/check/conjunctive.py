@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -55,21 +55,21 @@ def check_conjunctive(
     return problems.in_order()
 
 
-def witness(tree: ConjunctiveTree) -> tuple[str, str, Atom, Atom, Atom] | None:
+def witness(atoms: Sequence[Iterable[str]]) -> tuple[str, str, int, int, int] | None:
     """Two variables that show that a query is not hierarchical, or None where it is.
 
-    With them come an atom that has both, one that has the first only, and one that has the second only
-    (the paper's definition in section 4, and its Theorem 4.2).
+    `atoms` are their variables. With the two come the numbers of an atom that has both, of one that has the
+    first only, and of one that has the second only (the paper's definition in section 4, and its Theorem
+    4.2).
     """
-    having: dict[str, set[int]] = {name: set() for name in tree.variables()}
-    for number, atom in enumerate(tree.atoms):
-        for name in atom.variables():
-            having[name].add(number)
+    having: dict[str, set[int]] = {}
+    for number, variables in enumerate(atoms):
+        for name in variables:
+            having.setdefault(name, set()).add(number)
     for first, second in combinations(having, 2):
         one, other = having[first], having[second]
         if one & other and one - other and other - one:
-            both, alone, apart = (tree.atoms[min(each)] for each in (one & other, one - other, other - one))
-            return first, second, both, alone, apart
+            return first, second, min(one & other), min(one - other), min(other - one)
     return None
 
 
@@ -212,10 +212,11 @@ def _check_pair(variable: Variable, one: _Place, other: _Place, span: Span, prob
 
 
 def _check_hierarchy(tree: ConjunctiveTree, problems: Problems) -> None:
-    found = witness(tree)
+    found = witness([atom.variables() for atom in tree.atoms])
     if found is None:
         return
-    first, second, both, one, other = found
+    first, second, *numbers = found
+    both, one, other = (tree.atoms[number] for number in numbers)
     problems.add(
         f"this query is not hierarchical: {both} has both {first} and {second}, "
         f"{one} has {first} without {second}, and {other} has {second} without {first}",

@@ -6,7 +6,7 @@ depth of a tree is that of its parentheses; a parenthesised chain stays a node o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 
 from estero.errors import NOWHERE, Span
@@ -203,20 +203,25 @@ def unshared(pattern: Pattern) -> Pattern:
     >>> len({id(node) for node in both.walk()})
     3
     """
-    changed: dict[str, object] = {}
-    for each in fields(pattern):
-        value = getattr(pattern, each.name)
-        if isinstance(value, Pattern):
-            changed[each.name] = unshared(value)
-        elif isinstance(value, tuple):
-            changed[each.name] = tuple(map(_unshared_item, value))
-    return replace(pattern, **changed)  # type: ignore[arg-type]
+    return with_children(pattern, unshared)
 
 
-def _unshared_item(item: object) -> object:
-    if isinstance(item, Pattern):
-        return unshared(item)
-    return replace(item, absent=tuple(map(unshared, item.absent))) if isinstance(item, Link) else item
+def with_children(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Pattern:
+    """The same node with `change` of each pattern directly below it, also of those that must be absent."""
+
+    def changed(item: object) -> object:
+        match item:
+            case Pattern():
+                return change(item)
+            case Link(absent=absent):
+                return replace(item, absent=tuple(map(change, absent)))
+            case tuple():
+                return tuple(map(changed, item))
+            case _:
+                return item
+
+    values = {each.name: changed(getattr(pattern, each.name)) for each in fields(pattern)}
+    return replace(pattern, **values)  # type: ignore[arg-type]
 
 
 # ── Canonical text ───────────────────────────────────────────────────────────────────────────────
