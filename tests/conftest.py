@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from engines import Engine, InProcess, Pushed, Restored, SparkBatch, SparkStream
 from estero.language.check import set_predicates
 
 if TYPE_CHECKING:
@@ -48,7 +49,10 @@ def _real(name: str) -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of several processes that run the tests, one runs all that share the Spark session."""
     for item in items:
-        shares_session = "spark" in getattr(item, "fixturenames", ())
+        names = getattr(item, "fixturenames", ())
+        shares_session = "spark" in names or (
+            "engine" in names and item.get_closest_marker("spark") is not None
+        )
         item.add_marker(pytest.mark.xdist_group("spark" if shares_session else str(item.path)))
 
 
@@ -80,3 +84,30 @@ def spark() -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+_ON_SPARK = {f"Spark, {tasks} tasks": tasks for tasks in (1, 2, 7)}
+
+
+@pytest.fixture(
+    params=[
+        "in process",
+        "pushed",
+        "restored",
+        *(pytest.param(name, marks=pytest.mark.spark) for name in _ON_SPARK),
+        pytest.param("stream on Spark", marks=[pytest.mark.spark, pytest.mark.slow]),
+    ]
+)
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    """Each engine in turn."""
+    match request.param:
+        case "in process":
+            return InProcess()
+        case "pushed":
+            return Pushed()
+        case "restored":
+            return Restored()
+        case "stream on Spark":
+            return SparkStream(request.getfixturevalue("spark"), tmp_path)
+        case name:
+            return SparkBatch(request.getfixturevalue("spark"), _ON_SPARK[name])

@@ -78,13 +78,3 @@ def found(rows: Iterable[Mapping[str, Any]]) -> Found:
 
 def _named(labels: Mapping[str, Iterable[int]]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple(sorted((name, tuple(sorted(labels[name]))) for name in labels if name in "abc"))
-
-
-def cut(table: pa.Table, seed: int, most: int) -> Sequence[pa.Table]:
-    """The table in pieces of 1 to `most` events."""
-    draw, pieces, begin = random.Random(seed), [], 0
-    while begin < table.num_rows:
-        size = draw.randint(1, most)
-        pieces.append(table.slice(begin, size))
-        begin += size
-    return pieces
