@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from estero.language.check.labels import KnownTypes, bound_names, type_names
+from estero.language.check.known_types import KnownTypes
 from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.names import nearest, some, suggestion
 from estero.language.tree.pattern import EventType, Pattern
-from estero.language.tree.schema import Kind
-from estero.language.tree.selection import label_types
+from estero.language.tree.schema import Kind, type_names
+from estero.language.tree.selection import bound_names, label_types
 from language.schemas import SCHEMAS
 
 

@@ -62,6 +62,14 @@ def test_a_type_of_a_stream_is_looked_up_under_its_full_name_first() -> None:
     assert shown_labels(QueryTree(EventType("SELL", "T")), schema) == (Shown("SELL", ("y",)),)
 
 
+def test_a_type_is_looked_up_in_the_streams_that_are_read() -> None:
+    schema = Schema(
+        types={"S>SELL": {"x": Kind.INT}, "T>SELL": {"y": Kind.INT, "x": Kind.FLOAT}}, closed=True
+    )
+    assert shown_labels(QueryTree(SELL, streams=("S",)), schema) == (Shown("SELL", ("x",)),)
+    assert shown_labels(QueryTree(SELL, streams=("S", "T")), schema) == (Shown("SELL", ("x", "y")),)
+
+
 def test_events_that_must_be_absent_give_no_label() -> None:
     absent = Sequence((As(SELL, "a"), As(BUY, "b")), (Link(absent=(As(EventType("HALT"), "h"),)),))
     assert labels(absent) == ["SELL", "a", "BUY", "b"]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Self
 
 from estero.errors import QueryError, warn
 from estero.language.builder.queries import Built, tree_of
-from estero.language.check.labels import type_names
 from estero.language.check.queries import check_query
 from estero.language.syntax.languages import not_ceql
 from estero.language.syntax.parser import parse_query
@@ -18,7 +17,7 @@ from estero.language.syntax.recover import read
 from estero.language.tree.names import some, suggestion
 from estero.language.tree.pattern import EventType
 from estero.language.tree.query import QueryTree
-from estero.language.tree.schema import EventLayout, Schema
+from estero.language.tree.schema import EventLayout, Schema, type_names
 from estero.plan.plan import Layout
 from estero.plan.plan_joins import AnyPlan, KeyedPlan
 from estero.plan.planner import plan_of

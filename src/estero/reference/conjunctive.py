@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from estero.language.check.labels import type_names
 from estero.language.tree.conjunctive import Anything, Argument, Atom, ConjunctiveTree
 from estero.language.tree.expressions import Literal
 from estero.language.tree.literals import Value
+from estero.language.tree.schema import type_names
 from estero.reference.queries import ComplexEvent, is_within
 from estero.reference.values import Event, compare, in_utc
 

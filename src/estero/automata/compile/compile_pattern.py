@@ -22,8 +22,8 @@ from estero.automata.compile.need import ANYTHING, Need, need_of
 from estero.automata.compile.products import all_of, also_seen, conjunction, passed_over, strict, unless
 from estero.automata.compile.residual_filters import Atom, Places, find_places
 from estero.automata.residual import NO_HIDDEN, Hidden, Residual, carries
-from estero.language.check.labels import type_names
 from estero.language.tree import pattern as p
+from estero.language.tree.schema import type_names
 
 WRITTEN_OUT: Final = 4
 """The most optional parts of a sequence of which each choice is an automaton of its own, where that helps."""

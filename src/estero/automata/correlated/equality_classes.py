@@ -20,7 +20,6 @@ from estero.automata.correlated.push_down import Decision
 from estero.automata.exploration import leaving, merged, reached
 from estero.automata.registers import Action
 from estero.automata.residual import Hidden, Key, Residual
-from estero.language.check.labels import type_names
 from estero.language.tree.conditions import conjoined, conjuncts
 from estero.language.tree.expressions import Attribute, Comparison
 from estero.language.tree.expressions import Node as Condition
@@ -34,7 +33,7 @@ from estero.language.tree.pattern import (
     with_children,
 )
 from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
-from estero.language.tree.schema import Schema
+from estero.language.tree.schema import Schema, type_names
 from estero.language.tree.selection import label_types
 
 CAP: Final = 2_000

@@ -14,13 +14,12 @@ from estero.automata.exploration import merged
 from estero.automata.joins.hierarchical import compact_q_tree
 from estero.language.check.atoms import NamedAtom
 from estero.language.check.conjunctive import witness
-from estero.language.check.labels import type_names
 from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import as_unary, conjuncts, of_one_event
 from estero.language.tree.conjunctive import Variable
 from estero.language.tree.query import Consume, QueryTree, Strategy
-from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.schema import Kind, Schema, type_names
 from estero.language.tree.words import quoted
 
 MOST_APART: Final = 10

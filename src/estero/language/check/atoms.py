@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from estero.errors import Span
-from estero.language.check.labels import KnownTypes, type_names
+from estero.language.check.known_types import KnownTypes
 from estero.language.tree.conjunctive import Anything, Atom, ConjunctiveTree, Term, Variable
 from estero.language.tree.expressions import Literal, Node
-from estero.language.tree.schema import Schema
+from estero.language.tree.schema import Schema, type_names
 
 
 @dataclass(frozen=True, slots=True)

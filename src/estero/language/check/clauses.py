@@ -6,7 +6,7 @@ from typing import Final
 
 from estero.errors import NOWHERE, Span
 from estero.language.check.keys import check_bracket
-from estero.language.check.labels import KnownTypes
+from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.tree import query as q
 from estero.language.tree.literals import INT_MAX

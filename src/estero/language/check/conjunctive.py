@@ -10,7 +10,7 @@ from estero.errors import NOWHERE, QueryError, Span
 from estero.language.check.atoms import arguments_by_name, attributes_in_order
 from estero.language.check.clauses import check_bounds
 from estero.language.check.kinds import NUMBERS, KindChecker
-from estero.language.check.labels import KnownTypes
+from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.syntax.parser import parse_conjunctive
 from estero.language.tree.conjunctive import Atom, ConjunctiveTree, Variable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from estero.errors import Span
 from estero.language.check.kinds import NUMBERS, KindChecker
-from estero.language.check.labels import KnownTypes
+from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.check.set_predicates import known_predicates, registered
 from estero.language.tree import expressions as e

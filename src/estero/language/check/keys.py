@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from estero.errors import Span
 from estero.language.check.kinds import COMPARABLE, NUMBERS
-from estero.language.check.labels import KnownTypes
+from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.tree.pattern import EventType, PartitionBy, Pattern
 from estero.language.tree.query import KeyBracket

@@ -13,7 +13,7 @@ from estero.errors import QueryError
 from estero.language.check.clauses import check_clauses
 from estero.language.check.filters import check_filter
 from estero.language.check.keys import check_keys
-from estero.language.check.labels import KnownTypes, bound_names
+from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.check.scopes import check_scopes
 from estero.language.syntax.parser import parse_query
@@ -21,7 +21,7 @@ from estero.language.tree import pattern as p
 from estero.language.tree.names import listed, suggestion
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import Schema
-from estero.language.tree.selection import label_types
+from estero.language.tree.selection import bound_names, label_types
 from estero.language.tree.words import quoted
 
 

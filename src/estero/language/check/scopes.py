@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from estero.errors import Span
-from estero.language.check.labels import bound_names
 from estero.language.check.problems import Problems
 from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import as_unary, conjuncts
 from estero.language.tree.names import listed, some
-from estero.language.tree.selection import label_types
+from estero.language.tree.selection import bound_names, label_types
 from estero.language.tree.words import quoted
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from estero.errors import DataError
+from estero.language.tree.pattern import EventType
 from estero.language.tree.query import TimeUnit
 
 UNITS_OF_TIME: Mapping[str, TimeUnit] = {
@@ -81,6 +82,18 @@ class Kind(Enum):
 Attributes = Mapping[str, Kind]
 
 
+def type_names(event_type: EventType, streams: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The names that the type of an event may have for the atom to read it; `streams` are those of FROM.
+
+    >>> type_names(EventType("R"), ("S",)), type_names(EventType("R", "S"))
+    (('R', 'S>R'), ('S>R',))
+    """
+    if event_type.stream is None:
+        return (event_type.name, *(f"{stream}>{event_type.name}" for stream in streams))
+    qualified = f"{event_type.stream}>{event_type.name}"
+    return (qualified, event_type.name) if streams == (event_type.stream,) else (qualified,)
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """Types of events and what they hold.
@@ -104,3 +117,17 @@ class Schema:
         if type_name in self.types:
             return self.types[type_name]
         return None if self.closed else self.shared
+
+    def attributes_read(self, event_type: EventType, streams: tuple[str, ...] = ()) -> Attributes | None:
+        """The attributes of the events that an atom reads, or None where there is no such type.
+
+        `streams` are those of FROM. Where the events can be of several types, each attribute once, in the
+        order of the types' tables.
+        """
+        known = [self.types[name] for name in type_names(event_type, streams) if name in self.types]
+        if not known:
+            return self.attributes_of(event_type.name)
+        attributes: dict[str, Kind] = {}
+        for name, kind in (item for each in known for item in each.items()):
+            attributes.setdefault(name, kind)
+        return attributes

@@ -29,13 +29,18 @@ def shown_labels(tree: QueryTree, schema: Schema) -> tuple[Shown, ...]:
     query: a label that the pattern lacks shows no attributes.
     """
     types = label_types(tree.pattern)
+
+    def attributes_of(label: str) -> tuple[str, ...]:
+        read = (schema.attributes_read(each, tree.streams) or () for each in types.get(label, ()))
+        return _once(name for attributes in read for name in attributes)
+
     if tree.select is None:
-        return tuple(Shown(label, _attributes(types[label], schema)) for label in types)
+        return tuple(Shown(label, attributes_of(label)) for label in types)
     chosen: dict[str, tuple[str, ...]] = {}
     for item in tree.select:
         attributes = item.attributes
         if attributes is None:
-            attributes = _attributes(types.get(item.label, ()), schema)
+            attributes = attributes_of(item.label)
         chosen[item.label] = _once((*chosen.get(item.label, ()), *attributes))
     return tuple(Shown(label, attributes) for label, attributes in chosen.items())
 
@@ -70,6 +75,18 @@ def label_types(pattern: Pattern) -> dict[str, tuple[EventType, ...]]:
             return types
 
 
+def bound_names(pattern: Pattern) -> tuple[str, ...]:
+    """All labels that are given anywhere in the pattern, also where they are dropped again."""
+    names: dict[str, None] = {}
+    for node in pattern.walk():
+        match node:
+            case EventType(name) | As(variable=name) | Rename(new=name):
+                names[name] = None
+            case _:
+                pass
+    return tuple(names)
+
+
 def marking(pattern: Pattern) -> Iterable[Pattern]:
     """The parts whose events end up in the complex event: not those that must be absent."""
     match pattern:
@@ -79,17 +96,6 @@ def marking(pattern: Pattern) -> Iterable[Pattern]:
             return (inner,)
         case _:
             return pattern.children()
-
-
-def _attributes(types: Iterable[EventType], schema: Schema) -> tuple[str, ...]:
-    return _once(name for each in types for name in _attributes_of(each, schema))
-
-
-def _attributes_of(each: EventType, schema: Schema) -> Iterable[str]:
-    full_name = f"{each.stream}>{each.name}"
-    if each.stream is not None and full_name in schema.types:
-        return schema.types[full_name]
-    return schema.attributes_of(each.name) or ()
 
 
 def _once(items: Iterable[Item]) -> tuple[Item, ...]:

@@ -1,4 +1,4 @@
-"""What the labels of a pattern can mark: type names, and the attributes of those types."""
+"""What is known of the types of events that a query reads: whether there are such, and their attributes."""
 
 from __future__ import annotations
 
@@ -8,39 +8,11 @@ from typing import Final
 
 from estero.language.check.problems import Problems
 from estero.language.tree.names import some, suggestion
-from estero.language.tree.pattern import As, EventType, Pattern, Rename
-from estero.language.tree.schema import Attributes, Kind, Schema
+from estero.language.tree.pattern import EventType
+from estero.language.tree.schema import Attributes, Kind, Schema, type_names
 
 _USUAL: Final = frozenset({"type", "kind", "event", "event_type", "eventtype", "event_kind", "event_name"})
 """What a column with the type of events is often called."""
-
-
-def type_names(event_type: EventType, streams: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The names that the type of an event may have for the atom to read it; `streams` are those of FROM.
-
-    >>> type_names(EventType("R"), ("S",)), type_names(EventType("R", "S"))
-    (('R', 'S>R'), ('S>R',))
-    """
-    if event_type.stream is None:
-        return (event_type.name, *(f"{stream}>{event_type.name}" for stream in streams))
-    qualified = f"{event_type.stream}>{event_type.name}"
-    return (qualified, event_type.name) if streams == (event_type.stream,) else (qualified,)
-
-
-def bound_names(pattern: Pattern) -> tuple[str, ...]:
-    """All labels that are given anywhere in the pattern, also where they are dropped again."""
-    names: dict[str, None] = {}
-    for node in pattern.walk():
-        match node:
-            case EventType(name):
-                names[name] = None
-            case As(_, variable):
-                names[variable] = None
-            case Rename(_, _, new):
-                names[new] = None
-            case _:
-                pass
-    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +24,7 @@ class KnownTypes:
 
     def attributes(self, event_type: EventType) -> Attributes | None:
         """The attributes of events that an atom reads, or None where they are not known."""
-        if self.schema is None:
-            return None
-        candidates = type_names(event_type, self.streams)
-        known = [self.schema.types[name] for name in candidates if name in self.schema.types]
-        if not known:
-            return self.schema.attributes_of(event_type.name)
-        return {name: kind for each in reversed(known) for name, kind in each.items()}
+        return None if self.schema is None else self.schema.attributes_read(event_type, self.streams)
 
     def exists(self, event_type: EventType) -> bool:
         """Whether there may be such events."""
