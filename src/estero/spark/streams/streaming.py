@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from estero.answers.report import answer_schema
 from estero.classify.column_names import ORDER, TIME
-from estero.events.stream_layout import Lateness
+from estero.events.streams.stream_layout import Lateness
 from estero.language.tree.query import Consume
 from estero.plan.plan_joins import AnyPlan, KeyedPlan
 from estero.spark.batch.batch import Work, shown_time, spark_schema, told_apart, without_positions
