@@ -188,7 +188,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=2, help="how many share the work")
     parser.add_argument("--out", type=Path, help="a file for the figures")
     asked = parser.parse_args()
-    from estero.spark.sessions.session import local_session
+    from estero.spark import local_session
 
     spark = local_session(f"local[{asked.tasks}]", shuffle_partitions=asked.tasks)
     check_shares(spark)

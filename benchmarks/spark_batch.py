@@ -30,10 +30,9 @@ import pyarrow.compute as pc
 
 import estero
 from estero.language.tree.schema import EventLayout
-from estero.spark import match_count, recognize, register
-from estero.spark.batch.batch import Work, layout_of_frame
+from estero.spark import local_session, match_count, recognize, register
 from estero.spark.batch.distribute import distribute
-from estero.spark.sessions.session import local_session
+from estero.spark.work import Work, layout_of_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -179,9 +178,9 @@ def crossing(case: Case, df: DataFrame) -> int:
     """The rows that reach Python; a table function sees them all."""
     if case.how == "sql":
         return df.count()
-    plan = estero.query(case.text).plan(layout_of_frame(df, EventLayout.of(type="type", time="ts")))
+    plan = estero.query(case.text).plan(layout_of_schema(df.schema, EventLayout.of(type="type", time="ts")))
     work = Work.of(df.schema, plan, positions=False)
-    distributed = distribute(df, work.plan, work.tasks, None)
+    distributed = distribute(df, work.plan, work.division, None)
     number = distributed.rows.count()
     distributed.release()
     return number

@@ -25,8 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import estero
-from estero.spark import recognize
-from estero.spark.sessions.session import local_session
+from estero.spark import local_session, recognize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from estero.spark import recognize
-from estero.spark.sessions.session import local_session
+from estero.spark import local_session, recognize
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -77,7 +77,7 @@ def nasdaq() -> Path:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One small local session for the whole run: it takes seconds to start."""
-    from estero.spark.sessions.session import local_session
+    from estero.spark import local_session
 
     session = local_session(
         "local[2]", shuffle_partitions=2, java_options="-XX:+UseSerialGC -XX:TieredStopAtLevel=1"

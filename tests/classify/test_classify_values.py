@@ -82,11 +82,14 @@ def on_duckdb(source: Source, classification: Classification) -> pa.Table:
 
 def on_spark(spark: SparkSession, table: pa.Table, classification: Classification) -> pa.Table:
     """The classified events as a worker receives them."""
-    from estero.spark.batch.batch import classified_batch
-    from estero.spark.frames import Tasks, classified_frame, classified_schema
+    from estero.plan.division import Division
+    from estero.spark.batch.tasks import whole
+    from estero.spark.frames import classified_schema, laid_out
+    from estero.spark.work import classified_batch
 
     frame = spark.createDataFrame(table).coalesce(1)
-    crossed = classified_frame(frame, classification, Tasks(by_key=False)).toArrow().combine_chunks()
+    laid = laid_out(frame, classification, every=False)
+    crossed = whole(laid, Division(by_key=False), None).toArrow().combine_chunks()
     schema = classified_schema(frame.schema, classification, ordinals=False)
     (batch,) = crossed.to_batches()
     return pa.Table.from_batches([classified_batch(batch, schema, 0)], schema=schema)

@@ -68,7 +68,7 @@ def test_the_help_says_what_addresses_there_are() -> None:
         ),
         (
             ["--from", "csv:x", "--trigger", "soon"],
-            "'soon' is no trigger: write available-now, or an interval",
+            "'soon' is not a trigger: write available-now, or an interval",
         ),
         (
             ["--from", "csv:x", "--to", "csv:y"],

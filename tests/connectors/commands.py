@@ -19,7 +19,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from estero.cli import app
-from estero.spark.sessions.session import local_session
+from estero.spark import local_session
 from spark import stopped_stream
 
 

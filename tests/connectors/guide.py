@@ -54,7 +54,12 @@ def run_steps(directory: Path, wanted: dict[str, list[str]]) -> dict[str, Any]:
         text=True,
         check=False,
         cwd=directory,
-        env=os.environ | {"PGPASSWORD": PASSWORD, "PYTHONPATH": str(REPOSITORY / "tests")},
+        env=os.environ
+        | {
+            "PGPASSWORD": PASSWORD,
+            "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "tests"), os.environ.get("PYTHONPATH", "")]),
+            "SPARK_SUBMIT_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        },
     )
     assert process.returncode == 0, process.stderr
     return dict(zip(wanted, json.loads(process.stdout), strict=True))

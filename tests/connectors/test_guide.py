@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +43,10 @@ def streamed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Streamed]:
     """All commands are run in one process; that of PostgreSQL twice, the second time after it was killed."""
     jars = spark_jars()
     directory = tmp_path_factory.mktemp("guide")
-    set_up(directory)
-    with kafka(tmp_path_factory.mktemp("kafka")) as broker, postgresql() as database:
+    with ExitStack() as servers, ThreadPoolExecutor() as at_once:
+        started = at_once.map(servers.enter_context, [kafka(tmp_path_factory.mktemp("kafka")), postgresql()])
+        set_up(directory)
+        broker, database = started
         said = run_steps(directory, steps(jars, broker, database))
         yield Streamed(directory, database, said)
 

@@ -246,7 +246,7 @@ def test_comments_are_the_same_on_spark(spark: SparkSession, tmp_path: Path) -> 
     with pytest.raises(DataError, match="comments stand above the header, and an event begins with #, too"):
         there(spark, path)
     path.write_text("kind,v\nA,1 # one\n", encoding="utf-8")
-    with pytest.raises(DataError, match="line 2: a comment begins within the line, and Spark knows only"):
+    with pytest.raises(DataError, match="line 2: a comment begins inside a line, and Spark knows only"):
         there(spark, path, comment="#")
     path.write_text("kind,v\n#no,1\nA,1\n", encoding="utf-8")
     assert there(spark, path, comment="#").to_pylist() == here(path, comment="#").to_pylist()
@@ -256,7 +256,7 @@ def test_comments_are_the_same_on_spark(spark: SparkSession, tmp_path: Path) -> 
 def test_what_spark_would_read_otherwise_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     path.write_text("v\n1\n\n2\n", encoding="utf-8")
-    with pytest.raises(DataError, match="a line is blank, and Spark passes over it"):
+    with pytest.raises(DataError, match="a line is blank, and Spark would skip it"):
         there(spark, path)
     path.write_text("n,t\n1,2024-01-01 00:00:00.123456789\n", encoding="utf-8")
     assert types(path)["t"] == "TIMESTAMP_NS"
@@ -265,7 +265,7 @@ def test_what_spark_would_read_otherwise_is_refused(spark: SparkSession, tmp_pat
     path = tmp_path / "events.json"
     path.write_text('{"a": 1,\n"b": 2}\n{"a": 2}\n', encoding="utf-8")
     assert here(path).num_rows == 2
-    with pytest.raises(DataError, match="an event goes over several lines, which Spark cannot read"):
+    with pytest.raises(DataError, match="an event spans several lines, which Spark cannot read"):
         there(spark, path)
 
 
@@ -322,7 +322,9 @@ def test_a_path_that_exists_is_itself(suffix: str, tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_a_path_that_exists_is_itself_on_spark(spark: SparkSession, suffix: str, tmp_path: Path) -> None:
     paths = odd_files(tmp_path, suffix)
-    with pytest.raises(DataError, match="Spark reads no file with a colon in its name\n  hint: rename it"):
+    with pytest.raises(
+        DataError, match="Spark cannot read a file with a colon in its name\n  hint: rename it"
+    ):
         there(spark, tmp_path)
     paths[ODD.index("file:u")].unlink()
     for number in (0, 1, 4, 7):

@@ -19,12 +19,12 @@ import pyarrow.parquet
 import pyspark
 
 import estero
-from estero.spark import recognize
-from estero.spark.sessions.session import local_session
+from estero.spark import local_session, recognize
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 EVENTS = 20_000
 KEYED = """
     SELECT a, b WHERE A AS a ; B AS b FILTER a[id % 7 = 0] AND b[id % 5 = 0]
@@ -37,10 +37,11 @@ def main(home: Path) -> None:
     """What each query finds, in one process and on the cluster, and how often kernels were compiled."""
     _link_home(home)
     spark = local_session(
-        "local-cluster[2,2,1024]",
+        "local-cluster[2,1,1024]",
         shuffle_partitions=4,
-        java_options="-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        java_options=QUICK_JAVA,
         config={
+            "spark.executor.extraJavaOptions": QUICK_JAVA,
             "spark.executorEnv.NUMBA_CACHE_DIR": str(home / "kernels"),
             "spark.executorEnv.TMPDIR": str(home / "tmp"),
         },

@@ -14,7 +14,8 @@ from estero.answers.answer import Answer
 from estero.language.tree.query import QueryTree
 from estero.plan.plan_joins import AnyPlan
 from estero.reference.queries import Event, is_answer
-from estero.spark.batch.batch import Work, recognize_frame
+from estero.spark.batch.batch import recognize_frame
+from estero.spark.work import Work
 from laws.evaluators import by_end, planned
 from strategies import TICK, from_table, to_table
 

@@ -37,13 +37,13 @@ def main() -> None:
     os.environ |= {
         "JAVA_HOME": str(find_java_home()),
         "PYSPARK_PYTHON": sys.executable,
+        "SPARK_SUBMIT_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "PYTHONPATH": str(Path(estero.__file__).parent.parent),
     }
     config = {
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
     builder = SparkSession.builder.remote("local[2]")
     for name, value in config.items():

@@ -21,14 +21,14 @@ from estero.answers.report import answer_schema
 from estero.classify.column_names import KEYS, POSITION, RELEVANT, TIME
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
+from estero.plan.division import Division
 from estero.recognize.in_process import InProcessRun, time_type
-from estero.spark.batch.batch import Work, without_positions
-from estero.spark.frames import Tasks, payload_name
-from estero.spark.streams.bucket import Duty
-from estero.spark.streams.headers import header_of
+from estero.spark.frames import payload_name
+from estero.spark.streams.bucket import Duty, header_of
 from estero.spark.streams.packing import GUARD, Packing
 from estero.spark.streams.stages import COUNTS, Stages
-from estero.spark.streams.ticks import Ticks
+from estero.spark.streams.watermark import Ticks
+from estero.spark.work import Work, without_positions
 
 SECOND = Ticks(1_000_000_000)
 
@@ -84,12 +84,13 @@ class Simulation:
         events = source.classified_schema(plan.classification)
         public = answer_schema(plan.shown, events, keys=plan.shown_keys, time=time_type(source))
         answer = public if self.counted else without_positions(public)
-        work = Work(plan, Tasks(plan.keyed, positions=self.counted), events, time_type(source), answer)
+        division = Division(by_key=plan.keyed, positions=self.counted)
+        work = Work(plan, division, events, time_type(source), answer)
         packed = self.crossing(pa.RecordBatch.from_pylist([], schema=events)).schema
         buckets = self.buckets if plan.keyed and not self.counted else 1
         header = header_of(plan, packed, buckets)
         lateness = self.lateness if self.own else None
-        duty = Duty(work, header, packed, (TIME,), buckets, SECOND, lateness, self.counted)
+        duty = Duty(work, header, packed, (TIME,), buckets, SECOND, lateness)
         return Stages(duty, 2)
 
     def packed(self, stages: Stages, table: pa.Table) -> dict[int, list[dict[str, Any]]]:

@@ -40,7 +40,7 @@ def recognized(place: Path, form: str = "parquet", name: str = "keys") -> DataFr
     from estero.spark import read_stream, recognize
 
     df = read_stream(f"{form}:{place}/events?maxFilesPerTrigger=1")
-    return recognize(df, QUERIES[name], type="type", time="ts")
+    return recognize(df, QUERIES[name], type="type", time="ts", partitions=4)
 
 
 def once(found: DataFrame, mark: Path, stop: Callable[[], None]) -> DataFrame:
@@ -93,9 +93,10 @@ def session(form: str, jars: str) -> SparkSession:
         small = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "2"}
         files = [str(jar) for jar in sorted(Path(jars).glob("*.jar"))]
         return stream_session("delta:events", "delta:answers", master="local[2]", jars=files, config=small)
-    from estero.spark.sessions.session import local_session
+    from estero.spark import local_session
 
-    return local_session("local[2]", shuffle_partitions=2, java_options="-XX:TieredStopAtLevel=1")
+    quick_java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+    return local_session("local[2]", shuffle_partitions=2, java_options=quick_java)
 
 
 if __name__ == "__main__":

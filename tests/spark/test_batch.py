@@ -242,15 +242,13 @@ def test_columns_that_cannot_be_told_apart_are_refused(spark: SparkSession) -> N
 
 
 def test_no_tasks_are_refused(spark: SparkSession) -> None:
-    with pytest.raises(ValueError, match="at least 1 task shares the partition keys, not 0"):
+    with pytest.raises(ValueError, match="partitions is a whole number from 1 to 100,000, not 0"):
         recognize(events(spark, []), PER_KEY, type="type", partitions=0)
 
 
 def test_a_streaming_frame_is_not_counted(spark: SparkSession) -> None:
     df = spark.readStream.format("rate").load()
-    with pytest.raises(
-        DataError, match="this is a streaming DataFrame, and only batch DataFrames are counted"
-    ):
+    with pytest.raises(DataError, match="only batch DataFrames can be counted, and this one is streaming"):
         match_count(df, "SELECT * WHERE Event AS e", time="timestamp")
 
 

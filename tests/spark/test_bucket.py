@@ -14,10 +14,9 @@ from estero.classify.column_names import TIME
 from estero.errors import DataError
 from estero.reference.queries import Event
 from estero.spark.streams import packing, stages
-from estero.spark.streams.bucket import Duty, Held, Turn
-from estero.spark.streams.headers import FORMAT, refuse_other
+from estero.spark.streams.bucket import FORMAT, Duty, Held, Turn, refuse_other
 from estero.spark.streams.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, buckets_of
-from estero.spark.streams.ticks import Ticks
+from estero.spark.streams.watermark import Ticks
 from laws.evaluators import planned
 from spark.simulated import Simulation
 from strategies import to_table
@@ -142,7 +141,7 @@ def test_what_is_in_order_inside_a_millisecond_is_not_late() -> None:
     assert (found, late) == ([1_200, 1_201, 1_900], [1_199])
 
 
-def test_where_the_watermark_is_ours_nothing_waits_that_it_will_have_passed() -> None:
+def test_where_the_watermark_is_ours_no_event_waits_that_the_next_one_passes() -> None:
     stream = duty(lateness=300)
     found, late, held = turned(Turn(stream, None, None, 1_700), at(1_200, 1_400, 1_401))
     assert (found, late) == ([1_200, 1_400], [])

@@ -16,6 +16,7 @@ import pytest
 
 import estero
 from conftest import REPOSITORY
+from spark.cluster import QUICK_JAVA
 from waiting import FAR_OFF
 
 pytestmark = pytest.mark.spark
@@ -81,6 +82,7 @@ def _submitted(*words: object, package: Path) -> subprocess.CompletedProcess[str
         "JAVA_HOME": str(find_java_home()),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SUBMIT_OPTS": QUICK_JAVA,
     }
     command = [submit, *options, REPOSITORY / "examples" / "submit.py", *words]
     return subprocess.run(

@@ -11,8 +11,8 @@ from classify.null_keys import EVENTS, QUERIES, keys_of
 from estero.language.tree.schema import EventLayout
 from estero.plan.plan_joins import KeyedPlan
 from estero.spark import recognize
-from estero.spark.batch.batch import Work, layout_of_frame
-from estero.spark.batch.spreading import spread
+from estero.spark.batch.batch import keyed
+from estero.spark.work import Work, layout_of_schema
 from spark.frames import in_any_order, without_positions
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def test_null_keys_match_nothing_and_common_keys_are_shared(spark: SparkSession,
     rows = recognize(frame, query, type="type", time="at", partitions=2).toArrow().to_pylist()
     assert in_any_order(rows) == in_any_order(expected)
     assert all(None not in keys_of(row, attribute) for row in rows)
-    plan = query.plan(layout_of_frame(frame, EventLayout.of(type="type", time="at")))
+    plan = query.plan(layout_of_schema(frame.schema, EventLayout.of(type="type", time="at")))
     if isinstance(plan, KeyedPlan):
-        frame, plan = spread(frame, plan)
-    assert Work.of(frame.schema, plan, positions=False).tasks.by_key is common
+        frame, plan = keyed(frame, plan)
+    assert Work.of(frame.schema, plan, positions=False).division.by_key is common

@@ -15,7 +15,7 @@ from estero.errors import DataError
 from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event, evaluate_query
 from estero.spark import match_count, recognize
-from estero.spark.batch.counting import count_frame
+from estero.spark.batch.batch import count_frame
 from full_strategies import full_queries
 from laws.evaluators import planned
 from strategies import TICK, from_table, queries, streams, to_table
@@ -100,5 +100,5 @@ def test_what_is_wrong_with_an_event_is_an_error_of_the_count(spark: SparkSessio
     df = spark.createDataFrame([("A", None)], "type string, t bigint")
     with pytest.raises(DataError, match=r"^the time of an event is NULL$"):
         match_count(df, "SELECT * WHERE A AS a", **HOW)
-    with pytest.raises(ValueError, match="at least 1 task shares the partition keys, not 0"):
+    with pytest.raises(ValueError, match="partitions is a whole number from 1 to 100,000, not 0"):
         match_count(df, "SELECT * WHERE A AS a", **HOW, partitions=0)

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from estero.spark import recognize
-from estero.spark.batch.batch import Work
 from estero.spark.failures import jobs
+from estero.spark.work import Work
 from spark.frames import parquet_frame
 
 if TYPE_CHECKING:

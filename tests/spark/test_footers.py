@@ -16,7 +16,7 @@ from estero.errors import DataError
 from estero.spark import recognize
 from estero.spark.batch import footers
 from estero.spark.batch.footers import ranges_by_footers
-from estero.spark.batch.halo import Ranges, Window
+from estero.spark.batch.ranges import Cut, Ranges, Window
 from spark.frames import in_any_order, without_positions
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-SHORT = Window(5, in_positions=False)
+SHORT = Window(5)
 ROWS = 1000
 
 
@@ -43,7 +43,8 @@ def sizes(df: DataFrame, ranges: Ranges | None) -> list[int]:
     """How many events are in each range, in their order."""
     assert ranges is not None
     times = [int(row[0]) for row in df.selectExpr("CAST(t AS BIGINT)").collect()]
-    starts = [-(2**63), *ranges.starts, 2**63]
+    (cut,) = ranges.cuts
+    starts = [-(2**63), *cut.starts, 2**63]
     return [sum(begin <= time < end for time in times) for begin, end in pairwise(starts)]
 
 
@@ -85,7 +86,7 @@ def test_instants_are_told_in_microseconds(spark: SparkSession, tmp_path: Path, 
     step = {"ms": 1, "us": 1000}[unit]
     times = pa.array([1_700_000_000_000 * step + place * step for place in range(ROWS)], pa.timestamp(unit))
     df = written(spark, tmp_path / "events.parquet", times)
-    assert by_footers(df.select("k", "t"), 2) == Ranges((1_700_000_000_000_000 + 500_000,))
+    assert by_footers(df.select("k", "t"), 2) == Ranges((Cut((1_700_000_000_000_000 + 500_000,)),))
 
 
 def test_names_of_files_are_read_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_names_of_files_are_read_as_they_are(spark: SparkSession, tmp_path: Path
     written(spark, tmp_path / "plain.parquet", pa.array(range(ROWS)))
     (tmp_path / "plain.parquet").rename(place)
     df = spark.read.parquet(f"file://{place}")
-    assert by_footers(df, 2) == Ranges((500,))
+    assert by_footers(df, 2) == Ranges((Cut((500,)),))
 
 
 def test_a_file_that_is_damaged_or_gone_is_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_a_file_that_is_damaged_or_gone_is_named(spark: SparkSession, tmp_path: 
     too_long = b"PAR1" + (2**31).to_bytes(4, "little") + b"PAR1"
     for damaged in (b"no Parquet file at all", b"short", too_long):
         place.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"events\.parquet: this is no Parquet file"):
+        with pytest.raises(DataError, match=r"events\.parquet: this is not a Parquet file"):
             recognize(df, query, type="type", time="t", partitions=3)
     place.unlink()
     with pytest.raises(DataError, match=r"events\.parquet does not exist"):
@@ -115,7 +116,7 @@ def test_footers_are_read_in_parts(
 ) -> None:
     df = written(spark, tmp_path / "events.parquet", pa.array(range(ROWS)))
     monkeypatch.setattr(footers, "_AT_ONCE", 100)
-    assert by_footers(df, 2) == Ranges((500,))
+    assert by_footers(df, 2) == Ranges((Cut((500,)),))
 
 
 def test_encrypted_footers_tell_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -127,7 +128,7 @@ def test_encrypted_footers_tell_nothing(spark: SparkSession, tmp_path: Path) -> 
 
 def test_a_column_that_is_only_moved_is_still_known(spark: SparkSession, tmp_path: Path) -> None:
     df = written(spark, tmp_path / "events.parquet", pa.array(range(ROWS)))
-    assert by_footers(df.select("t").withColumn("more", df.t + 1), 2) == Ranges((500,))
+    assert by_footers(df.select("t").withColumn("more", df.t + 1), 2) == Ranges((Cut((500,)),))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_how_many_ranges_pay(spark: SparkSession, tmp_path: Path, monkeypatch: p
     assert len(sizes(df, by_footers(df, None))) == running
     monkeypatch.setattr(footers, "MOST_ROWS", 100)
     assert len(sizes(df, by_footers(df, None))) == 1000 // 100
-    wide = Window(1000, in_positions=False)
+    wide = Window(1000)
     assert by_footers(df, None, wide) is None
     assert by_footers(df, 4, wide, by_key=True) is None
     assert len(sizes(df, by_footers(df, 4, wide))) == 4

@@ -17,21 +17,14 @@ from estero.classify.column_names import POSITION, TIME
 from estero.errors import DataError
 from estero.language.tree.query import Consume, QueryTree
 from estero.language.tree.schema import EventLayout
+from estero.plan.division import Division
 from estero.reference.queries import Event
 from estero.spark import recognize
-from estero.spark.batch import halo
-from estero.spark.batch.batch import layout_of_frame
-from estero.spark.batch.halo import (
-    MARKED,
-    RANGE,
-    Ranges,
-    Window,
-    after_halo,
-    by_range,
-    find_ranges,
-    in_ranges,
-)
+from estero.spark.batch import ranges
+from estero.spark.batch.ranges import Cut, Ranges, Window, find_ranges
+from estero.spark.batch.tasks import MARKED, after_halo, in_ranges
 from estero.spark.frames import laid_out
+from estero.spark.work import layout_of_schema
 from full_strategies import full_queries
 from spark.frames import as_in_process, as_the_reference_says, in_any_order, without_positions
 from strategies import queries, streams
@@ -147,14 +140,15 @@ def test_times_that_are_instants_and_an_order_of_ties(spark: SparkSession) -> No
 # ------------------------------------------------------------------------------------------- ranges
 
 
-@pytest.mark.parametrize("window", [Window(5, in_positions=False), Window(30, in_positions=True)])
+@pytest.mark.parametrize("window", [Window(5), Window(30, in_positions=True)])
 def test_a_range_has_its_events_and_the_window_before_them(spark: SparkSession, window: Window) -> None:
     table = events(700)
     df = spark.createDataFrame(table).repartition(3)
-    layout = layout_of_frame(df, EventLayout.of(type="type", time="t"))
+    layout = layout_of_schema(df.schema, EventLayout.of(type="type", time="t"))
     classification = estero.query("SELECT * WHERE A ; B ; C").plan(layout).classification
-    cut = in_ranges(laid_out(df, classification, every=True), window, positions=True, count=7)
-    assert cut is not None
+    laid = laid_out(df, classification, every=True)
+    found = find_ranges(laid.rows, places=True, count=7)
+    cut = in_ranges(laid, Division(by_key=False, positions=True, cut=True), found, window)
     rows = cut.withColumn("number", F.spark_partition_id()).collect()
     own = {each: [row for row in rows if row.number == each and row[MARKED] >= 0] for each in range(7)}
     assert sorted(row[POSITION] for each in own.values() for row in each) == list(range(700))
@@ -171,20 +165,9 @@ def test_a_range_has_its_events_and_the_window_before_them(spark: SparkSession, 
 
 def test_many_events_of_one_time_are_one_range(spark: SparkSession) -> None:
     rows = spark.createDataFrame([(5,)] * 90 + [(6,)] * 5 + [(2**62,)] * 5, f"{TIME} bigint")
-    ranges = find_ranges(rows, spark, positions=True, count=40)
-    assert ranges == Ranges((6, 2**62), (0, 90, 95))
-    assert find_ranges(rows, spark, positions=False, count=40) == Ranges((6, 2**62))
-    assert find_ranges(rows.limit(0), spark, positions=True, count=40).count == 1
-
-
-def test_a_batch_is_cut_where_a_range_or_its_halo_ends() -> None:
-    batch = pa.RecordBatch.from_pydict({RANGE: [-4, 3, 3, 4, 4]})
-    found = [
-        (each.number, each.own, each.rows.num_rows) for each in by_range(iter([batch, batch.slice(0, 0)]))
-    ]
-    assert found == [(3, False, 1), (3, True, 2), (4, True, 2)]
-    with pytest.raises(RuntimeError, match="range 4 comes in parts"):
-        list(by_range(iter([batch.slice(3), batch])))
+    assert find_ranges(rows, places=True, count=40) == Ranges((Cut((6, 2**62), (0, 90, 95)),))
+    assert find_ranges(rows, places=False, count=40) == Ranges((Cut((6, 2**62)),))
+    assert find_ranges(rows.limit(0), places=True, count=40).count == 1
 
 
 def test_a_halo_ends_in_any_batch_and_has_its_bits_back() -> None:
@@ -206,7 +189,7 @@ def test_few_events_are_one_range_unless_more_are_asked_for(
     df, query = spark.createDataFrame(events()), f"{AFTER} WITHIN 5 [t]"
     found = recognize(df, query, type="type", time="t")
     assert found.rdd.getNumPartitions() == 1
-    monkeypatch.setattr(halo, "SMALLEST_TASK", 90)
+    monkeypatch.setattr(ranges, "SMALLEST_TASK", 90)
     cut = recognize(df, query, type="type", time="t")
     assert cut.rdd.getNumPartitions() == 2
     assert in_any_order(cut.toArrow().to_pylist()) == in_any_order(found.toArrow().to_pylist())

@@ -21,11 +21,12 @@ from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTr
 from estero.language.tree.schema import EventLayout
 from estero.reference.queries import Event, evaluate_query
 from estero.spark import match_count, recognize
-from estero.spark.batch import hot_keys
-from estero.spark.batch.batch import Work, layout_of_frame, recognize_frame
+from estero.spark.batch import ranges
+from estero.spark.batch.batch import recognize_frame
 from estero.spark.batch.distribute import Distributed, distribute
-from estero.spark.batch.halo import RANGE, Window
-from estero.spark.batch.hot_keys import HotKey, find_hot_keys
+from estero.spark.batch.ranges import Cut, Window, find_hot_keys
+from estero.spark.batch.tasks import MARKED
+from estero.spark.work import Work, layout_of_schema
 from full_strategies import full_queries
 from laws.evaluators import planned
 from spark.frames import answer_batches, in_any_order, without_positions
@@ -67,9 +68,11 @@ def skewed(number: int = 400, seed: int = 3) -> pa.Table:
 def distributed(df: DataFrame, query: str, count: int, *, split_keys: bool = True) -> Distributed:
     """The rows as tasks receive them."""
     work = Work.of(
-        df.schema, estero.query(query).plan(layout_of_frame(df, EventLayout.of(**HOW))), positions=False
+        df.schema,
+        estero.query(query).plan(layout_of_schema(df.schema, EventLayout.of(**HOW))),
+        positions=False,
     )
-    return distribute(df, work.plan, work.tasks, count, split_keys=split_keys)
+    return distribute(df, work.plan, work.division, count, split_keys=split_keys)
 
 
 def in_memory(rows: DataFrame) -> bool:
@@ -132,19 +135,19 @@ def test_no_task_has_much_more_than_its_share(spark: SparkSession, query: str) -
     relevant = whole.count()
     assert most(whole) > 0.8 * relevant
     assert most(cut) < 1.5 * relevant / 8
-    own = cut.where(F.col(RANGE) >= 0)
+    own = cut.withColumn("task", F.spark_partition_id()).where(F.col(MARKED) >= 0)
     assert own.count() == relevant
     assert cut.count() < 1.2 * relevant
-    assert own.groupBy(*KEYS).agg(F.countDistinct(RANGE).alias("ranges")).where("ranges > 1").count() == 1
+    assert own.groupBy(*KEYS).agg(F.countDistinct("task").alias("tasks")).where("tasks > 1").count() == 1
 
 
 def test_a_hot_key_is_cut_at_its_own_quantiles(spark: SparkSession) -> None:
     rows = [(7, n) for n in range(100)] + [(k, 1000 + k) for k in range(25)]
     df = spark.createDataFrame(rows, f"{KEYS[0]} bigint, {TIME} bigint").withColumn(KEYS[1], F.lit(-3))
-    window = Window(5, in_positions=False)
-    (found,) = find_hot_keys(df, window, ordinals=False, count=5).hot
-    assert found == HotKey((7, -3), (20, 40, 60, 80))
-    (counted,) = find_hot_keys(df, window, ordinals=True, count=5).hot
+    window = Window(5)
+    (found,) = find_hot_keys(df, window, places=False, count=5).hot
+    assert found == Cut((20, 40, 60, 80), key=(7, -3))
+    (counted,) = find_hot_keys(df, window, places=True, count=5).hot
     assert counted.first == (0, 20, 40, 60, 80)
 
 
@@ -153,15 +156,15 @@ def test_even_keys_and_few_events_are_left_whole(
 ) -> None:
     df = spark.createDataFrame([(n % 6, n) for n in range(120)], f"{KEYS[0]} bigint, {TIME} bigint")
     df = df.withColumn(KEYS[1], F.lit(0))
-    short = Window(5, in_positions=False)
-    assert find_hot_keys(df, short, ordinals=False, count=4).hot == []
+    short = Window(5)
+    assert find_hot_keys(df, short, places=False, count=4).hot == ()
     hot = df.withColumn(KEYS[0], F.lit(1))
-    assert find_hot_keys(hot, short, ordinals=False, count=1).hot == []
-    assert find_hot_keys(hot, short, ordinals=False, count=None).hot == []
-    monkeypatch.setattr(hot_keys, "SMALLEST_TASK", 10)
-    assert find_hot_keys(hot, short, ordinals=False, count=None).hot == [HotKey((1, 0), (59,))]
-    assert find_hot_keys(hot, Window(60, in_positions=False), ordinals=False, count=None).hot == []
-    assert find_hot_keys(df.limit(0), short, ordinals=False, count=4).hot == []
+    assert find_hot_keys(hot, short, places=False, count=1).hot == ()
+    assert find_hot_keys(hot, short, places=False, count=None).hot == ()
+    monkeypatch.setattr(ranges, "SMALLEST_TASK", 10)
+    assert find_hot_keys(hot, short, places=False, count=None).hot == (Cut((59,), key=(1, 0)),)
+    assert find_hot_keys(hot, Window(60), places=False, count=None).hot == ()
+    assert find_hot_keys(df.limit(0), short, places=False, count=4).hot == ()
 
 
 @pytest.mark.parametrize(
@@ -172,7 +175,7 @@ def test_what_needs_whole_keys_gets_them(
 ) -> None:
     df = spark.createDataFrame(skewed())
     recognize(df, f"{AFTER} {rest}", **HOW, positions=positions, partitions=8).explain()
-    assert RANGE not in capsys.readouterr().out
+    assert "__task" not in capsys.readouterr().out
 
 
 def test_what_was_read_for_cutting_is_kept_as_long_as_the_answer(spark: SparkSession) -> None:
@@ -181,7 +184,7 @@ def test_what_was_read_for_cutting_is_kept_as_long_as_the_answer(spark: SparkSes
     assert rows.kept is not None
     kept = rows.kept
     assert in_memory(kept)
-    found = rows.rows.where(F.col(RANGE) >= 0)
+    found = rows.rows.where(F.col(MARKED) >= 0)
     rows.release_with(found)
     later = found.limit(1000)
     number = found.count()

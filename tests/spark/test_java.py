@@ -100,7 +100,7 @@ def test_the_shim_is_made_once_and_again_when_it_broke(tmp_path: Path) -> None:
 
 JOB = """
 import sys
-from estero.spark.sessions.session import local_session
+from estero.spark import local_session
 spark = local_session("local[1]", java_options="-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
 def doubled(batches):
     import pyarrow.compute as pc

@@ -18,9 +18,8 @@ from estero.plan.plan_joins import JoinPlan
 from estero.plan.planner import plan_of
 from estero.reference.queries import Event
 from estero.spark import collect, recognize
-from estero.spark.batch.batch import Work, layout_of_frame, recognize_frame
-from estero.spark.batch.halo import halo_of
-from estero.spark.batch.spreading import spread
+from estero.spark.batch.batch import keyed, recognize_frame
+from estero.spark.work import Work, layout_of_schema
 from spark.frames import in_any_order, without_positions
 
 if TYPE_CHECKING:
@@ -79,10 +78,10 @@ def test_tasks_share_the_values_that_all_atoms_have(
 ) -> None:
     query = estero.conjunctive(text)
     frame = spark.createDataFrame(TABLE)
-    plan = query.plan(layout_of_frame(frame, EventLayout.of(type="type", time="ts")))
+    plan = query.plan(layout_of_schema(frame.schema, EventLayout.of(type="type", time="ts")))
     assert isinstance(plan, JoinPlan)
-    spread_frame, spread_plan = spread(frame, plan)
-    assert Work.of(spread_frame.schema, spread_plan, positions=False).tasks.by_key == parallel
+    spread_frame, spread_plan = keyed(frame, plan)
+    assert Work.of(spread_frame.schema, spread_plan, positions=False).division.by_key == parallel
     expected = query.run(TABLE, type="type", time="ts").to_arrow().to_pylist()
     assert expected
     found = recognize(frame, query, type="type", time="ts", partitions=3)
@@ -106,7 +105,7 @@ def test_parts_of_all_that_equalities_join(
 ) -> None:
     query = estero.query(f"SELECT * WHERE ({pattern}) {window}")
     frame = spark.createDataFrame(TABLE)
-    plan = query.plan(layout_of_frame(frame, EventLayout.of(type="type", time="ts")))
+    plan = query.plan(layout_of_schema(frame.schema, EventLayout.of(type="type", time="ts")))
     assert isinstance(plan, JoinPlan)
     assert bool(plan.partition) == parallel
     expected = query.run(TABLE, type="type", time="ts").to_arrow().to_pylist()
@@ -138,12 +137,14 @@ def test_parts_of_all_that_equalities_join(
 def test_neighbours_are_compared_by_keys_or_in_ranges(spark: SparkSession, text: str, how: str) -> None:
     query = estero.query(f"SELECT * WHERE {text}")
     frame = spark.createDataFrame(TABLE)
-    plan = plan_of(query.tree, layout_of_frame(frame, EventLayout.of(type="type", time="ts")), only="chain")
+    plan = plan_of(
+        query.tree, layout_of_schema(frame.schema, EventLayout.of(type="type", time="ts")), only="chain"
+    )
     assert isinstance(plan, ChainPlan)
-    spread_frame, spread_plan = spread(frame, plan)
+    spread_frame, spread_plan = keyed(frame, plan)
     work = Work.of(spread_frame.schema, spread_plan, positions=False)
-    assert work.tasks.by_key == (how == "keys")
-    assert (halo_of(work.plan) is not None) == ("WITHIN" in text and "CONSUME" not in text)
+    assert work.division.by_key == (how == "keys")
+    assert work.division.cut == ("WITHIN" in text and "CONSUME" not in text)
     expected = query.run(TABLE, type="type", time="ts").to_arrow().to_pylist()
     assert expected
     found = recognize_frame(frame, plan, partitions=3).toArrow().to_pylist()

@@ -17,9 +17,8 @@ from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.reference.queries import Event
 from estero.spark import recognize
-from estero.spark.batch.batch import Work, layout_of_frame
-from estero.spark.batch.distribute import distribute
-from estero.spark.batch.shares import MOST_SHARES, number_of_shares
+from estero.spark.batch.distribute import MOST_SHARES, distribute, number_of_shares
+from estero.spark.work import Work, layout_of_schema
 from full_strategies import full_queries
 from laws.evaluators import planned
 from spark.frames import as_the_reference_says, in_any_order, without_positions
@@ -116,7 +115,7 @@ def test_every_task_has_as_much_to_enumerate(spark: SparkSession) -> None:
 def shares_of(
     spark: SparkSession, text: str, *, share: int | None = None, partitions: int | None = None
 ) -> int | None:
-    layout = layout_of_frame(spark.createDataFrame(events(1)), TIMED)
+    layout = layout_of_schema(spark.createDataFrame(events(1)).schema, TIMED)
     return number_of_shares(estero.query(text).plan(layout), spark, share=share, partitions=partitions)
 
 
@@ -153,9 +152,9 @@ def test_the_enumeration_is_shared_where_the_events_promise_a_long_one(
 
 def test_what_was_read_for_deciding_is_kept_as_long_as_the_answer(spark: SparkSession) -> None:
     df = spark.createDataFrame(events())
-    plan = estero.query("SELECT * WHERE A ; B").plan(layout_of_frame(df, TIMED))
+    plan = estero.query("SELECT * WHERE A ; B").plan(layout_of_schema(df.schema, TIMED))
     work = Work.of(df.schema, plan, positions=False)
-    decided = distribute(df, work.plan, work.tasks, None, shares=None)
+    decided = distribute(df, work.plan, work.division, None, shares=None)
     assert decided.kept is not None
     kept = decided.kept
     assert kept.storageLevel.useMemory
@@ -169,7 +168,7 @@ def test_what_was_read_for_deciding_is_kept_as_long_as_the_answer(spark: SparkSe
 
 def test_what_cannot_be_shared_is_refused_with_the_reason(spark: SparkSession) -> None:
     df = spark.createDataFrame(events())
-    with pytest.raises(ValueError, match=r"^at least 1 task shares the enumeration, not 0$"):
+    with pytest.raises(ValueError, match=r"^share is a whole number from 1 to 100,000, not 0$"):
         recognize(df, "SELECT * WHERE A ; B", type="type", time="t", share=0)
     text = "SELECT * WHERE A AS a ; B AS b FILTER a.k + b.k > 9 CONSUME BY ANY"
     with pytest.raises(QueryError) as caught:
@@ -184,15 +183,15 @@ def test_what_cannot_be_shared_is_refused_with_the_reason(spark: SparkSession) -
 def test_a_stream_is_not_shared(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load()
     with pytest.raises(
-        ValueError, match=r"^share is for batch DataFrames: the state of a stream is in one task$"
+        ValueError, match=r"^share is for batch DataFrames; on a stream, partitions says how many tasks share"
     ):
         recognize(stream, "SELECT * WHERE Event ; Event", time="timestamp", share=2)
 
 
 def test_tasks_have_all_relevant_events_and_no_other(spark: SparkSession) -> None:
     df = spark.createDataFrame(events())
-    plan = estero.query("SELECT * WHERE A ; B").plan(layout_of_frame(df, TIMED))
-    rows = distribute(df, plan, Work.of(df.schema, plan, positions=False).tasks, None, shares=3).rows
-    found = [[(row["__range"], row["__time"]) for row in part] for part in rows.rdd.glom().collect()]
+    plan = estero.query("SELECT * WHERE A ; B").plan(layout_of_schema(df.schema, TIMED))
+    rows = distribute(df, plan, Work.of(df.schema, plan, positions=False).division, None, shares=3).rows
+    found = [[(row["__share"], row["__time"]) for row in part] for part in rows.rdd.glom().collect()]
     relevant = [row["t"] for row in events().to_pylist() if row["type"] != "C"]
     assert sorted(found) == [[(number, time) for time in relevant] for number in range(3)]

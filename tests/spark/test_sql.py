@@ -175,7 +175,7 @@ def test_what_is_found_is_a_table_like_others(sql: Callable[[str], DataFrame]) -
         ("TABLE(trades), '{after}', positions => 'no'", "positions => … is true or false, not 'no'"),
         ("TABLE(trades), '{after}', 'kind'", "recognize takes a table and the text of a query"),
         ("'{after}'", "recognize takes a table and the text of a query"),
-        ("TABLE(trades), 7", "the query has to be a constant string: Spark plans by it before any row"),
+        ("TABLE(trades), 7", "the query must be a constant string: Spark plans by it before any row"),
     ],
 )
 def test_a_mistake_is_told_when_the_statement_is_analyzed(
@@ -202,7 +202,7 @@ def test_keys_are_said_in_the_query_or_in_the_statement(sql: Callable[[str], Dat
         ),
         (
             "TABLE(SELECT /*+ REPARTITION(3) */ * FROM trades)",
-            "the rows of the table are in several tasks, and each would see a part of the stream only",
+            "the rows of the table are in several tasks, and each would see only a part of the stream",
         ),
     ],
 )

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["keys", "ranges"])
-def test_a_batch_in_200_tasks(spark: SparkSession, name: str) -> None:
-    assert found(SparkBatch(spark, 200).rows(QUERIES[name], EVENTS, HOW)) == expected(name)
+def test_a_batch_in_more_tasks_than_it_has_events(spark: SparkSession, name: str) -> None:
+    tasks = EVENTS.num_rows + 1
+    assert found(SparkBatch(spark, tasks).rows(QUERIES[name], EVENTS, HOW)) == expected(name)
 
 
 @pytest.mark.parametrize("name", [name for name in QUERIES if name != "keys, places"])

@@ -214,7 +214,7 @@ def test_a_checkpoint_of_something_else_is_refused(spark: SparkSession, tmp_path
     run(recognize(df, BY_KEY, **TIMED), state)
     files(rows_at(("A", 10_000, 1)), tmp_path / "in", [], first=5)
     text = refusal(recognize(df, BY_KEY.replace("20", "30"), **TIMED), state)
-    assert text.startswith("the checkpoint is of another query: SELECT a, b WHERE A AS a ; B AS b")
+    assert text.startswith("the checkpoint belongs to another query: SELECT a, b WHERE A AS a ; B AS b")
     assert "give the stream a checkpoint directory of its own" in text
     text = refusal(recognize(df, BY_KEY, **TIMED, partitions=4), state)
     assert text == (
@@ -222,7 +222,7 @@ def test_a_checkpoint_of_something_else_is_refused(spark: SparkSession, tmp_path
         "  hint: ask for partitions=16, or give the stream a checkpoint directory of its own"
     )
     text = refusal(recognize(df, BY_KEY, **TIMED, order=["n"]), state)
-    assert text.startswith("the checkpoint is of this query, but of other columns or other settings")
+    assert text.startswith("the checkpoint belongs to this query, but with other columns or settings")
 
 
 def test_a_relevant_event_without_a_time_is_an_error_of_the_query(
@@ -254,7 +254,7 @@ def test_one_watermark_is_enough(ticking: DataFrame) -> None:
     how: dict[str, Any] = {"type": "type"}
     assert recognize(own, "SELECT a WHERE A AS a", time="ts", **how).isStreaming
     with pytest.raises(
-        DataError, match=r"column 'ts': the time column has a watermark already, and a lateness"
+        DataError, match=r"column 'ts': the time column already has a watermark, so that a lateness"
     ):
         recognize(own, "SELECT a WHERE A AS a", time="ts", lateness="1 second", **how)
     with pytest.raises(DataError, match=r"column 't': the watermark is on another column: ts"):
@@ -289,8 +289,12 @@ def test_what_is_for_streams_only_is_refused_of_batches_and_the_other_way(
     for how in only:
         with pytest.raises(ValueError, match="lateness and late_events are for streaming DataFrames"):
             recognize(df, BY_KEY, **TIMED, **how)
-    with pytest.raises(ValueError, match="at least 1 bucket shares the partition keys, not 0"):
+    with pytest.raises(ValueError, match="partitions is a whole number from 1 to 4,096, not 0"):
         recognize(ticking, "SELECT a WHERE A AS a PARTITION BY [k]", type="type", time="ts", partitions=0)
+    with pytest.raises(
+        ValueError, match="split_keys is for batch DataFrames; on a stream, a key is never split"
+    ):
+        recognize(ticking, "SELECT a WHERE A AS a PARTITION BY [k]", type="type", time="ts", split_keys=False)
 
 
 def test_tasks_get_equally_many_buckets(spark: SparkSession) -> None:

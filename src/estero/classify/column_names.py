@@ -49,6 +49,12 @@ KEYED: Final = "__keyed"
 """Whether an event has a partition key, likewise."""
 CLOCK: Final = "__clock"
 """The times that Spark follows as the watermark, where Estero makes them."""
+HOME: Final = "__home"
+"""The range of time that an event is in."""
+TASK: Final = "__task"
+"""The range whose task gets an event: its own, or one that has it in its halo."""
+SHARE: Final = "__share"
+"""The number of a task's share, where tasks share an enumeration."""
 
 _WORKING: Final = "__(position|time|arrival|ordinal|held_[a-z]+|(key|bits|screen|value|held_order)[0-9]+)"
 _NOT_KEPT: Final = re.compile("__(key|bits|value)[0-9]+")

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from estero.errors import require
-from estero.spark.connectors.address import sink_address, source_address
-from estero.spark.connectors.trigger import trigger_of
+from estero.spark.connectors.address import sink_address, source_address, trigger_of
+from estero.spark.sessions.session import local_session
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-    from estero.events.streams.stream_layout import Lateness
+    from estero.events.stream_layout import Lateness
     from estero.language.tree.pattern import Pattern
     from estero.language.tree.query import QueryTree
     from estero.queries.query import Query
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "collect",
     "follow",
+    "local_session",
     "match_count",
     "read_events",
     "read_stream",
@@ -84,7 +85,9 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
 
     Ranges begin where the footers of Parquet files say, if `df` is a table of such, and then queries with
     keys and a window in time are cut so as well. Else jobs look at the events, and of the keys those are cut
-    that have more than 1.5 even shares of the events. ``split_keys=False`` leaves all keys whole.
+    that have more than 1.5 even shares of the events. ``split_keys=False`` leaves all keys whole. On a stream
+    keys always stay whole, and one task finds what ends in a bucket: `split_keys` and `share` are for
+    batches.
 
     On a stream, events wait until the watermark has passed them: that of the time column, if it has one, else
     one that is made `lateness` behind the greatest time ("5 seconds", a timedelta, ticks; none by default).
@@ -105,18 +108,26 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     that is missing or of a wrong kind.
     """
     from estero.language.tree.schema import EventLayout
-    from estero.spark.batch.batch import layout_of_frame, recognize_frame
-    from estero.spark.streams.streaming import recognize_stream
+    from estero.spark.batch.batch import recognize_frame
+    from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
+    from estero.spark.work import layout_of_schema
 
     _check_frame(df)
-    _check_numbers(partitions=partitions, share=share)
+    _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
+    _check_number("share", share, _MOST_TASKS)
     asked = _query(query)
     columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
-    layout = layout_of_frame(df, columns)
+    layout = layout_of_schema(df.schema, columns)
     plan = asked.plan(layout)
     if df.isStreaming:
         if share is not None:
-            raise ValueError("share is for batch DataFrames: the state of a stream is in one task")
+            raise ValueError(
+                "share is for batch DataFrames; on a stream, partitions says how many tasks share the keys"
+            )
+        if not split_keys:
+            raise ValueError(
+                "split_keys is for batch DataFrames; on a stream, a key is never split: leave it out"
+            )
         return recognize_stream(
             df,
             plan,
@@ -127,7 +138,9 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
             late_events=late_events,
         )
     if lateness is not None or late_events:
-        raise ValueError("lateness and late_events are for streaming DataFrames: a batch has all events")
+        raise ValueError(
+            "lateness and late_events are for streaming DataFrames: a batch has all its events at once"
+        )
     return recognize_frame(
         df, plan, positions=positions, partitions=partitions, split_keys=split_keys, share=share
     )
@@ -153,19 +166,19 @@ def match_count(
     """
     from estero.errors import DataError
     from estero.language.tree.schema import EventLayout
-    from estero.spark.batch.batch import layout_of_frame
-    from estero.spark.batch.counting import count_frame
+    from estero.spark.batch.batch import count_frame
+    from estero.spark.work import layout_of_schema
 
     _check_frame(df)
-    _check_numbers(partitions=partitions)
+    _check_number("partitions", partitions, _MOST_TASKS)
     if df.isStreaming:
         raise DataError(
-            "this is a streaming DataFrame, and only batch DataFrames are counted",
-            hint="recognize it, and count what its sink has got",
+            "only batch DataFrames can be counted, and this one is streaming",
+            hint="recognize it, and count the rows in its sink",
         )
     asked = _query(query)
     columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
-    layout = layout_of_frame(df, columns)
+    layout = layout_of_schema(df.schema, columns)
     return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys)
 
 
@@ -182,10 +195,9 @@ def register(spark: SparkSession, *, name: str = "recognize") -> None:
     A query that has PARTITION BY itself shares and orders the rows as it needs them: ``TABLE(trades)`` is
     enough then, and many keys are fast.
     """
-    from estero.queries.query import Query
     from estero.spark.sql import register_function
 
-    register_function(spark, name, Query)
+    register_function(spark, name)
 
 
 def read_events(
@@ -202,7 +214,6 @@ def read_events(
     """
     from estero.events.inputs import open_input
     from estero.spark.files import files
-    from estero.spark.sessions.session import local_session
 
     open_input(path, csv_options)  # says what is wrong before a session is waited for
     return files.read_events(local_session(master), path, csv_options=csv_options)
@@ -223,10 +234,10 @@ def stream_session(
     they come from. `config` adds settings of Spark. Raises `DataError` for an address that is none, and
     `EnvironmentProblem` where a connector cannot be fetched or Spark does not start.
     """
-    from estero.spark.connectors import sessions
+    from estero.spark.connectors import packages as connectors
 
     addresses = (source_address(source), sink_address(sink))
-    return sessions.stream_session(addresses, master=master, packages=packages, jars=jars, config=config)
+    return connectors.stream_session(addresses, master=master, packages=packages, jars=jars, config=config)
 
 
 def read_stream(source: str, *, schema: str | PathLike[str] | StructType | None = None) -> DataFrame:
@@ -298,25 +309,25 @@ _MOST_TASKS = 100_000
 
 
 def _check_frame(df: object) -> None:
-    """Raises `DataError` for what is no DataFrame of Spark's."""
+    """Raises `DataError` for what is not a Spark DataFrame."""
     from estero.errors import DataError
 
     if not (hasattr(df, "isStreaming") and hasattr(df, "schema")):
         raise DataError(
-            f"this is no DataFrame of Spark's, but a {type(df).__name__}",
+            f"this is not a Spark DataFrame but a {type(df).__name__}",
             hint="make one with spark.createDataFrame, or run the query in this process: query.run(events)",
         )
 
 
-def _check_numbers(**numbers: object) -> None:
-    """Raises TypeError for what is no number of tasks, ValueError for too many; None is not said."""
-    for name, number in numbers.items():
-        if number is None:
-            continue
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise TypeError(f"{name} is a whole number of tasks, not {number!r}")
-        if number > _MOST_TASKS:
-            raise ValueError(f"{name} is at most {_MOST_TASKS:,} tasks, not {number:,}")
+def _check_number(name: str, number: object, most: int) -> None:
+    """Raises TypeError for what is no whole number, ValueError for one out of range; None says nothing."""
+    if number is None:
+        return
+    said = f"{name} is a whole number from 1 to {most:,}, not {number!r}"
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError(said)
+    if not 1 <= number <= most:
+        raise ValueError(said)
 
 
 def _query(asked: Query | QueryTree | Pattern | str) -> Query:

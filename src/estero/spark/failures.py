@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from estero import errors
 from estero.errors import DataError, EnvironmentProblem, EsteroError
-from estero.spark.frames import NULL_TIME
 
+NULL_TIME = "estero: the time is NULL"
+"""What classification raises in the JVM for a relevant event without a time."""
 _IN_WORKER = re.compile(
     r"^estero\.errors\.(\w+): (.*?)(?:\s*SQLSTATE: \w+|^\s+at |\Z)", re.MULTILINE | re.DOTALL
 )
@@ -42,9 +43,12 @@ ended_by_interrupt = threading.Event()
 
 
 @contextmanager
-def jobs() -> Iterator[None]:
-    """Turns what Spark raises in the block into Estero's errors (`readable`), and Ctrl-C into its own."""
-    from py4j.protocol import Py4JJavaError
+def jobs(explained: Callable[[str], EsteroError | None] | None = None) -> Iterator[None]:
+    """Turns what Spark raises in the block into Estero's errors, and Ctrl-C into its own.
+
+    `explained` has the first word on the text of an error, `readable` the second.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     ended_by_interrupt.clear()
@@ -52,10 +56,12 @@ def jobs() -> Iterator[None]:
         yield
         if ended_by_interrupt.is_set():  # the jobs had ended by themselves
             raise KeyboardInterrupt
-    except (PySparkException, Py4JJavaError) as error:
+    except (PySparkException, Py4JError) as error:
         if ended_by_interrupt.is_set():
             raise KeyboardInterrupt from error
-        said = readable(error)
+        said = explained(str(error)) if explained is not None else None
+        if said is None and isinstance(error, PySparkException | Py4JJavaError):
+            said = readable(error)
         if said is None:
             raise
         raise said from error
@@ -73,13 +79,14 @@ def readable(error: BaseException) -> EsteroError | None:
         return kind(found[2].strip()) if issubclass(kind, EsteroError) else DataError(found[2].strip())
     if _TWICE in text:
         return DataError(
-            "one streaming query has one recognize", hint="start a query for each, with its own checkpoint"
+            "a streaming query can have only one recognize",
+            hint="start a streaming query for each, with a checkpoint of its own",
         )
     if said := _about_files(text):
         return said
     if found := _UNREADABLE.search(text):
         if found[1].endswith(".parquet"):
-            return DataError("this is no Parquet file, or it is damaged", file=found[1])
+            return DataError("this is not a Parquet file, or it is damaged", file=found[1])
         hint = "the option mode=PERMISSIVE of Spark's reader makes it NULL"
         return DataError("a row does not fit the columns", file=found[1], hint=hint)
     if found := _IN_JVM.search(text):
@@ -87,7 +94,7 @@ def readable(error: BaseException) -> EsteroError | None:
     if "No module named 'estero'" in text:
         return EnvironmentProblem(
             "The Python workers of this Spark session do not have Estero: install it on every node, or "
-            "start the session with estero.spark.sessions.session.local_session()."
+            "start the session with estero.spark.local_session()."
         )
     return None if _PYTHON in text else DataError(f"Spark: {first_sentence(text)}")
 
@@ -96,20 +103,20 @@ def _about_files(text: str) -> DataError | None:
     """What is wrong with a file of Parquet, or with the state in a checkpoint."""
     if found := _OTHER_TYPE.search(text):
         return DataError(
-            f"holds {found[4]} here, and {found[3]} is expected",
+            f"holds {found[4]}, where {found[3]} is expected",
             file=found[1],
             column=found[2],
-            hint="all files need the columns of the first ones, or of the schema that is named",
+            hint="all files need the columns of the first one, or of the schema that you name",
         )
     if ILLEGAL_NANOSECONDS in text:
         return DataError(
             "the files hold timestamps in nanoseconds, which Spark reads as integers only",
-            hint="spark.conf.set('spark.sql.legacy.parquet.nanosAsLong', 'true') makes it do so; their "
-            "time_unit is 'ns'",
+            hint="spark.conf.set('spark.sql.legacy.parquet.nanosAsLong', 'true') makes it do so; then say "
+            "time_unit='ns'",
         )
     unreadable = _NO_PARQUET.search(text)
     if unreadable and re.search("is not a Parquet file|CANNOT_READ_FILE_FOOTER", text):
-        return DataError("this is no Parquet file, or it is damaged", file=unreadable[1])
+        return DataError("this is not a Parquet file, or it is damaged", file=unreadable[1])
     if _LOST_STATE.search(text):
         return DataError(
             "the state in the checkpoint cannot be read: it is damaged, or of another kind of state store",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from estero.classify.bits import bits_name, words_of
@@ -41,40 +42,18 @@ from estero.classify.column_names import (
     event_column,
 )
 from estero.classify.columns import ColumnType, column_type, in_utc, reference
+from estero.classify.expression_sql import MATCHER
 from estero.classify.sql_text import text_of
 from estero.classify.values import ValueWriter
 from estero.errors import DataError
 from estero.plan.plan import Classification
-from estero.spark.matching import give_matcher_for
+from estero.spark.failures import NULL_TIME
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-NULL_TIME = "estero: the time is NULL"
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
-
-
-@dataclass(frozen=True, slots=True)
-class Tasks:
-    """How the classified events lie in tasks, and what is computed of their places in the stream.
-
-    `by_key`: all events of a partition key are in one task, else one task has all events. `count` is how
-    many tasks share the keys (None: as Spark is set, and as its adaptive execution sees fit).
-    `positions`: the global ``__position``, for which one task sorts *all* events; without it whoever
-    reads the rows numbers them. `ordinals`: ``__ordinal``, each event's place in its partition's stream,
-    for which all events of a partition meet. Neither lets an irrelevant event reach Python.
-    """
-
-    by_key: bool
-    count: int | None = None
-    positions: bool = False
-    ordinals: bool = False
-
-    @property
-    def counted(self) -> bool:
-        """Whether irrelevant events are counted, too."""
-        return self.positions or self.ordinals
 
 
 def columns_of_frame(schema: StructType) -> dict[str, ColumnType]:
@@ -102,27 +81,6 @@ def columns_in_room(schema: StructType) -> dict[str, ColumnType]:
 def in_room(df: DataFrame) -> DataFrame:
     """The same rows, the columns called by their places: SQL over them has no name of a user."""
     return df.toDF(*(f"{COLUMN}{place}" for place in range(len(df.columns))))
-
-
-def classified_frame(df: DataFrame, classification: Classification, tasks: Tasks) -> DataFrame:
-    """The classified rows of `df`, in stream order within each task.
-
-    Columns: ``__position`` and ``__ordinal`` where `tasks` says so, ``__time`` if there is a time, the
-    key halves, the words of bits, the values, the payload (`payload_name`). Events with the same time and
-    `order` keep their order of arrival: that of the partitions of `df`, and within a partition that of its
-    rows.
-    Partitions of one file follow the file; for several files Spark itself chooses an order, by size. An
-    event without a time is an error of the job when it is relevant; an irrelevant one is only looked at
-    for its place.
-    """
-    return moved(laid_out(df, classification, every=tasks.counted), tasks)
-
-
-def moved(laid: Laid, tasks: Tasks) -> DataFrame:
-    """Classified rows in their tasks, as `classified_frame` says."""
-    if tasks.counted:
-        return _placed(laid.rows, tasks, laid.sort_keys, laid.computed)
-    return _in_tasks(laid.rows, tasks).sortWithinPartitions(*laid.sort_keys).select(*laid.computed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,41 +229,6 @@ def _as_it_is(name: str, columns: Mapping[str, ColumnType]) -> str:
     return text_of(reference(name, columns[name]), "spark")
 
 
-def _placed(
-    rows: DataFrame, tasks: Tasks, sort_keys: Sequence[Column | str], kept: Sequence[str]
-) -> DataFrame:
-    """Gives all events their places, then drops the irrelevant ones."""
-    if tasks.positions:
-        kept = (POSITION, *kept)
-        rows = _positioned(rows, sort_keys)
-        sort_keys = [POSITION]
-    if tasks.ordinals:
-        kept = (*kept, ORDINAL)
-        rows = _with_ordinals(rows, tasks, sort_keys)
-    rows = relevant_only(rows)
-    in_place = tasks.ordinals if tasks.by_key else tasks.positions and not tasks.ordinals
-    rows = rows if in_place else _in_tasks(rows, tasks)
-    return rows.sortWithinPartitions(*sort_keys).select(*kept)
-
-
-def _positioned(rows: DataFrame, sort_keys: Sequence[Column | str]) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    # In a single partition this function counts 0, 1, 2, … in 64 bits; row_number() has 32.
-    position = F.monotonically_increasing_id()
-    return rows.repartition(1).sortWithinPartitions(*sort_keys).withColumn(POSITION, position)
-
-
-def _with_ordinals(rows: DataFrame, tasks: Tasks, sort_keys: Sequence[Column | str]) -> DataFrame:
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F  # noqa: N812
-
-    so_far = Window.partitionBy(*KEYS).orderBy(*sort_keys)
-    so_far = so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    rows = _in_tasks(rows.where(F.col(KEYED)), replace(tasks, by_key=True))
-    return rows.withColumn(ORDINAL, F.count(F.lit(1)).over(so_far) - 1)
-
-
 def _key_is_known(classification: Classification, columns: Mapping[str, ColumnType]) -> str:
     return relevance(replace(classification, keep_all=True), "spark", columns=columns)
 
@@ -338,7 +261,29 @@ def _named(texts: Mapping[str, str]) -> list[str]:
     return [f"{text} AS {name}" for name, text in texts.items()]
 
 
-def _in_tasks(rows: DataFrame, tasks: Tasks) -> DataFrame:
-    if not tasks.by_key:
-        return rows.repartition(1)
-    return rows.repartition(*KEYS) if tasks.count is None else rows.repartition(tasks.count, *KEYS)
+# ------------------------------------------------------------------------------ regular expressions
+
+
+def give_matcher(spark: SparkSession) -> None:
+    """Gives a session the function that matches by RE2, for SQL that Estero writes.
+
+    It matches regular expressions that Java's matcher is not to be asked, in Python workers. It costs what it
+    takes to bring the texts there, about a microsecond an event.
+    """
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    if not spark.catalog.functionExists(MATCHER):
+        spark.udf.register(MATCHER, arrow_udf(_matched, "boolean"))  # type: ignore[call-overload]
+
+
+def give_matcher_for(spark: SparkSession, texts: Iterable[str]) -> None:
+    """The same where one of these texts of SQL asks for it."""
+    if any(MATCHER in text.lower() for text in texts):
+        give_matcher(spark)
+
+
+def _matched(texts: pa.Array, regexes: pa.Array) -> pa.Array:
+    """Whether each text matches; all rows have the same expression."""
+    if len(texts) == 0:
+        return pa.array([], pa.bool_())
+    return pc.match_substring_regex(texts, regexes[0].as_py())

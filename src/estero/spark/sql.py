@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,11 +28,10 @@ from estero.engine.int64 import fall
 from estero.errors import DataError, EsteroError
 from estero.language.tree.query import AttributeWindow, QueryTree
 from estero.language.tree.schema import EventLayout
-from estero.plan.plan import Classification, Layout
-from estero.plan.plan_joins import AnyPlan
-from estero.spark.batch.batch import Work, classified_batch, layout_of_schema, spark_schema
-from estero.spark.frames import columns_of_frame, computed_texts, payload_texts, quoted
-from estero.spark.matching import give_matcher
+from estero.plan.plan import Classification
+from estero.queries.query import Query
+from estero.spark.frames import columns_of_frame, computed_texts, give_matcher, payload_texts, quoted
+from estero.spark.work import Work, classified_batch, layout_of_schema, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,23 +47,8 @@ _TEMPLATE = "${"
 _OPTIONS = ("events", "query", "type", "time", "order", "time_unit", "positions")
 
 
-class Asked(Protocol):
-    """What is asked of a query here; `queries.Query` has it."""
-
-    @property
-    def tree(self) -> QueryTree:
-        """The query as it is written."""
-
-    @property
-    def only_type(self) -> str:
-        """The type of all events where no column says it."""
-
-    def plan(self, layout: Layout) -> AnyPlan:
-        """The plan for events that are laid out so."""
-
-
-def register_function(spark: SparkSession, name: str, query_of: Callable[[str], Asked]) -> None:
-    """Gives a session the table function; `query_of` makes a query of its text, in a process of Spark's."""
+def register_function(spark: SparkSession, name: str) -> None:
+    """Gives a session the table function."""
     from pyspark.util import PythonEvalType
 
     class Registered(Recognize):
@@ -72,7 +56,7 @@ def register_function(spark: SparkSession, name: str, query_of: Callable[[str], 
         def analyze(*arguments: AnalyzeArgument, **options: AnalyzeArgument) -> Analyzed:
             try:
                 schema, text, said = _named(arguments, options)
-                return analyze(schema, query_of(text), said)
+                return analyze(schema, Query(text), said)
             except EsteroError as error:  # Spark shows the way that it came: as short a one as can be
                 raise error.with_traceback(None) from None
 
@@ -127,24 +111,16 @@ class Recognize:
     def eval(self, *arguments: object, **options: object) -> Iterator[pa.RecordBatch]:
         """The complex events that end in a batch of rows."""
         (batch,) = (each for each in (*arguments, *options.values()) if isinstance(each, pa.RecordBatch))
-        recognition = self._recognition or self._begun()
+        if self._recognition is None:
+            if not self._analyzed.by_query:
+                _check_shared()
+            self._recognition = self._work.recognition()
         self._check_order(batch)
         numbered = batch.append_column(POSITION, pa.array(np.arange(self._seen, self._seen + batch.num_rows)))
         self._seen += batch.num_rows
         relevant = numbered.filter(batch.column(RELEVANT))
-        for table in recognition.push(classified_batch(relevant, self._work.events, 0)):
+        for table in self._recognition.push(classified_batch(relevant, self._work.events, 0)):
             yield self._work.shown(table)
-
-    def _begun(self) -> Recognition:
-        from estero.recognize.recognition import Recognition
-        from estero.spark.warming import warm_up
-
-        work = self._work
-        if not self._analyzed.by_query:
-            _check_shared()
-        warm_up(work.plan, work.events, work.time)
-        self._recognition = Recognition(work.plan, work.events, time=work.time)
-        return self._recognition
 
     def _check_order(self, batch: pa.RecordBatch) -> None:
         if self._analyzed.time is None or batch.num_rows == 0:
@@ -159,7 +135,7 @@ class Recognize:
         self._last = int(times[-1])
 
 
-def analyze(schema: StructType, query: Asked, options: Mapping[str, Any]) -> Analyzed:
+def analyze(schema: StructType, query: Query, options: Mapping[str, Any]) -> Analyzed:
     """What Spark has to know of a call on a table with this schema: columns, what crosses, in which order.
 
     Raises `QueryError` where the query does not fit the table, and `DataError` for a column that is missing
@@ -191,9 +167,8 @@ def analyze(schema: StructType, query: Asked, options: Mapping[str, Any]) -> Ana
         columns = columns_of_frame(schema)
         keys = computed_texts(plan.classification, columns)
         bucket = f"pmod(hash({keys[KEYS[0]]}, {keys[KEYS[1]]}), {BUCKETS})"
-        one_order = work.tasks.positions or not work.tasks.by_key
-        analyzed.withSinglePartition = one_order
-        analyzed.partitionBy = [] if one_order else [PartitioningColumn(bucket)]
+        analyzed.withSinglePartition = work.division.one_order
+        analyzed.partitionBy = [] if work.division.one_order else [PartitioningColumn(bucket)]
         analyzed.orderBy = [
             OrderingColumn(text, overrideNullsFirst=False)
             for text in _order_texts(schema, plan.classification)
@@ -227,7 +202,7 @@ def _check_templates(schema: StructType, classification: Classification) -> None
     odd = [name for name in schema.names if _TEMPLATE in name and quoted(name) in crossing]
     if odd:
         raise DataError(
-            f"Spark's SQL takes {_TEMPLATE}…}} for a variable, also in the name of a column",
+            f"Spark SQL takes {_TEMPLATE}…}} for a variable, even in the name of a column",
             column=odd[0],
             hint="rename it before the view is made: df.withColumnRenamed(…), "
             "or use estero.spark.recognize(df, …)",
@@ -265,7 +240,7 @@ def _named(
             hint="SELECT * FROM recognize(TABLE(events) PARTITION BY key ORDER BY (time), 'SELECT …')",
         )
     if not isinstance(queries[0].value, str):
-        raise DataError("the query has to be a constant string: Spark plans by it before any row is read")
+        raise DataError("the query must be a constant string: Spark plans by it before any row is read")
     said = {name: each.value for name, each in options.items() if name not in ("events", "query")}
     for name, value in said.items():
         _check_option(name, value)
@@ -298,7 +273,7 @@ def _check_shared() -> None:
     task = TaskContext.get()
     if not keyed and task is not None and task.partitionId() > 0:
         raise DataError(
-            "the rows of the table are in several tasks, and each would see a part of the stream only",
+            "the rows of the table are in several tasks, and each would see only a part of the stream",
             hint="write TABLE(…) PARTITION BY key ORDER BY (time), or TABLE(…) WITH SINGLE PARTITION "
             "ORDER BY (time), or PARTITION BY [key] in the query",
         )

@@ -20,9 +20,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from estero.classify.column_names import is_working
 from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots
 from estero.plan.plan import Plan
+from estero.plan.plan_chains import ChainPlan
 from estero.plan.plan_joins import AnyPlan
 from estero.recognize.recognition import Recognition
 
@@ -55,17 +57,23 @@ def warm_up(plan: AnyPlan, events: pa.Schema, time: pa.DataType | None, *, snaps
 
 
 def _family(plan: AnyPlan) -> str:
-    """Plans with one name run the same kernels."""
-    name = type(plan).__name__
-    split = isinstance(plan, Plan) and (plan.registers is not None or plan.ordered)
-    return f"{name}-split" if split else name
+    """The name of the kernels that a plan runs."""
+    match plan:
+        case Plan():
+            return "cea" if plan.registers is None and not plan.ordered else "cea-split"
+        case ChainPlan(steps=steps) if steps:
+            return "chain-ed-index"
+        case ChainPlan(orders=orders) if any(orders):
+            return "pcea-ordered-index"
+        case _:
+            return "pcea-heap"
 
 
 def _nothing_special(events: pa.Schema) -> pa.RecordBatch:
     """One event: zero where there are numbers, else NULL."""
     columns = [
         pa.array([0 if pa.types.is_integer(field.type) else None], field.type)
-        if field.name.startswith("__")
+        if is_working(field.name)
         else pa.nulls(1, field.type)
         for field in events
     ]
@@ -76,13 +84,17 @@ def _notes() -> Path:
     """A directory of this user and this version of the kernels, which Numba tells apart by their files."""
     import estero.engine
 
-    sources = sorted(Path(estero.engine.__path__[0]).glob("*.py"))
-    state = "\n".join(f"{each} {each.stat().st_mtime_ns}" for each in sources)
+    state = _state_of(Path(estero.engine.__path__[0]))
     where = f"{version('numba')} {os.environ.get('NUMBA_CACHE_DIR', '')} {state}"
     digest = hashlib.sha256(where.encode()).hexdigest()[:12]
     notes = Path(tempfile.gettempdir()) / f"estero-{_user()}" / digest
     notes.mkdir(parents=True, exist_ok=True)
     return notes
+
+
+def _state_of(kernels: Path) -> str:
+    """The files with kernels, in whatever directory below this one, and when they were written."""
+    return "\n".join(f"{each} {each.stat().st_mtime_ns}" for each in sorted(kernels.rglob("*.py")))
 
 
 def _user() -> str:

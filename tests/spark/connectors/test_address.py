@@ -64,8 +64,8 @@ SINKS = f"{SOURCES}, postgresql://USER@HOST:PORT/DATABASE/TABLE, console"
         ("console", f"'console' does not say what kind of source it is\n  hint: the sources are {SOURCES}"),
         ("postgresql://h/d/t", f"there is no source postgresql:\n  hint: the sources are {SOURCES}"),
         ("parquet:", "parquet:: the directory is missing\n  hint: write parquet:DIR"),
-        ("kafka:readings", "kafka:readings is no topic of Kafka\n  hint: write kafka://HOST:PORT/TOPIC"),
-        ("kafka://h/t", "kafka://h/t is no topic of Kafka\n  hint: write kafka://HOST:PORT/TOPIC"),
+        ("kafka:readings", "kafka:readings is not a Kafka topic\n  hint: write kafka://HOST:PORT/TOPIC"),
+        ("kafka://h/t", "kafka://h/t is not a Kafka topic\n  hint: write kafka://HOST:PORT/TOPIC"),
     ],
 )
 def test_what_is_no_source_is_said_with_what_is(text: str, message: str) -> None:
@@ -82,7 +82,7 @@ def test_what_is_no_source_is_said_with_what_is(text: str, message: str) -> None
         ("console:x", "console:x: console stands alone, without a place"),
         (
             "postgresql://u:secret@h/d",
-            "this is no table of PostgreSQL\n  hint: write postgresql://USER@HOST:PORT/DATABASE/TABLE",
+            "this is not a PostgreSQL table\n  hint: write postgresql://USER@HOST:PORT/DATABASE/TABLE",
         ),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from estero.errors import EnvironmentProblem
-from estero.spark.connectors import sessions
+from estero.spark.connectors import packages
 from estero.spark.connectors.address import Address, sink_address, source_address
 from estero.spark.connectors.packages import (
     connector_problem,
@@ -75,9 +75,9 @@ def test_a_connector_that_cannot_be_fetched_is_named(monkeypatch: pytest.MonkeyP
     def start(master: str, *, config: dict[str, str]) -> None:
         raise EnvironmentProblem("Spark did not start: [unresolved dependency: a#b;1: not found]")
 
-    monkeypatch.setattr(sessions, "local_session", start)
+    monkeypatch.setattr(packages, "local_session", start)
     with pytest.raises(EnvironmentProblem) as error:
-        sessions.stream_session([Address("console")], packages=["a:b:1"])
+        packages.stream_session([Address("console")], packages=["a:b:1"])
     assert str(error.value) == (
         "Spark cannot fetch a:b:1: name others with --packages, or, where there is no network, files with "
         "--jars."

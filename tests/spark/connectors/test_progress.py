@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from estero import DataError
+from estero.spark.connectors.address import trigger_of
 from estero.spark.connectors.progress import Totals
-from estero.spark.connectors.trigger import trigger_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_what_is_no_trigger_is_said_with_what_is(text: str) -> None:
     with pytest.raises(DataError) as error:
         trigger_of(text)
     hint = "write available-now, or an interval such as 10 seconds"
-    assert str(error.value) == f"{text!r} is no trigger\n  hint: {hint}"
+    assert str(error.value) == f"{text!r} is not a trigger\n  hint: {hint}"
 
 
 def batch(number: int, *, answers: int | None = 3, late: int | None = 1) -> dict[str, Any]:

@@ -157,8 +157,8 @@ def test_a_stream_has_a_directory_and_a_checkpoint_of_its_own(
         f"  hint: {own}, or goes on with the checkpoint of the stream that has written here"
     )
     others = (
-        "there is something already that no stream has written, such as 0.jsonl: beside what a stream "
-        f"writes, Spark would not see it any more\n  hint: {own}"
+        "the directory holds what no stream has written, such as 0.jsonl: Spark would not see that any more "
+        f"beside what a stream writes\n  hint: {own}"
     )
     torn = (
         "this is no checkpoint, or it is damaged: its file 'metadata' is not what Spark writes there\n"
@@ -167,8 +167,8 @@ def test_a_stream_has_a_directory_and_a_checkpoint_of_its_own(
     for sink, checkpoint, said in (
         ("found", "second", f"{tmp_path}/found: {noted}"),
         ("events", "second", f"{tmp_path}/events: {others}"),
-        ("file", "second", f"{tmp_path}/file: there is a file in place of the directory to write to"),
-        ("other", "file", f"{tmp_path}/file: the checkpoint is no directory"),
+        ("file", "second", f"{tmp_path}/file: there is a file where the directory to write to should be"),
+        ("other", "file", f"{tmp_path}/file: the checkpoint is not a directory"),
         ("other", "torn", f"{tmp_path}/torn: {torn}"),
     ):
         with pytest.raises(DataError) as error:
@@ -184,23 +184,23 @@ def test_files_of_parquet_that_do_not_fit_are_named(spark: SparkSession, tmp_pat
     wanted = read_stream(f"parquet:{tmp_path}/in", schema="kind STRING, time TIMESTAMP")
     with pytest.raises(DataError) as error:
         copied(wanted, "console", tmp_path / "first")
-    hint = "all files need the columns of the first ones, or of the schema that is named"
-    said = "holds BINARY here, and timestamp is expected"
+    hint = "all files need the columns of the first one, or of the schema that you name"
+    said = "holds BINARY, where timestamp is expected"
     assert (
         str(error.value)
         == f"{(tmp_path / 'in' / 'a.parquet').as_uri()}, column 'time': {said}\n  hint: {hint}"
     )
     (tmp_path / "in" / "a.parquet").write_bytes(b"these are no columns")
-    with pytest.raises(DataError, match=r"a\.parquet: this is no Parquet file, or it is damaged$"):
+    with pytest.raises(DataError, match=r"a\.parquet: this is not a Parquet file, or it is damaged$"):
         read_stream(f"parquet:{tmp_path}/in")
-    with pytest.raises(DataError, match=r"a\.parquet: this is no Parquet file, or it is damaged$"):
+    with pytest.raises(DataError, match=r"a\.parquet: this is not a Parquet file, or it is damaged$"):
         copied(wanted, "console", tmp_path / "second")
 
 
 def test_messages_need_a_schema(spark: SparkSession) -> None:
     with pytest.raises(DataError) as error:
         read_stream("kafka://h:9092/t")
-    reason = "kafka://h:9092/t: messages do not say what is in them: name a schema"
+    reason = "kafka://h:9092/t: messages do not say what columns they have: name a schema"
     assert str(error.value) == f"{reason}\n  hint: {HINT}"
 
 
@@ -227,17 +227,17 @@ def test_a_streaming_query_recognizes_one_query(spark: SparkSession, events: Pat
     once = recognize(frame, "SELECT a WHERE A AS a", type="kind", time="time")
     with pytest.raises(DataError) as error:
         recognize(once, "SELECT * WHERE Event AS e", time="end_time")
-    hint = "start a query for each, with its own checkpoint"
-    assert str(error.value) == f"one streaming query has one recognize\n  hint: {hint}"
+    hint = "start a streaming query for each, with a checkpoint of its own"
+    assert str(error.value) == f"a streaming query can have only one recognize\n  hint: {hint}"
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"partitions": 2.5}, "partitions is a whole number of tasks, not 2.5"),
-        ({"share": True}, "share is a whole number of tasks, not True"),
-        ({"share": 10**6}, "share is at most 100,000 tasks, not 1,000,000"),
-        ({"partitions": 5000}, "at most 4096 buckets share the partition keys, not 5000"),
+        ({"partitions": 2.5}, "partitions is a whole number from 1 to 4,096, not 2.5"),
+        ({"share": True}, "share is a whole number from 1 to 100,000, not True"),
+        ({"share": 10**6}, "share is a whole number from 1 to 100,000, not 1000000"),
+        ({"partitions": 5000}, "partitions is a whole number from 1 to 4,096, not 5000"),
         ({"lateness": "5 parsecs"}, "a lateness is a duration such as '5 seconds', not '5 parsecs'"),
         ({"lateness": "-3 seconds"}, "a lateness is a duration such as '5 seconds', not '-3 seconds'"),
         ({"lateness": True}, "a lateness is a duration such as '5 seconds', not True"),
@@ -254,12 +254,12 @@ def test_numbers_that_cannot_be_meant_are_refused(
 
 
 def test_only_frames_of_spark_are_recognized_on_spark() -> None:
-    said = "this is no DataFrame of Spark's, but a Table\n  hint: make one with spark.createDataFrame, or run"
+    said = "this is not a Spark DataFrame but a Table\n  hint: make one with spark.createDataFrame, or run"
     table: Any = pa.table({"kind": ["A"]})
     for ask in (recognize, match_count):
         with pytest.raises(DataError, match=said):
             ask(table, "SELECT a WHERE A AS a", type="kind")
-    with pytest.raises(ValueError, match=r"^partitions is at most 100,000 tasks, not 1,000,000$"):
+    with pytest.raises(ValueError, match=r"^partitions is a whole number from 1 to 100,000, not 1000000$"):
         match_count(_Frame(), "SELECT a WHERE A AS a", partitions=10**6)  # type: ignore[arg-type]
 
 

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet
 
+from estero.answers.report import LABEL_KEY
 from estero.answers.writers import write_answer
 from estero.errors import DataError
-from estero.spark.batch.batch import NAME
 from estero.spark.failures import jobs
 from estero.spark.files.files import located
 from estero.spark.frames import quoted
+from estero.spark.work import NAME
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LABEL = "estero:label"
-"""The metadata of a column that shows a label, on Spark."""
-
+_LABEL = LABEL_KEY.decode()
 _ORDER = ("end", "start", "end_time", "start_time")
 _ROWS = 65_536
 
@@ -49,11 +48,11 @@ class Collected:
 
         fields = []
         for field in self._frame.schema.fields:
-            label = field.metadata.get(LABEL)
+            label = field.metadata.get(_LABEL)
             arrow_type = to_arrow_type(field.dataType, timezone="UTC")
             if label is not None:  # as reports name the items of lists
                 arrow_type = pa.list_(arrow_type.value_field.with_name("item"))
-            metadata = None if label is None else {LABEL: label}
+            metadata = None if label is None else {_LABEL: label}
             name = field.metadata.get(NAME, field.name)
             fields.append(pa.field(name, arrow_type, field.nullable, metadata))
         return pa.schema(fields)

@@ -1,54 +1,58 @@
-"""Classified rows → the tasks that recognize them: by keys, in ranges of time, or all in one."""
+"""Which tasks recognize classified rows: by keys, in ranges of time, all in one, or all in each.
+
+`plan/division.py` has what the plan alone decides; events, or the footers of their files, decide the rest.
+"""
 
 from __future__ import annotations
 
 import uuid
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from estero.automata.expectation import expected_matches
+from estero.classify.bits import WORD, bits_name, words_of
 from estero.classify.column_names import KEYED
-from estero.plan.division import may_be_shared
+from estero.errors import NOWHERE, QueryError
+from estero.plan.division import Division, may_be_shared, why_not_shared
 from estero.plan.plan import Plan
 from estero.plan.plan_joins import AnyPlan
+from estero.spark.batch import ranges
 from estero.spark.batch.footers import ranges_by_footers
-from estero.spark.batch.halo import (
-    SMALLEST_TASK,
-    Piece,
-    Window,
-    after_halo,
-    by_range,
-    halo_of,
-    in_ranges,
-    parallelism,
-    placed,
-    whole,
-)
-from estero.spark.batch.hot_keys import find_hot_keys, hot_in_ranges
-from estero.spark.batch.shares import in_shares, shares_that_pay
+from estero.spark.batch.tasks import in_ranges, in_shares, whole
 from estero.spark.failures import jobs
-from estero.spark.frames import Laid, Tasks, laid_out, moved, relevant_only
+from estero.spark.frames import Laid, laid_out, relevant_only
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 LARGEST_TASK = 2_000_000
 """More events than that are not sorted in one task only because so many tasks run at once."""
+MOST_SHARES = 8
+"""Nobody is given more tasks than that without asking: each has a copy of all relevant events."""
+MATCHES_PER_EVENT = 50
+"""So many complex events have to be expected for each event before it pays to read the events once more.
+
+Measured (``python -m benchmarks.shared``): a second task costs 1.4 µs an event, and saves 0.04 µs a complex
+event.
+"""
+LEAST_MATCHES = 1_000_000
+"""One task has listed fewer before another one has begun."""
+MOST_CLASSES = 1_000
+"""So many kinds of events, the most frequent ones, are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distributed:
-    """Classified rows as tasks receive them, in stream order, and the `pieces` that these make of them.
+    """Classified rows as tasks receive them, in stream order.
 
-    With `shares`, each of so many pieces has all rows (shares.py). `kept` are rows that Spark keeps for the
-    job to come, because cutting has read them already.
+    With `shares` each of so many tasks has all rows. `kept` are rows that Spark keeps for the job to come,
+    because a job has read them already to decide.
     """
 
     rows: DataFrame
-    pieces: Callable[[Iterator[pa.RecordBatch]], Iterator[Piece]] = whole
     shares: int | None = None
     kept: DataFrame | None = None
 
@@ -66,75 +70,68 @@ class Distributed:
 def distribute(
     df: DataFrame,
     plan: AnyPlan,
-    tasks: Tasks,
+    division: Division,
     count: int | None,
     *,
     split_keys: bool = True,
     shares: int | None = 1,
 ) -> Distributed:
-    """The classified rows of `df` in `count` tasks, as far as `plan` lets several work at once.
+    """The classified rows of `df` in `count` tasks, as far as `division` lets several work at once.
 
     A windowed query is cut by time: its one order, and with `split_keys` all of its keys where the footers of
     files tell how (footers.py), else the hot ones. Where the events have to be asked, relevant rows are
-    computed once and kept for the job to come: a scan costs more.
+    computed once and kept for the job to come: a scan costs more. With more than one of `shares`, so many
+    tasks have all events and share the enumeration instead; None asks the events how many that should be.
 
-    Keys stay whole where positions in the whole stream are asked for: a task that gives them sees all events
-    anyway, and is what takes the time. With more than one of `shares`, so many tasks have all events and
-    share the enumeration instead; None asks the events how many that should be.
-
-    Raises ValueError for less than one task, and what is wrong with a time or a key where a job reads it.
+    Raises what is wrong with a time or a key where a job reads it.
     """
-    if count is not None and count < 1:
-        raise ValueError(f"at least 1 task shares the partition keys, not {count}")
-    tasks = replace(tasks, count=count)
     with jobs():
-        laid = laid_out(df, plan.classification, every=tasks.counted)
+        laid = laid_out(df, plan.classification, every=division.counted)
         if shares is None and may_be_shared(plan):
-            return _shared_where_it_pays(laid, plan, tasks)
+            return _shared_where_it_pays(laid, plan, division)
         if shares is not None and shares > 1:
-            return Distributed(in_shares(laid, tasks, shares), by_range, shares)
-        window, time = halo_of(plan), plan.classification.schema.time
-        alone = (count or parallelism(df.sparkSession)) == 1
-        uncut = alone or (tasks.by_key and (tasks.positions or not split_keys))
-        if window is None or time is None or uncut:
-            return Distributed(moved(laid, tasks))
-        if tasks.counted:
-            return _cut(laid, tasks, window, None)
-        known = ranges_by_footers(df, time, window, count, by_key=tasks.by_key)
-        if known is not None:
-            return Distributed(placed(laid, known, window), after_halo)
-        with _kept(laid.rows) as kept:
-            return _cut(replace(laid, rows=kept), tasks, window, kept)
+            return Distributed(in_shares(laid, division, shares), shares)
+        cut = division.cuts_hot_keys and split_keys if division.by_key else division.cut
+        time = plan.classification.schema.time
+        if (
+            not cut
+            or plan.window is None
+            or time is None
+            or (count or ranges.parallelism(df.sparkSession)) == 1
+        ):
+            return Distributed(whole(laid, division, count))
+        window = ranges.Window(plan.window, plan.window_in_positions)
+        if division.cuts_by_footers:
+            known = ranges_by_footers(df, time, window, count, by_key=division.by_key)
+            if known is not None:
+                return Distributed(in_ranges(laid, division, known, window))
+        return _cut(laid, division, window, count)
 
 
-def _shared_where_it_pays(laid: Laid, plan: Plan, tasks: Tasks) -> Distributed:
+def _shared_where_it_pays(laid: Laid, plan: Plan, division: Division) -> Distributed:
     """All rows in one task, or in several where they promise more complex events than one should list."""
-    if tasks.counted:
-        kept = None
-        shares = shares_that_pay(plan, relevant_only(laid.rows))
-    else:
-        with _kept(laid.rows) as kept:
-            shares = shares_that_pay(plan, kept)
-        laid = replace(laid, rows=kept)
+    with _kept(laid, division) as (read, kept):
+        shares = shares_that_pay(plan, relevant_only(read.rows) if division.counted else read.rows)
     if shares == 1:
-        return Distributed(moved(laid, tasks), kept=kept)
-    return Distributed(in_shares(laid, tasks, shares), by_range, shares, kept=kept)
+        return Distributed(whole(read, division, None), kept=kept)
+    return Distributed(in_shares(read, division, shares), shares, kept)
 
 
-def _cut(laid: Laid, tasks: Tasks, window: Window, kept: DataFrame | None) -> Distributed:
-    if not tasks.by_key:
-        ranges = in_ranges(laid, window, positions=tasks.positions, count=tasks.count)
-        if ranges is None:
-            return Distributed(moved(laid, tasks), kept=kept)
-        return Distributed(ranges, after_halo, kept=kept)
-    if tasks.ordinals:
-        laid = replace(laid, rows=laid.rows.where(KEYED))
-    found = find_hot_keys(laid.rows, window, ordinals=tasks.ordinals, count=tasks.count)
-    if not found.hot:
-        tasks = replace(tasks, count=tasks.count or _tasks_for(found.events, laid.rows.sparkSession))
-        return Distributed(moved(laid, tasks), kept=kept)
-    rows = hot_in_ranges(laid, found.hot, window, ordinals=tasks.ordinals, count=tasks.count)
-    return Distributed(rows, by_range, kept=kept)
+def _cut(laid: Laid, division: Division, window: ranges.Window, count: int | None) -> Distributed:
+    """Rows in ranges of time, of all events or of the hot keys, as the events say."""
+    session = laid.rows.sparkSession
+    with _kept(laid, division) as (read, kept):
+        if not division.by_key:
+            found = ranges.find_ranges(read.rows, places=division.positions, count=count)
+        else:
+            keyed = read.rows.where(KEYED) if division.ordinals else read.rows
+            asked = ranges.find_hot_keys(keyed, window, places=division.ordinals, count=count)
+            found = ranges.Ranges(asked.hot, count or ranges.shuffle_partitions(session))
+            if not asked.hot:
+                count = count or _tasks_for(asked.events, session)
+    if sum(cut.count for cut in found.cuts) <= 1:
+        return Distributed(whole(read, division, count), kept=kept)
+    return Distributed(in_ranges(read, division, found, window), kept=kept)
 
 
 def _tasks_for(events: int, spark: SparkSession) -> int | None:
@@ -142,25 +139,75 @@ def _tasks_for(events: int, spark: SparkSession) -> int | None:
 
     None leaves it to Spark, which joins small tasks of a shuffle while it runs: seldom into equal ones.
     """
-    running = parallelism(spark)
+    running = ranges.parallelism(spark)
     if events > LARGEST_TASK * running:
         return None
-    return max(1, min(running, events // SMALLEST_TASK))
+    return max(1, min(running, events // ranges.SMALLEST_TASK))
+
+
+# --------------------------------------------------------------------------- sharing an enumeration
+
+
+def number_of_shares(
+    plan: AnyPlan, spark: SparkSession, *, share: int | None, partitions: int | None
+) -> int | None:
+    """How many tasks share the enumeration: `share`, or as `partitions` and the planner say; 1 is none.
+
+    None where it is for the events to say (`shares_that_pay`). Raises `QueryError` where sharing is asked for
+    and saves nothing.
+    """
+    if share is None:
+        if not may_be_shared(plan):
+            return 1
+        return 1 if partitions is None and ranges.parallelism(spark) == 1 else partitions
+    reason = why_not_shared(plan)
+    if share > 1 and reason:
+        raise QueryError(
+            f"the enumeration of this query is not shared: {reason}",
+            text=plan.tree.text,
+            span=plan.tree.places.get("CONSUME BY", NOWHERE),
+            hint="leave out share, or CONSUME BY",
+        )
+    return share
+
+
+def shares_that_pay(plan: Plan, rows: DataFrame) -> int:
+    """How many tasks pay for a plan that may be shared over these classified rows; runs a job that counts.
+
+    As many as run at once where so many complex events are to be expected that listing them takes longer than
+    reading the events again, else 1.
+    """
+    words = list(map(bits_name, words_of(plan.classification)))
+    counted = rows.groupBy(*words).count().orderBy("count", ascending=False).limit(MOST_CLASSES).collect()
+    classes = {
+        sum(row[name] << WORD * word for word, name in enumerate(words)): row["count"] for row in counted
+    }
+    expected = expected_matches(plan.automaton, classes, window=plan.window)
+    if expected < max(LEAST_MATCHES, MATCHES_PER_EVENT * sum(classes.values())):
+        return 1
+    return min(ranges.parallelism(rows.sparkSession), MOST_SHARES)
+
+
+# ------------------------------------------------------------------------------------- what is kept
 
 
 @contextmanager
-def _kept(rows: DataFrame) -> Iterator[DataFrame]:
+def _kept(laid: Laid, division: Division) -> Iterator[tuple[Laid, DataFrame | None]]:
     """The rows, kept by Spark once a job of this block has computed them; forgotten if the block fails.
 
-    Spark would take what it keeps for any query that looks the same, also once files have changed. A
-    condition that is true of all rows makes these look like no others, and is optimized away.
+    Where irrelevant events are among them, they are too many to be kept. Spark would take what it keeps for
+    any query that looks the same, also once files have changed. A condition that is true of all rows makes
+    these look like no others, and is optimized away.
     """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
-    kept = rows.where(F.lit(str(uuid.uuid4())).isNotNull()).persist()
+    if division.counted:
+        yield laid, None
+        return
+    kept = laid.rows.where(F.lit(str(uuid.uuid4())).isNotNull()).persist()
     try:
-        with _uncompressed(rows.sparkSession):
-            yield kept
+        with _uncompressed(kept.sparkSession):
+            yield replace(laid, rows=kept), kept
     except BaseException:
         kept.unpersist()
         raise

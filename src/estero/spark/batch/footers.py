@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from estero.engine.int64 import saturated
 from estero.errors import DataError
-from estero.spark.batch.halo import SMALLEST_TASK, Ranges, Window, parallelism
+from estero.spark.batch.ranges import SMALLEST_TASK, Cut, Ranges, Window, parallelism
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -79,7 +79,7 @@ def ranges_by_footers(
         count = _number(sum(group.rows for group in groups), parallelism(df.sparkSession), most)
     elif by_key and count > most:
         return None
-    return None if count is None else Ranges(_cuts(groups, count))
+    return None if count is None else Ranges((Cut(_starts(groups, count)),))
 
 
 def _number(rows: float, running: int, most: float) -> int | None:
@@ -89,7 +89,7 @@ def _number(rows: float, running: int, most: float) -> int | None:
     return int(paying) if paying >= running else None
 
 
-def _cuts(groups: Sequence[Group], count: int) -> tuple[int, ...]:
+def _starts(groups: Sequence[Group], count: int) -> tuple[int, ...]:
     """The times at which ranges with equal shares of the rows begin, the first one left out; ascending."""
     times = np.concatenate([np.linspace(group.first, group.last, _POINTS) for group in groups])
     order = np.argsort(times, kind="stable")
@@ -159,7 +159,7 @@ def _footer(df: DataFrame, file: str) -> pq.FileMetaData | None:
     try:
         return pq.read_metadata(pa.BufferReader(_MAGIC + footer + end))
     except pa.ArrowInvalid as error:
-        raise DataError("this is no Parquet file, or it is damaged", file=file) from error
+        raise DataError("this is not a Parquet file, or it is damaged", file=file) from error
 
 
 @contextmanager

@@ -1,14 +1,14 @@
-"""Where a stream comes from or goes to, by name: text such as ``parquet:events/`` → an `Address`."""
+"""Where a stream comes from or goes to, and when: text such as ``parquet:events/`` → an `Address`."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from estero.errors import DataError
 
-FILES = ("parquet", "json", "csv", "delta")
 SOURCES = ("parquet", "json", "csv", "kafka", "delta")
 SINKS = ("parquet", "json", "csv", "kafka", "delta", "postgresql", "console")
 
@@ -30,6 +30,9 @@ _DATABASE = re.compile(
     r"(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?(?P<server>\[[0-9a-fA-F:]+\](?::\d+)?|[^:@/]*(?::\d+)?)"
     r"/(?P<database>[^/]+)/(?P<table>[^/]+)"
 )
+_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "d": "days"}
+_WORDS = r"milliseconds?|seconds?|minutes?|hours?|days?"
+_INTERVAL = re.compile(rf"(\d+)\s*({_WORDS}|{'|'.join(_UNITS)})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +135,14 @@ def _suffix(path: str) -> str | None:
 def _kafka(text: str, rest: str, options: dict[str, str]) -> Address:
     servers, _, topics = rest.removeprefix("//").partition("/")
     if not _SERVERS.fullmatch(servers) or not topics or "/" in topics:
-        raise DataError(f"{text} is no topic of Kafka", hint=f"write {_EXAMPLES['kafka']}")
+        raise DataError(f"{text} is not a Kafka topic", hint=f"write {_EXAMPLES['kafka']}")
     return Address("kafka", servers, topics, options=options)
 
 
 def _postgresql(rest: str, options: dict[str, str]) -> Address:
     found = _DATABASE.fullmatch(rest.removeprefix("//"))
     if found is None:
-        raise DataError("this is no table of PostgreSQL", hint=f"write {_EXAMPLES['postgresql']}")
+        raise DataError("this is not a PostgreSQL table", hint=f"write {_EXAMPLES['postgresql']}")
     user, password = (None if part is None else unquote(part) for part in (found["user"], found["password"]))
     place = f"{found['server'] or 'localhost'}/{found['database']}"
     return Address("postgresql", place, found["table"], user or None, password, options)
@@ -147,3 +150,22 @@ def _postgresql(rest: str, options: dict[str, str]) -> Address:
 
 def _listed(schemes: tuple[str, ...]) -> str:
     return ", ".join(_EXAMPLES[scheme] for scheme in schemes)
+
+
+def trigger_of(text: str | None) -> dict[str, Any]:
+    """The keyword argument of Spark's `trigger`; `DataError` where the text says none.
+
+    >>> trigger_of("10s"), trigger_of("available-now")
+    ({'processingTime': '10 seconds'}, {'availableNow': True})
+    """
+    if text is None:
+        return {"processingTime": "0 seconds"}
+    plain = text.strip().lower()
+    if plain.replace("_", "-").replace(" ", "-") in ("available-now", "availablenow"):
+        return {"availableNow": True}
+    found = _INTERVAL.fullmatch(plain)
+    if found is None:
+        raise DataError(
+            f"{text!r} is not a trigger", hint="write available-now, or an interval such as 10 seconds"
+        )
+    return {"processingTime": f"{found[1]} {_UNITS.get(found[2], found[2])}"}

@@ -1,14 +1,19 @@
-"""Connectors that Spark does not bring: where they are published, and what is said where one is missing."""
+"""Connectors that Spark does not bring: where they are published, sessions with them, errors without them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from estero.errors import EnvironmentProblem
 from estero.spark.connectors.address import Address
 from estero.spark.failures import jobs
+from estero.spark.sessions.session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _POSTGRESQL = "org.postgresql:postgresql:42.7.8"
 _DELTA = "4.4.0"
@@ -27,6 +32,7 @@ _OF_ANOTHER_SPARK = re.compile(
     r"NoSuchMethodError|NoClassDefFoundError|AbstractMethodError|'[\w.$]+ org\.apache\.spark"
 )
 _MISSING = re.compile("DATA_SOURCE_NOT_FOUND|Failed to find data source|DELTA_CONFIGURE_SPARK_SESSION")
+_UNRESOLVED = "unresolved dependency"
 _DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -74,21 +80,45 @@ def session_settings(
     return settings
 
 
-@contextmanager
-def connecting(address: Address) -> Iterator[None]:
-    """What Spark raises in the block, as an error of Estero's: a connector is missing, or what is wrong."""
-    from py4j.protocol import Py4JError
-    from pyspark import __version__
-    from pyspark.errors import PySparkException
+def stream_session(
+    addresses: Iterable[Address],
+    *,
+    master: str = "local[*]",
+    packages: Iterable[str] = (),
+    jars: Iterable[str] = (),
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The session that runs, else one on `master` with the connectors of `addresses`.
 
-    with jobs():
-        try:
-            yield
-        except (PySparkException, Py4JError) as error:
-            said = connector_problem(address, str(error), __version__)
-            if said is None:
-                raise
-            raise said from error
+    The other arguments and the errors are those of `estero.spark.stream_session`; `config` wins.
+    """
+    from pyspark import __version__
+
+    settings = session_settings(addresses, __version__, packages=packages, jars=jars)
+    try:
+        return local_session(master, config=settings | dict(config or {}))
+    except EnvironmentProblem as error:
+        if _UNRESOLVED not in str(error):
+            raise
+        wanted = settings.get("spark.jars.packages", "the packages")
+        raise EnvironmentProblem(
+            f"Spark cannot fetch {wanted}: name others with --packages, or, where there is no network, "
+            "files with --jars."
+        ) from error
+
+
+def connecting(address: Address) -> AbstractContextManager[None]:
+    """Says what Spark raises in the block as an error of Estero's; one may be that a connector is missing."""
+    from pyspark import __version__
+
+    return jobs(lambda text: connector_problem(address, text, __version__))
+
+
+def following() -> AbstractContextManager[None]:
+    """The same of a stream that runs: a connector may be made for another Spark."""
+    from pyspark import __version__
+
+    return jobs(lambda text: problem_of_stream(text, __version__))
 
 
 def connector_problem(address: Address, text: str, spark: str) -> EnvironmentProblem | None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from estero.spark.connectors.packages import problem_of_stream
+from estero.spark.connectors.packages import following
 from estero.spark.connectors.sinks import ANSWERS
-from estero.spark.failures import jobs
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -72,24 +70,9 @@ def follow(query: StreamingQuery, *, seconds: int = 1) -> Iterator[Totals]:
     totals = Totals()
     ended = False
     while not ended:
-        with jobs(), _connectors():
+        with following():
             ended = bool(query.awaitTermination(seconds))
         totals = totals.with_batches(json.loads(each.json) for each in query.recentProgress)
         state = query.status
         idle = not (state["isTriggerActive"] or state["isDataAvailable"])
         yield replace(totals, speed=0.0) if idle else totals
-
-
-@contextmanager
-def _connectors() -> Iterator[None]:
-    """Says what a failure of the block means where a connector is the reason."""
-    from pyspark import __version__
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except PySparkException as error:
-        said = problem_of_stream(str(error), __version__)
-        if said is None:
-            raise
-        raise said from error

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Mapping
 from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from estero.errors import DataError
 from estero.spark.connectors import postgresql
-from estero.spark.connectors.address import Address, sink_address
-from estero.spark.connectors.kept import check_kept
+from estero.spark.connectors.address import Address, sink_address, trigger_of
 from estero.spark.connectors.packages import connecting
-from estero.spark.connectors.trigger import trigger_of
 from estero.spark.files.files import located
 from estero.spark.frames import quoted
 
@@ -34,6 +34,10 @@ _TIMES = {
 _JSON = _TIMES | {"ignoreNullFields": "false"}
 _OF_FILES = {"json": _JSON, "csv": _TIMES | {"header": "true", "escape": '"'}}
 
+_FILES = ("parquet", "json", "csv")
+_NOTES = "_spark_metadata"
+_OWN = "a stream with a new checkpoint needs a directory of its own"
+
 
 def start_stream(
     matches: DataFrame,
@@ -43,22 +47,16 @@ def start_stream(
     trigger: str | None = None,
     output: BinaryIO | None = None,
 ) -> StreamingQuery:
-    """Starts to write `matches` to `address`; the query, which goes on until it is stopped.
+    """Starts to write `matches` to `address`, as `estero.spark.write_stream` says; the query.
 
-    What was read and found is kept in the directory `checkpoint`: a query with the same one goes on where
-    it stopped. `trigger` is an interval ("10 seconds"), or "available-now" to end when everything that
-    is there has been read; without it a batch begins when the last one ends. Files, Delta and PostgreSQL
-    have each complex event once, whatever breaks in between; Kafka and the console may have those of the
-    last batch again. `output` is what the console writes to, else standard output.
-
-    Raises `DataError` where the address or trigger is none, for a checkpoint that is none and a directory
-    that something else has written to, and `EnvironmentProblem` where a connector is missing.
+    `output` is what the console writes to, else standard output. Raises `DataError` also for what is not a
+    checkpoint and for a directory that something else has written to.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     place = sink_address(address) if isinstance(address, str) else address
     when = trigger_of(trigger)
-    check_kept(fspath(checkpoint), place)
+    _check_directories(fspath(checkpoint), place)
     counted = matches.observe(ANSWERS, F.count(F.lit(1)).alias("answers"))
     with connecting(place):
         if place.scheme == "console":
@@ -130,3 +128,71 @@ def _is_nested(column: StructField) -> bool:
 
 
 _WRITERS = {"kafka": _kafka, "postgresql": _postgresql}
+
+
+# ---------------------------------------------------------------------------------- directories
+
+
+def _check_directories(checkpoint: str, sink: Address) -> None:
+    """Raises `DataError` for a checkpoint that is none, and a directory that something else has written to.
+
+    Spark notes in a directory of answers which batches it has. It leaves out a batch whose number is noted
+    there, also when another stream has written it; and whoever reads the directory through Spark sees nothing
+    but what is noted. Directories in stores such as ``s3a://`` are not looked at.
+    """
+    if not checkpoint.strip():
+        raise DataError("the checkpoint has no name", hint="name a directory, a new one for a new query")
+    kept = _local(checkpoint)
+    if kept is not None:
+        _check_checkpoint(kept)
+    directory = _local(sink.place) if sink.scheme in _FILES else None
+    if kept is not None and directory is not None:
+        _check_directory(directory, _newest(kept / "offsets"))
+
+
+def _check_checkpoint(place: Path) -> None:
+    if place.exists() and not place.is_dir():
+        raise DataError("the checkpoint is not a directory", file=str(place))
+    metadata = place / "metadata"
+    if metadata.is_file():
+        try:
+            json.loads(metadata.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise DataError(
+                "this is no checkpoint, or it is damaged: its file 'metadata' is not what Spark writes there",
+                file=str(place),
+                hint="start with a new one, and everything is read from the beginning",
+            ) from error
+
+
+def _check_directory(place: Path, reached: int) -> None:
+    """`reached` is the number of the last batch of the checkpoint, -1 for none."""
+    if place.exists() and not place.is_dir():
+        raise DataError("there is a file where the directory to write to should be", file=str(place))
+    noted = _newest(place / _NOTES)
+    if noted > reached:
+        raise DataError(
+            f"another stream has written here, up to batch {noted}: batches up to that one would be left out",
+            file=str(place),
+            hint=f"{_OWN}, or goes on with the checkpoint of the stream that has written here",
+        )
+    if reached < 0 and noted < 0 and place.is_dir():
+        others = [each.name for each in sorted(place.iterdir()) if not each.name.startswith((".", "_"))]
+        if others:
+            raise DataError(
+                f"the directory holds what no stream has written, such as {others[0]}: Spark would not see "
+                "that any more beside what a stream writes",
+                file=str(place),
+                hint=_OWN,
+            )
+
+
+def _local(path: str) -> Path | None:
+    path = path.removeprefix("file://")
+    return None if "://" in path else Path(path)
+
+
+def _newest(log: Path) -> int:
+    """The greatest number of a batch in a log of Spark's, -1 for none."""
+    names = (each.name.removesuffix(".compact") for each in log.iterdir()) if log.is_dir() else ()
+    return max((int(name) for name in names if name.isdigit()), default=-1)

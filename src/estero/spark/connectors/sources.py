@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estero.errors import DataError
-from estero.events.files.paths import files_of
 from estero.events.inputs import open_input
+from estero.events.paths import files_of
 from estero.spark.connectors.address import Address, source_address
 from estero.spark.connectors.packages import connecting
 from estero.spark.failures import first_sentence, jobs
@@ -40,12 +40,9 @@ _OF_JSON = {
 def open_stream(
     spark: SparkSession, address: str | Address, schema: str | PathLike[str] | StructType | None = None
 ) -> DataFrame:
-    """The events at `address` as a streaming DataFrame: those that are there, then those that come.
+    """The events at `address` as a streaming DataFrame, as `estero.spark.read_stream` says.
 
-    `schema` is that of the events; files that are there already say it themselves, and so does a Delta
-    table. A value that does not fit it ends the stream; with the option ``mode=PERMISSIVE`` it is NULL.
-    Raises `DataError` where the address or schema is none or nothing says the schema, and
-    `EnvironmentProblem` where the connector is missing.
+    A value that does not fit the schema ends the stream; with the option ``mode=PERMISSIVE`` it is NULL.
     """
     place = source_address(address) if isinstance(address, str) else address
     stated = None if schema is None else schema_of(spark, schema)
@@ -94,7 +91,9 @@ def _kafka(spark: SparkSession, address: Address, schema: StructType | None) -> 
     from pyspark.sql import functions as F  # noqa: N812
 
     if schema is None:
-        raise DataError(f"{address}: messages do not say what is in them: name a schema", hint=_SCHEMA_HINT)
+        raise DataError(
+            f"{address}: messages do not say what columns they have: name a schema", hint=_SCHEMA_HINT
+        )
     told = {name: value for name, value in address.options.items() if name not in _OF_JSON}
     reading = {"mode": "FAILFAST"} | {
         name: value for name, value in address.options.items() if name in _OF_JSON
@@ -140,11 +139,11 @@ def _found(spark: SparkSession, address: Address) -> StructType | TextReading:
             return spark.read.parquet(*map(files.as_named, present)).schema
     layout = open_input(address.place).layout
     if layout is None or layout.form != address.scheme:
-        raise DataError(f"these are no files of {address.scheme.upper()}", file=address.place)
+        raise DataError(f"these are not {address.scheme.upper()} files", file=address.place)
     readings = TextReading.of(layout, {})
     if len(readings) > 1:
         raise DataError(
-            "the columns stand in another order than in the first file, and Spark goes by their places",
+            "the columns are in another order than in the first file, and Spark goes by their places",
             file=readings[1].files[0],
         )
     return readings[0]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from estero.errors import DataError
 from estero.events.database import connect
-from estero.events.files.csv_files import has_quoted_newlines, inline_comment, nulls_of
-from estero.events.files.text_kinds import Text, TextColumn, quoted
-from estero.events.files.text_layout import Part, TextLayout
+from estero.events.text.csv_files import has_quoted_newlines, inline_comment, nulls_of
+from estero.events.text.text_kinds import Text, TextColumn, quoted
+from estero.events.text.text_layout import Part, TextLayout
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -112,7 +112,7 @@ class TextReading:
 def _of_json(part: Part, layout: TextLayout) -> TextReading:
     if part.told["shape"] == "unstructured":
         raise DataError(
-            "an event goes over several lines, which Spark cannot read",
+            "an event spans several lines, which Spark cannot read",
             file=part.files[0],
             hint="write each event on one line, or all of them as one array",
         )
@@ -131,7 +131,7 @@ def _of_csv(part: Part, layout: TextLayout, options: Mapping[str, object], *, mu
         )
     if len(columns) == 1 and columns[0].classes & Text.NULL:
         raise DataError(
-            "a line is blank, and Spark passes over it", file=part.files[0], hint="remove such lines"
+            "a line is blank, and Spark would skip it", file=part.files[0], hint="remove such lines"
         )
     dialect = {
         "sep": next(told[name] for name in ("delim", "sep", "delimiter") if name in told),
@@ -161,7 +161,7 @@ def _comment(part: Part, options: Mapping[str, object]) -> str:
     if mark := str(options.get("comment", "")):
         if place := inline_comment(part.files, mark):
             raise DataError(
-                "a comment begins within the line, and Spark knows only whole lines of comments",
+                "a comment begins inside a line, and Spark knows only whole lines of comments",
                 file=place[0],
                 line=place[1],
             )

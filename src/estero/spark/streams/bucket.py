@@ -13,7 +13,8 @@ wait. The user's own has passed all of its millisecond, or the last events of a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,13 +25,20 @@ from numpy.typing import NDArray
 
 from estero.classify.column_names import POSITION, RELEVANT, TIME
 from estero.engine.int64 import GREATEST, LEAST, are_before, count_before, fall, saturated
-from estero.spark.batch.batch import Work, classified_batch
-from estero.spark.streams.headers import refuse_other
+from estero.errors import DataError
+from estero.plan.identity import fingerprint, query_of
+from estero.plan.plan_joins import AnyPlan
 from estero.spark.streams.packing import batch_of, blob_of, joined
-from estero.spark.streams.ticks import Ticks
+from estero.spark.streams.watermark import Ticks
+from estero.spark.work import Work, classified_batch
 
 if TYPE_CHECKING:
     from estero.recognize.recognition import Recognition
+
+FORMAT = 1
+"""The version of the state of streams. Another one is refused."""
+
+_ANEW = "give the stream a checkpoint directory of its own"
 
 NEVER = -1
 """Spark's word for no timer."""
@@ -77,8 +85,7 @@ class Duty:
     """What is the same for all buckets of a stream. It travels to workers by pickle.
 
     `packed` is the schema of blobs, of which `order` are the columns that events are sorted by. The keys are
-    in `buckets`. `lateness` is in ticks, None where the watermark is the user's. `counted` says that all
-    events are there and get their positions in the stream.
+    in `buckets`. `lateness` is in ticks, None where the watermark is the user's.
     """
 
     work: Work
@@ -88,7 +95,11 @@ class Duty:
     buckets: int
     ticks: Ticks
     lateness: int | None
-    counted: bool
+
+    @property
+    def counted(self) -> bool:
+        """Whether all events are there and get their positions in the stream."""
+        return self.work.division.positions
 
 
 class Turn:
@@ -183,14 +194,9 @@ class Turn:
         return NEVER if over is None or over > _LAST_MS else max(0, over)
 
     def _recognizing(self) -> Recognition:
-        from estero.recognize.recognition import Recognition
-        from estero.spark.warming import warm_up
-
         if self._recognition is None:
-            work = self._duty.work
-            warm_up(work.plan, work.events, work.time, snapshots=True)
             state = self._held.recognition
-            self._recognition = Recognition(work.plan, work.events, time=work.time, state=state)
+            self._recognition = self._duty.work.recognition(snapshots=True, state=state)
         return self._recognition
 
     def _answers(self, ready: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -256,3 +262,44 @@ def _times(events: pa.RecordBatch) -> NDArray[np.int64]:
 
 def _first_time(events: pa.RecordBatch) -> int:
     return int(events.column(TIME)[0].as_py())
+
+
+# ------------------------------------------------------------------------- what the state is of
+
+
+def header_of(plan: AnyPlan, packed: pa.Schema, buckets: int) -> str:
+    """The header of the state of a stream that runs `plan` on events packed in columns of `packed`."""
+    about = {
+        "format": FORMAT,
+        "query": query_of(plan),
+        "plan": fingerprint(plan, packed),
+        "buckets": buckets,
+    }
+    return json.dumps(about)
+
+
+def refuse_other(found: str, expected: str) -> None:
+    """Raises `DataError` unless the two headers are of the same."""
+    if found == expected:
+        return
+    there: Mapping[str, object] = json.loads(found)
+    here: Mapping[str, object] = json.loads(expected)
+    if there["format"] != here["format"]:
+        raise DataError(
+            f"the checkpoint has format {there['format']}, and this version of Estero reads {here['format']}",
+            hint=f"{_ANEW}, or go on with the version of Estero that wrote it",
+        )
+    if there["query"] != here["query"]:
+        raise DataError(
+            f"the checkpoint belongs to another query: {there['query']}",
+            hint=f"it cannot go on with {here['query']}; {_ANEW}",
+        )
+    if there["buckets"] != here["buckets"]:
+        raise DataError(
+            f"the checkpoint has the keys in {there['buckets']} buckets, and {here['buckets']} are asked for",
+            hint=f"ask for partitions={there['buckets']}, or {_ANEW}",
+        )
+    raise DataError(
+        "the checkpoint belongs to this query, but with other columns or settings",
+        hint=f"events must come with the columns and types that they had; else {_ANEW}",
+    )

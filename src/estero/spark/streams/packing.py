@@ -65,7 +65,7 @@ class Packing:
         groups = group_numbers(self.buckets)
         newest = NO_TIME
         number = 0
-        for batch in _gathered(batches, self.schema):
+        for batch in gathered(batches, self.schema, rows=_ROWS, size=_BYTES):
             newest = max(newest, _greatest(batch))
             for bucket, blob in self._divided(batch):
                 yield _rows([Packed(groups[bucket], task, number, NO_TIME, blob)])
@@ -108,11 +108,11 @@ def group_numbers(buckets: int) -> list[int]:
 
 def blob_of(batch: pa.RecordBatch) -> bytes:
     """A batch as bytes, without its schema."""
-    return bytes(batch.serialize())
+    return batch.serialize().to_pybytes()  # type: ignore[no-any-return]
 
 
-def batch_of(blob: bytes, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch of `blob_of`."""
+def batch_of(blob: bytes | pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch of `blob_of`, whose columns lie in the blob: nothing is copied."""
     return pa.ipc.read_record_batch(pa.py_buffer(blob), schema)
 
 
@@ -127,18 +127,19 @@ def joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of a good size."""
+def gathered(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, rows: int, size: int
+) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches that are complete with so many rows, or bytes."""
     waiting: list[pa.RecordBatch] = []
-    rows = size = 0
+    has_rows = has_size = 0
     for batch in batches:
         if batch.num_rows:
             waiting.append(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
-            rows += batch.num_rows
-            size += batch.nbytes
-        if rows >= _ROWS or size >= _BYTES:
+            has_rows, has_size = has_rows + batch.num_rows, has_size + batch.nbytes
+        if has_rows >= rows or has_size >= size:
             yield joined(waiting, schema)
-            waiting, rows, size = [], 0, 0
+            waiting, has_rows, has_size = [], 0, 0
     if waiting:
         yield joined(waiting, schema)
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from estero.classify.column_names import EVENT
-from estero.spark.batch.batch import Batches
-from estero.spark.streams.bucket import NEVER, Duty, Held, Turn
-from estero.spark.streams.headers import refuse_other
-from estero.spark.streams.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, joined
+from estero.spark.streams.bucket import NEVER, Duty, Held, Turn, refuse_other
+from estero.spark.streams.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, gathered, joined
+from estero.spark.work import Batches
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,12 +20,10 @@ if TYPE_CHECKING:
 
     Frames = Iterator[pd.DataFrame]
 
-FOUND = (
-    "late BIGINT, waiting BIGINT, recognized BIGINT, state_bytes BIGINT, answers BINARY, late_events BINARY"
-)
-"""What a turn gives: counts, in its last row, and blobs."""
 COUNTS = ("late", "waiting", "recognized", "state_bytes")
-_COLUMNS = (*COUNTS, "answers", "late_events")
+_BLOBS = ("answers", "late_events")
+FOUND = ", ".join((*(f"{name} BIGINT" for name in COUNTS), *(f"{name} BINARY" for name in _BLOBS)))
+"""What a turn gives: counts, in its last row, and blobs."""
 
 MATCH, LATE = "match", "late"
 """The columns of a stream that has late events, too."""
@@ -119,26 +116,13 @@ class Stages:
     def _found(self, answers: Iterator[pa.RecordBatch]) -> Frames:
         """The answers as blobs, and rows of nothing where PySpark is to send what it has."""
         held_back = 0
-        for blob in self._blobs(answers):
+        for batch in gathered(answers, self.duty.work.answer, rows=_ROWS, size=_BYTES):
+            blob = blob_of(batch)
             yield _row(answers=blob)
             held_back += len(blob)
             if held_back >= _HELD_BACK:
                 yield _row(times=self.flush + 1)
                 held_back = 0
-
-    def _blobs(self, answers: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-        """The answers in blobs of a good size."""
-        schema = self.duty.work.answer
-        waiting: list[pa.RecordBatch] = []
-        rows = size = 0
-        for answer in answers:
-            waiting.append(answer)
-            rows, size = rows + answer.num_rows, size + answer.nbytes
-            if rows >= _ROWS or size >= _BYTES:
-                yield blob_of(joined(waiting, schema))
-                waiting, rows, size = [], 0, 0
-        if waiting:
-            yield blob_of(joined(waiting, schema))
 
     def _late_schema(self) -> pa.Schema:
         return pa.schema([field for field in self.duty.packed if field.name.startswith(EVENT)])
@@ -183,10 +167,13 @@ def _row(
     import pandas as pd
 
     values = [*(counts or [None] * len(COUNTS)), answers, late_events]
-    return pd.DataFrame({name: [value] * times for name, value in zip(_COLUMNS, values, strict=True)})
+    columns = zip((*COUNTS, *_BLOBS), values, strict=True)
+    return pd.DataFrame({name: [value] * times for name, value in columns})
 
 
-def _blobs_of(batches: Batches) -> Iterator[tuple[bytes | None, bytes | None]]:
+def _blobs_of(batches: Batches) -> Iterator[tuple[pa.Buffer | None, pa.Buffer | None]]:
+    """The blobs of each row, where they lie in the batch."""
     for batch in batches:
-        for place in range(batch.num_rows):
-            yield batch.column("answers")[place].as_py(), batch.column("late_events")[place].as_py()
+        for row in zip(*(batch.column(name) for name in _BLOBS), strict=True):
+            answers, late = (blob.as_buffer() for blob in row)
+            yield answers, late

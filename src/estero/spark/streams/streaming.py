@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from estero.answers.report import answer_schema
 from estero.classify.column_names import ORDER, TIME
-from estero.events.streams.stream_layout import Lateness
-from estero.language.tree.query import Consume
-from estero.plan.plan_joins import AnyPlan, KeyedPlan
-from estero.spark.batch.batch import Work, shown_time, spark_schema, told_apart, without_positions
-from estero.spark.batch.spreading import spread
+from estero.events.stream_layout import Lateness
+from estero.plan.plan_joins import AnyPlan
+from estero.spark.batch.batch import keyed
 from estero.spark.failures import jobs
-from estero.spark.frames import Tasks, arrow_type, classified_schema, streamed
-from estero.spark.streams.bucket import HELD, Duty
-from estero.spark.streams.headers import header_of
+from estero.spark.frames import arrow_type, streamed
+from estero.spark.streams.bucket import HELD, Duty, header_of
+from estero.spark.streams.packing import PACKED
 from estero.spark.streams.stages import COUNTS, FOUND, LATE, MATCH, Stages
 from estero.spark.streams.watermark import DELAY, Clock, clock_of
+from estero.spark.work import Work, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,25 +59,19 @@ def recognize_stream(
     which one is NULL in each row: ``match``, a complex event, and ``late``, an event that came late.
 
     Raises `DataError` without a time column, and for a watermark of another column or a second one, and
-    ValueError for less than one bucket and for a lateness that is no duration.
+    ValueError for a lateness that is no duration.
     """
-    if partitions is not None and partitions < 1:
-        raise ValueError(f"at least 1 bucket shares the partition keys, not {partitions}")
-    if partitions is not None and partitions > MOST_BUCKETS:
-        raise ValueError(f"at most {MOST_BUCKETS} buckets share the partition keys, not {partitions}")
     events = df.schema if late_events else None
-    if isinstance(plan, KeyedPlan):
-        df, plan = spread(df, plan)
-    work = _work_of(df.schema, plan, positions=positions)
+    df, plan = keyed(df, plan)
+    work = Work.of(df.schema, plan, positions=positions, every=True)
     clock = clock_of(df, plan.classification, tick_ns, lateness)
-    counted = work.tasks.positions
     with jobs():
         rows = streamed(
             clock.df,
             df.schema,
             plan.classification,
             clock=clock.column,
-            every=counted,
+            every=work.division.positions,
             whole=events.names if events is not None else (),
         )
         duty = _duty_of(work, rows.schema, clock, BUCKETS if partitions is None else partitions)
@@ -103,41 +95,21 @@ def _connected(rows: DataFrame, stages: Stages, events: StructType | None) -> Da
     return found.mapInArrow(stages.unpack_both(events.names), _both(shown, events))
 
 
-def _work_of(events: StructType, plan: AnyPlan, *, positions: bool) -> Work:
-    """What recognition does. It sees all events of a key in one order, so contiguity needs no ordinals."""
-    classified = classified_schema(events, plan.classification, ordinals=False)
-    time = shown_time(events, plan)
-    public = answer_schema(plan.shown, classified, keys=plan.shown_keys, time=time)
-    counted = positions or plan.needs_positions
-    # Positions, and what CONSUME BY ANY forgets, go across keys: all is seen in one order.
-    by_key = plan.keyed and plan.consume is not Consume.ANY and not counted
-    answer = told_apart(public if positions else without_positions(public))
-    return Work(plan, Tasks(by_key=by_key, positions=counted), classified, time, answer)
-
-
 def _duty_of(work: Work, rows: StructType, clock: Clock, buckets: int) -> Duty:
     packed = pa.schema([(field.name, arrow_type(field.name, rows)) for field in rows.fields])
     order = (TIME, *(name for name in packed.names if name.startswith(ORDER)))
-    buckets = buckets if work.tasks.by_key else 1
+    buckets = 1 if work.division.one_order else buckets
     header = header_of(work.plan, packed, buckets)
-    counted = work.tasks.positions
-    return Duty(work, header, packed, order, buckets, clock.ticks, clock.lateness, counted)
+    return Duty(work, header, packed, order, buckets, clock.ticks, clock.lateness)
 
 
 def _packed_schema() -> StructType:
     """The columns of packed rows. Spark looks at the first to know that there is a watermark."""
-    from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
+    from pyspark.sql.types import StructType
 
-    return StructType(
-        [
-            StructField("clock", TimestampType(), nullable=True, metadata={DELAY: 0}),
-            StructField("bucket", IntegerType(), nullable=False),
-            StructField("task", IntegerType(), nullable=False),
-            StructField("number", IntegerType(), nullable=False),
-            StructField("newest", LongType(), nullable=False),
-            StructField("events", BinaryType()),
-        ]
-    )
+    clock, *others = spark_schema(PACKED)
+    clock.metadata = {DELAY: 0}
+    return StructType([clock, *others])
 
 
 def _both(answer: StructType, events: StructType) -> StructType:

@@ -1,4 +1,4 @@
-"""The watermark of a streaming DataFrame: the user's own, or one that follows the time column."""
+"""The watermark of a streaming DataFrame, the user's own or one that follows its times, and its ticks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from estero.classify.classify import time_column
 from estero.classify.column_names import CLOCK
 from estero.engine.int64 import GREATEST
 from estero.errors import DataError
-from estero.events.streams.stream_layout import Lateness, ticks_of
+from estero.events.stream_layout import Lateness, ticks_of
 from estero.plan.plan import Classification
 from estero.spark.frames import columns_in_room, in_room
-from estero.spark.streams.ticks import Ticks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,10 +19,39 @@ if TYPE_CHECKING:
 DELAY = "spark.watermarkDelayMs"
 """In the metadata of a column: it has a watermark, so many milliseconds behind the greatest value."""
 
-_NO_UNIT_MS = 1_000_000
-"""A tick of an integer without a unit, in nanoseconds: Spark is told that it is a millisecond."""
+_MS = 1_000_000
+"""Nanoseconds of a millisecond; Spark is told that a tick of an integer without a unit is one."""
 
 _TOO_LARGE = "estero: a time is too large for a timestamp: say its time_unit, or another one"
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """How long a tick is, in `nanoseconds`."""
+
+    nanoseconds: int
+
+    def from_ms(self, ms: int) -> int:
+        """The first tick that is not before the begin of this millisecond."""
+        return -(-ms * _MS // self.nanoseconds)
+
+    def through_ms(self, ms: int) -> int:
+        """The last tick that begins in this millisecond or before."""
+        return self.from_ms(ms + 1) - 1
+
+    def ms_of(self, tick: int) -> int:
+        """The millisecond in which a tick begins."""
+        return tick * self.nanoseconds // _MS
+
+    def over(self, ms: int) -> int:
+        """So many ticks are `ms` milliseconds, or a little more."""
+        return -(-ms * _MS // self.nanoseconds)
+
+    def clock(self, sql: str) -> str:
+        """SQL of the timestamp in which a time in ticks begins, as Spark has timestamps: in microseconds."""
+        if self.nanoseconds >= 1000:
+            return f"timestamp_micros({sql} * {self.nanoseconds // 1000}L)"
+        return f"timestamp_micros({sql} div {1000 // self.nanoseconds}L)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +82,7 @@ def clock_of(
             "a stream needs a time column: events of a micro-batch come in no order",
             hint="name it, as in recognize(df, query, time='ts')",
         )
-    ticks = Ticks(_NO_UNIT_MS if tick_ns is None else tick_ns)
+    ticks = Ticks(_MS if tick_ns is None else tick_ns)
     followed = [field.name for field in df.schema.fields if DELAY in (field.metadata or {})]
     if not followed:
         return _new_clock(df, classification, ticks, _delay(lateness, tick_ns))
@@ -66,7 +94,7 @@ def clock_of(
         )
     if lateness is not None:
         raise DataError(
-            "the time column has a watermark already, and a lateness is given, too",
+            "the time column already has a watermark, so that a lateness cannot be given",
             column=time,
             hint="leave one of them out",
         )
@@ -94,7 +122,7 @@ def clock_sql(text: str, ticks: Ticks) -> str:
 def _delay(lateness: Lateness | None, tick_ns: int | None) -> str:
     """The lateness as Spark takes it, which is in milliseconds."""
     ticks = 0 if lateness is None else ticks_of(lateness, tick_ns)
-    nanoseconds = ticks * (_NO_UNIT_MS if tick_ns is None else tick_ns)
+    nanoseconds = ticks * (_MS if tick_ns is None else tick_ns)
     if nanoseconds > GREATEST:
         raise ValueError(f"a lateness is less than 292 years, not {lateness}")
-    return f"{-(-nanoseconds // 1_000_000)} milliseconds"
+    return f"{-(-nanoseconds // _MS)} milliseconds"

@@ -1,0 +1,235 @@
+"""What a task does: classified rows as they cross from Spark → rows of the answer as they go back.
+
+Batches, streams and the table function of SQL all do this; they differ in how rows come to a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from estero.answers.report import answer_schema, label_of
+from estero.classify.column_names import KEYS, POSITION, SHARE, TIME, is_working
+from estero.classify.columns import LOCAL_TIME
+from estero.engine.walk.share import Share
+from estero.errors import NOWHERE, DataError, QueryError
+from estero.events.sources import open_source
+from estero.language.tree.schema import EventLayout, Kind
+from estero.plan.division import Division, division_of
+from estero.plan.plan import Layout
+from estero.plan.plan_joins import AnyPlan
+from estero.spark.batch.tasks import after_halo
+from estero.spark.frames import arrow_type, classified_schema, columns_of_frame, payload_name
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from estero.recognize.recognition import Ended, Recognition
+
+Batches = Iterator[pa.RecordBatch]
+
+_PLACES = ("start", "end")
+NAME = "estero:name"
+"""The metadata of a column that has another name on Spark than elsewhere: that name."""
+
+
+def layout_of_schema(events: StructType, columns: EventLayout) -> Layout:
+    """Where the parts of an event stand in such a table, with the `columns` that a user names.
+
+    Raises `DataError` for a column that is missing, of a wrong kind, or there twice. Nothing is read: the
+    types that occur are not known.
+    """
+    columns_of_frame(events)
+    likeness = pa.schema([(field.name, _likeness(field.name, events)) for field in events.fields])
+    # A stream that passes once is asked for nothing but its schema.
+    return open_source(pa.RecordBatchReader.from_batches(likeness, []), columns).layout
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one task does: the plan, how events are divided among tasks, and the shape of the answers.
+
+    `events` is the schema of classified events, `time` the type in which answers show times, `answer` the
+    schema of answers. It travels to workers by pickle.
+    """
+
+    plan: AnyPlan
+    division: Division
+    events: pa.Schema
+    time: pa.DataType | None
+    answer: pa.Schema
+
+    @classmethod
+    def of(cls, events: StructType, plan: AnyPlan, *, positions: bool, every: bool = False) -> Work:
+        """The work for events with this schema; `positions` says whether the answer shows them.
+
+        With `every` a task sees all events that the plan asks for, irrelevant ones, too. Without, contiguity
+        inside partitions goes by ordinals, so that no event crosses only to be counted.
+        """
+        division = division_of(plan, positions=positions)
+        if every:
+            division = replace(division, ordinals=False)
+        elif division.ordinals:
+            plan = replace(plan, classification=replace(plan.classification, keep_all=False))
+        classified = classified_schema(events, plan.classification, ordinals=division.ordinals)
+        time = shown_time(events, plan)
+        public = answer_schema(plan.shown, classified, keys=plan.shown_keys, time=time)
+        answer = told_apart(public if positions else without_positions(public))
+        return cls(plan, division, classified, time, answer)
+
+    def check_shown(self) -> None:
+        """Raises `QueryError` where no column is left to show."""
+        if not self.answer.names:
+            raise QueryError(
+                "SELECT NONE without a time or a partition leaves no column to show",
+                text=self.plan.tree.text,
+                span=self.plan.tree.places.get("LIST", NOWHERE),
+                found="NONE",
+                expected="a label, a PARTITION BY clause or a time column",
+                hint="name the time column, or ask for positions=True",
+            )
+
+    def on_batches(self, shares: int | None = None) -> Callable[[Batches], Batches]:
+        """The function for ``mapInArrow`` over what `distribute` gives: a task, or its share of so many."""
+
+        def recognize(batches: Batches) -> Batches:
+            for recognition, ended in self.ended(batches, shares=shares):
+                yield from map(self.shown, recognition.tables(ended))
+
+        return recognize
+
+    def ended(
+        self, batches: Batches, *, counting: bool = False, shares: int | None = None
+    ) -> Iterator[tuple[Recognition, Ended]]:
+        """The compact sets that end in a task's own events, each with what recognized it."""
+        recognition = None
+        for piece in after_halo(batches):
+            if recognition is None:  # a task without events needs no kernels
+                recognition, seen = self.recognition(counting=counting), 0
+                if shares is not None:
+                    recognition.give_only(Share(piece.rows.column(SHARE)[0].as_py(), shares))
+            classified = classified_batch(piece.rows, self.events, seen)
+            seen += classified.num_rows
+            for ended in recognition.recognize(classified):
+                if piece.own:
+                    yield recognition, ended
+
+    def recognition(
+        self, *, counting: bool = False, snapshots: bool = False, state: bytes | None = None
+    ) -> Recognition:
+        """What recognizes a worker's events, its kernels ready; with `state` it goes on from a snapshot."""
+        from estero.recognize.recognition import Recognition  # Numba is for workers only
+        from estero.spark.warming import warm_up
+
+        warm_up(self.plan, self.events, self.time, snapshots=snapshots)
+        return Recognition(self.plan, self.events, time=self.time, counting=counting, state=state)
+
+    def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch of the public table → a batch of `answer`."""
+        first = table.num_columns - len(self.answer)
+        shown = table.columns[first:]
+        columns = [_fitted(column, field.type) for column, field in zip(shown, self.answer, strict=True)]
+        return pa.RecordBatch.from_arrays(columns, schema=self.answer)
+
+
+def classified_batch(batch: pa.RecordBatch, events: pa.Schema, seen: int) -> pa.RecordBatch:
+    """One batch from Spark as a batch of `events`; its rows are numbered from `seen` where they are not."""
+    names = batch.schema.names
+    numbers = pa.array(np.arange(seen, seen + batch.num_rows))
+    places = batch.column(POSITION) if POSITION in names else numbers
+    columns = []
+    for field, name in zip(events, _crossing_names(events), strict=True):
+        if name == POSITION or (name == TIME and TIME not in names):
+            columns.append(places)
+        elif name in KEYS:
+            columns.append(batch.column(name).view(field.type))
+        else:
+            columns.append(batch.column(name).cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=events)
+
+
+def _crossing_names(events: pa.Schema) -> list[str]:
+    """The names under which the columns of `events` come from Spark."""
+    working = [name for name in events.names if is_working(name)]
+    return working + [payload_name(place) for place in range(len(events) - len(working))]
+
+
+def without_positions(public: pa.Schema) -> pa.Schema:
+    """The schema of the public table without ``start``, ``end`` and the positions of events."""
+    return pa.schema([_without_position(field) for field in list(public)[len(_PLACES) :]])
+
+
+def told_apart(answer: pa.Schema) -> pa.Schema:
+    """The schema with names that differ in more than case: Spark does not see that ``A`` is not ``a``.
+
+    The later one gets an underscore; the metadata of the field keeps the name that it has in other answers.
+    """
+    taken: set[str] = set()
+    fields = []
+    for field in answer:
+        name = field.name
+        while name.lower() in taken:
+            name += "_"
+        taken.add(name.lower())
+        if name == field.name:
+            fields.append(field)
+        else:
+            said = (field.metadata or {}) | {NAME.encode(): field.name}
+            fields.append(field.with_name(name).with_metadata(said))
+    return pa.schema(fields)
+
+
+def spark_schema(answer: pa.Schema) -> StructType:
+    """The schema of an answer in Spark's types, with its metadata: which label a column shows."""
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructField, StructType
+
+    fields = []
+    for field in answer:
+        metadata = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
+        spark_type = from_arrow_type(field.type, prefer_timestamp_ntz=True)
+        fields.append(StructField(field.name, spark_type, field.nullable, metadata or None))
+    return StructType(fields)
+
+
+def _without_position(field: pa.Field) -> pa.Field:
+    if label_of(field) is None:
+        return field
+    items = list(field.type.value_type)[:-1]
+    return field.with_type(pa.list_(pa.field("item", pa.struct(items), nullable=False)))
+
+
+def _fitted(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The column, its events without what `wanted` does not show."""
+    if column.type == wanted:
+        return column
+    events = column.values
+    items = [events.field(each.name) for each in wanted.value_type]
+    shorter = pa.StructArray.from_arrays(items, fields=list(wanted.value_type))
+    return pa.ListArray.from_arrays(column.offsets, shorter, type=wanted)
+
+
+def shown_time(events: StructType, plan: AnyPlan) -> pa.DataType | None:
+    """The type in which answers show times: as they came, instants in UTC or local, or integers.
+
+    None without a time.
+    """
+    name = plan.classification.schema.time
+    if name is None:
+        return None
+    column = columns_of_frame(events)[name]
+    if column.kind is not Kind.TIMESTAMP:
+        return pa.int64()
+    return pa.timestamp("us", None if column.cast == LOCAL_TIME else "UTC")
+
+
+def _likeness(name: str, events: StructType) -> pa.DataType:
+    """The type that a column has for the checks of names and kinds; one that cannot cross is opaque."""
+    try:
+        return arrow_type(name, events)
+    except DataError:
+        return pa.binary()
