@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from estero.answers.report import EventStore
 from estero.answers.sieve import Sieve
-from estero.answers.sieve.asking import substituted
+from estero.answers.sieve.evaluator import substituted
 from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual
 from estero.classify.column_names import POSITION, TIME
 from estero.engine.walk.matches import Matches
@@ -112,7 +112,11 @@ def sifted(
         residuals, marks.labels, marks.hidden, classification=CLASSIFICATION, strategy=strategy, limit=limit
     )
     chunks = [matches_of(made[low:high]) for low, high in pairwise([0, *sorted(cuts), len(made)])]
-    store = store_of(to_table(events), batches=3)
+    return left_by(sieve, chunks, store_of(to_table(events), batches=3))
+
+
+def left_by(sieve: Sieve, chunks: Iterable[Matches], store: EventStore) -> list[Made]:
+    """What a sieve leaves of complex events that come in chunks."""
     return [each for kept in sieve.sift_all(chunks, store) for each in made_of(kept)]
 
 

@@ -19,13 +19,13 @@ from answers.sifting import (
     complex_events,
     conditions_on,
     expected,
-    made_of,
+    left_by,
     matches_of,
     sifted,
     store_of,
     visible,
 )
-from estero.answers.sieve import Sieve, truth
+from estero.answers.sieve import Sieve, conditions
 from estero.answers.sieve.duplicates import Seen
 from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual, columns_read, key_choices
 from estero.engine.walk.matches import Matches
@@ -124,7 +124,7 @@ def test_tuples_are_looked_at_in_blocks(data: st.DataObject) -> None:
     made = data.draw(complex_events(ALL_LABELS, len(events)))
     residual = about("u.n <= v.k + w.n AND u.x != w.x")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(truth, "BLOCK", data.draw(st.integers(1, 9)))
+        patch.setattr(conditions, "BLOCK", data.draw(st.integers(1, 9)))
         found = sifted([residual], ALL_LABELS, made, events)
     assert found == expected([residual], ALL_LABELS, made, events)
 
@@ -147,8 +147,7 @@ def passing(condition: str | Agreement, columns: dict[str, pa.Array], first: int
         classification=Classification((), Schema(shared=kinds), type_column="type"),
     )
     items = tuple((event, int(event >= first)) for event in range(first + second))
-    found = sieve.sift(matches_of([Made(0, first + second - 1, items)]), store_of(table))
-    return len(found.start) == 1
+    return len(left_by(sieve, [matches_of([Made(0, first + second - 1, items)])], store_of(table))) == 1
 
 
 @pytest.mark.parametrize(
@@ -242,7 +241,7 @@ def test_a_sum_is_exact_up_to_the_bounds() -> None:
 def test_far_too_many_tuples_are_refused() -> None:
     sizes = [np.array([3_000_000])] * 3
     with pytest.raises(LimitExceeded, match=r"^a condition has about 2\.7e\+19 tuples of events to look at$"):
-        next(truth.tuples(sizes, 1))
+        next(conditions.tuples(sizes, 1))
 
 
 def test_a_predicate_that_is_not_given() -> None:
@@ -272,8 +271,8 @@ def test_alternatives_of_a_key_go_by_the_type_of_the_event() -> None:
         classification=Classification((), TWO_TABLES, type_column="type"),
     )
     made = [Made(0, 1, ((0, 0), (1, 0))), Made(0, 2, ((0, 0), (2, 0)))]
-    assert made_of(sieve.sift(matches_of(made), store_of(table))) == made[:1]
-    assert sieve.attributes == ("id", "type", "number")
+    assert left_by(sieve, [matches_of(made)], store_of(table)) == made[:1]
+    assert columns_read([about(Agreement(keys))], TWO_TABLES, "type") == ("id", "type", "number")
 
 
 def test_the_columns_that_are_read() -> None:
@@ -316,7 +315,7 @@ def test_an_end_that_is_full_is_not_read_further(table: pa.Table) -> None:
     chunks = Chunks(made)
     marks = visible("u")
     sieve = Sieve([], marks.labels, marks.hidden, classification=Classification((), SCHEMA), limit=2)
-    found = [each for kept in sieve.sift_all(chunks, store_of(table)) for each in made_of(kept)]
+    found = left_by(sieve, chunks, store_of(table))
     assert found == [*made[:2], *made[4:6]]
     assert chunks.skipped == [3, 4]
     assert chunks.read == 4
@@ -330,7 +329,7 @@ def table() -> pa.Table:
 def test_nothing_at_all_is_sifted(table: pa.Table) -> None:
     marks = visible("u")
     sieve = Sieve([about("u.n < 3")], marks.labels, marks.hidden, classification=Classification((), SCHEMA))
-    assert made_of(sieve.sift(matches_of([]), store_of(table))) == []
+    assert left_by(sieve, [matches_of([])], store_of(table)) == []
     assert list(sieve.sift_all([], store_of(table))) == []
 
 
@@ -345,7 +344,7 @@ def test_items_that_are_hidden_are_asked_and_not_shown(table: pa.Table) -> None:
         Made(0, 4, ((2, 0),)),
     ]
     sieve = Sieve([residual], marks.labels, marks.hidden, classification=Classification((), SCHEMA))
-    left = made_of(sieve.sift(matches_of(made), store_of(table)))
+    left = left_by(sieve, [matches_of(made)], store_of(table))
     assert left == [Made(0, 4, ((2, 0),)), Made(0, 4, ((1, 0), (2, 0)))]
 
 

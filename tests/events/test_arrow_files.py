@@ -11,8 +11,8 @@ import pyarrow.ipc
 import pytest
 
 from estero.errors import DataError
-from estero.events.tables.arrow_files import arrow_batches, arrow_schema
-from estero.events.tables.arrow_messages import MAGIC, Pieces
+from estero.events.files.arrow_files import arrow_batches, arrow_schema
+from estero.events.files.arrow_messages import MAGIC, Pieces
 
 EVENTS = pa.table({"type": ["A", "B", "A"], "v": [1, None, 3]})
 ENCODED = EVENTS.set_column(0, "type", EVENTS["type"].dictionary_encode())

@@ -8,9 +8,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from estero.events import stream_layout
 from estero.events.database import Connection, connect
-from estero.events.stream_layout import StreamLayout, layout_of
+from estero.events.streams import stream_layout
+from estero.events.streams.stream_layout import StreamLayout, layout_of
 from estero.language.tree.schema import EventLayout
 from events.reading import TRADES, write_csv
 

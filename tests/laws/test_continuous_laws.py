@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estero.events.stream_layout import StreamLayout
+from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.plan.planner import plan_of

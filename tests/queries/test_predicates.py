@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import estero
-from answers.sifting import Made, made_of, matches_of, store_of, visible
+from answers.sifting import Made, left_by, matches_of, store_of, visible
 from estero.answers.sieve import Sieve
 from estero.automata.residual import Residual, predicates_called
 from estero.errors import DataError
@@ -37,7 +37,7 @@ def sift(filter_text: str, *made: Made) -> list[Made]:
         classification=Classification((), SCHEMA),
         predicates=registered_among(predicates_called([residual])),
     )
-    return made_of(sieve.sift(matches_of(made), store_of(TABLE, first_position=10)))
+    return left_by(sieve, [matches_of(made)], store_of(TABLE, first_position=10))
 
 
 ONE = Made(0, 2, ((0, 0), (1, 1), (2, 1)))
@@ -108,7 +108,7 @@ def test_it_is_called_only_for_what_the_other_filters_leave() -> None:
         classification=Classification((), SCHEMA),
         predicates=registered_among(["noted"]),
     )
-    assert made_of(sieve.sift(matches_of([ONE, OTHER]), store_of(TABLE))) == [OTHER]
+    assert left_by(sieve, [matches_of([ONE, OTHER])], store_of(TABLE)) == [OTHER]
     assert len(calls) == 1
 
 

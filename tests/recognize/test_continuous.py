@@ -425,7 +425,7 @@ def test_a_snapshot_of_another_query_is_refused() -> None:
 
 
 def test_a_snapshot_with_keys_of_another_duckdb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from estero.events.batch_classifier import Classifier
+    from estero.events.streams.batch_classifier import Classifier
 
     state = begun().snapshot()
     monkeypatch.setattr(Classifier, "hashes", lambda _: pa.array([1, 2, 3], pa.uint64()).to_numpy())

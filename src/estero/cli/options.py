@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from estero.events.spooling import is_pipe, spooled
+from estero.events.files.temporary_files import is_pipe, spooled
 
 
 class Engine(StrEnum):

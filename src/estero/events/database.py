@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import tempfile
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -16,6 +18,7 @@ Connection = duckdb.DuckDBPyConnection
 EVENTS = "events"
 """The relation that statements read; where each type has its own table, these are ``events0``, …"""
 
+_CHANGED = re.compile("(.+)_[0-9]+", re.DOTALL)
 _opened: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
@@ -37,6 +40,13 @@ def connect() -> Connection:
 def keep_when_forked(connection: Connection) -> None:
     """Lets a connection or cursor of this process not end in one that is forked from it."""
     _opened.add(connection)
+
+
+def may_be_changed(names: Sequence[str]) -> bool:
+    """Whether one of the names may be what DuckDB made of a name that it takes for another one."""
+    known = {name.lower() for name in names}
+    changed = [found[1] for name in names if (found := _CHANGED.fullmatch(name))]
+    return any(name.lower() in known for name in changed)
 
 
 def _keep_those_of_the_parent() -> None:

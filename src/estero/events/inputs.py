@@ -12,37 +12,20 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet
 
 from estero.errors import DataError
-from estero.events.database import Connection, connect
-from estero.events.paths import as_file, as_one_file, files_of
+from estero.events.database import Connection, may_be_changed
+from estero.events.files.arrow_files import arrow_schema, arrow_stream
+from estero.events.files.file_formats import format_of, text_layout
+from estero.events.files.parquet_files import names_in_parquet, schema_without_rows
+from estero.events.files.paths import as_file, as_one_file, files_of
+from estero.events.files.text_kinds import literal
+from estero.events.files.text_layout import TextLayout
 from estero.events.reading_errors import reading
-from estero.events.tables.arrow_files import arrow_batches, arrow_schema
 from estero.events.tables.pandas_frames import hint_at_index, table_of_frame
 from estero.events.tables.relations import Relation
 from estero.events.tables.shown_types import is_text
-from estero.events.text.csv_files import csv_layout, malformed_row
-from estero.events.text.json_files import json_layout
-from estero.events.text.names_in_files import may_be_changed, names_in_parquet
-from estero.events.text.text_kinds import literal
-from estero.events.text.text_layout import TextLayout
 
-_FORMATS: Mapping[str, str] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".arrows": "arrow",
-}
-_COMPRESSED = (".gz", ".zst", ".bz2")
 _ACCEPTED = (
     "a path or glob (Parquet, CSV, JSON lines, Arrow), a table of pyarrow, Polars, pandas or DuckDB, "
     "an iterator of record batches, or a mapping of type name to any of these"
@@ -257,58 +240,13 @@ def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
     if form == "arrow":
         return _of_arrow_files(files, path)
     if form == "parquet":
-        if (empty := _schema_without_rows(files)) is not None:
+        if (empty := schema_without_rows(files)) is not None:
             return Input(table=empty.empty_table(), schema=empty, file=path, files=tuple(files))
         listed = ", ".join(literal(as_one_file(file)) for file in files)
         return Input(query=f"SELECT * FROM read_parquet([{listed}])", file=path, files=tuple(files))
     with reading(path):
-        layout = _layout(form, tuple(map(_stamp, files)), _Options(csv_options or {}))
+        layout = text_layout(form, files, csv_options or {})
     return Input(query=layout.query, file=path, files=tuple(files), layout=layout)
-
-
-def _schema_without_rows(files: Iterable[str]) -> pa.Schema | None:
-    """The columns of Parquet files where none has a row; None of others, and of those that cannot be read."""
-    schema = None
-    for file in files:
-        try:
-            footer = pyarrow.parquet.read_metadata(file)
-        except (pa.ArrowException, OSError):
-            return None
-        if footer.num_rows:
-            return None
-        schema = schema or footer.schema.to_arrow_schema()
-    return schema
-
-
-class _Options(dict[str, object]):
-    """Options by what they say, so that files read in the same way are looked through once."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(repr(sorted(self.items(), key=lambda item: item[0])))
-
-
-_Stamp = tuple[str, str, int, int, int, int]
-
-
-def _stamp(file: str) -> _Stamp:
-    """What changes when a file does, behind its path and where that begins."""
-    found = Path(file).stat()
-    return (file, str(Path.cwd()), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-
-
-@functools.lru_cache(maxsize=64)
-def _layout(form: str, stamps: tuple[_Stamp, ...], options: _Options) -> TextLayout:
-    """The layout of text files, which costs a reading of all rows; kept for files that stay as they are."""
-    files = [stamp[0] for stamp in stamps]
-    with connect() as connection:
-        if form == "json":
-            return json_layout(connection, files)
-        try:
-            with reading(files[0]):
-                return csv_layout(connection, files, options)
-        except DataError as error:
-            found = None if error.line is not None else malformed_row(connection, files, options)
-            raise found or error from error.__cause__
 
 
 def _is_blank(file: str) -> bool:
@@ -316,42 +254,8 @@ def _is_blank(file: str) -> bool:
         return not opened.read(4096).strip()
 
 
-def format_of(file: str, csv_options: Mapping[str, object] | None) -> str:
-    """parquet, csv, json or arrow: by the name of the file, else by its first bytes."""
-    suffixes = [suffix.lower() for suffix in Path(file).suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED:
-        suffixes.pop()
-    if suffixes and suffixes[-1] in _FORMATS:
-        return _FORMATS[suffixes[-1]]
-    with Path(file).open("rb") as opened:
-        start = opened.read(6)
-    if start[:4] == b"PAR1":
-        return "parquet"
-    if start == b"ARROW1":
-        return "arrow"
-    if csv_options:
-        return "csv"
-    raise DataError(
-        "the name does not say which format the file has",
-        file=file,
-        hint="name it .parquet, .csv, .jsonl or .arrow; csv_options make it a CSV file",
-    )
-
-
 def _of_arrow_files(files: list[str], path: str) -> Input:
     with reading(path):
         schema = arrow_schema(files[0])
-    stream = functools.partial(_stream_of_files, files, schema)
+    stream = functools.partial(arrow_stream, files, schema)
     return Input(stream=stream, schema=schema, file=path)
-
-
-def _stream_of_files(
-    files: list[str], schema: pa.Schema, columns: Sequence[str] | None
-) -> pa.RecordBatchReader:
-    def batches() -> Iterator[pa.RecordBatch]:
-        for file in files:
-            with reading(file):
-                yield from arrow_batches(file, columns)
-
-    chosen = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    return pa.RecordBatchReader.from_batches(chosen, batches())

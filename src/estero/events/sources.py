@@ -23,13 +23,13 @@ from estero.classify.columns import ColumnType, as_read, column_type, reference
 from estero.errors import DataError
 from estero.events.database import EVENTS, Connection, connect
 from estero.events.execution import Execution
+from estero.events.files.text_layout import odd_text
 from estero.events.inputs import Input, open_input, read_twice
 from estero.events.reading_errors import TooLargeError, how_to_have_timestamps, reading
 from estero.events.screening import Screen
 from estero.events.source_columns import SourceColumns
 from estero.events.stream_order import OrderCheck, null_time, refuse_nat
 from estero.events.tables.table_columns import TableColumn
-from estero.events.text.text_layout import odd_text
 from estero.language.tree.schema import EventLayout, Kind
 from estero.plan.plan import Classification, Layout
 

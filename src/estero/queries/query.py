@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from estero.answers.answer import Answer
     from estero.automata.cea import CEA
     from estero.events.sources import Source
-    from estero.events.stream_layout import Lateness, StreamLayout
+    from estero.events.streams.stream_layout import Lateness, StreamLayout
     from estero.queries.explanation import Explanation
     from estero.queries.join_explanation import JoinExplanation
     from estero.recognize.continuous import ContinuousRecognizer
@@ -134,7 +134,7 @@ class Query:
         Raises `QueryError` where the query does not fit the columns, and ValueError for what is no lateness.
         """
         layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
-        from estero.events.stream_layout import layout_of
+        from estero.events.streams.stream_layout import layout_of
 
         return self.recognizer_of(layout_of(schema, layout, lateness))
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from estero.answers.answer import Answer
 from estero.classify.column_names import HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
 from estero.errors import DataError
-from estero.events.batch_classifier import Classifier, Incoming
-from estero.events.reorder_buffer import ReorderBuffer
 from estero.events.sources import Source
-from estero.events.stream_layout import StreamLayout
+from estero.events.streams.batch_classifier import Classifier, Incoming
+from estero.events.streams.reorder_buffer import ReorderBuffer
+from estero.events.streams.stream_layout import StreamLayout
 from estero.events.tables.shown_types import plain_type
 from estero.plan.identity import fingerprint, query_of
 from estero.plan.plan_joins import AnyPlan

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from estero.answers.report import EventStore, Reporter
 from estero.answers.sieve import Sieve, sifted_to_limit
-from estero.answers.sieve.batches import chosen, joined
 from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, VALUES, numbered
 from estero.classify.join_keys import join_keys
 from estero.classify.values import as_integers
 from estero.engine.batch import NO_PARTITION, EventBatch
 from estero.engine.recognizer import Recognizer
-from estero.engine.walk.matches import Matches
+from estero.engine.walk.matches import Matches, chosen, joined
 from estero.engine.walk.roots import Roots, by_end
 from estero.engine.walk.share import Dealer, Part, Share, whole
 from estero.language.tree.query import Consume

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-    from estero.events.stream_layout import Lateness
+    from estero.events.streams.stream_layout import Lateness
     from estero.language.tree.pattern import Pattern
     from estero.language.tree.query import QueryTree
     from estero.queries.query import Query

@@ -7,9 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.sieve.asking import Asker
-from estero.answers.sieve.marked import EventsAtHand, Integers, Marked, Mask
-from estero.answers.sieve.truth import fold
+from estero.answers.sieve.evaluator import Evaluator
+from estero.answers.sieve.instances import EventsAtHand, Integers, Marked, Mask, fold
 from estero.errors import DataError, QueryError
 from estero.language.tree.expressions import Aggregate
 from estero.language.tree.schema import Kind
@@ -20,19 +19,19 @@ _SAFE = 2.0**62
 """Sums of absolute values below this, added up in floats, do not overflow 64-bit integers."""
 
 
-def aggregate(node: Aggregate, marked: Marked, events: EventsAtHand, asker: Asker) -> pa.Array:
+def aggregate(node: Aggregate, marked: Marked, events: EventsAtHand, evaluator: Evaluator) -> pa.Array:
     """One value for each instance, NULL of nothing except for count; an overflow of sum is a `DataError`.
 
     The values of min, max, first and last have the type of the column, sums that of its kind.
     """
     if node.attribute is None:
         return pa.array(marked.sizes)
-    column = asker.type_of(node.attribute)
+    column = evaluator.type_of(node.attribute)
     if column.kind is Kind.NULL:
         nothing = np.zeros(len(marked.sizes), np.int64)
         return pa.array(nothing) if node.function == "count" else pa.nulls(len(nothing), pa.int64())
     values = events.values(node.attribute, marked.rows)
-    known = _is_known(values)
+    known: Mask = pc.is_valid(values).to_numpy(zero_copy_only=False)
     match node.function:
         case "count":
             return pa.array(_counts(marked.owners[known], len(marked.sizes)))
@@ -44,7 +43,7 @@ def aggregate(node: Aggregate, marked: Marked, events: EventsAtHand, asker: Aske
             return _extreme(node.function, values, known, marked)
     if column.kind not in {Kind.INT, Kind.FLOAT}:
         raise QueryError(f"{node.function} takes numbers, not {column.kind.value}", span=node.span)
-    numbers = asker.read(values, column).drop_null().to_numpy()
+    numbers = evaluator.read(values, column).drop_null().to_numpy()
     owners = marked.owners[known]
     counts = _counts(owners, len(marked.sizes))
     if node.function == "stddev":
@@ -53,11 +52,6 @@ def aggregate(node: Aggregate, marked: Marked, events: EventsAtHand, asker: Aske
     if node.function == "sum":
         return pa.array(sums, mask=counts == 0)
     return pa.array(sums / np.maximum(counts, 1), mask=counts == 0)
-
-
-def _is_known(values: pa.Array) -> Mask:
-    known: Mask = pc.is_valid(values).to_numpy(zero_copy_only=False)
-    return known
 
 
 def _counts(owners: Integers, instances: int) -> Integers:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from estero.answers.sieve.asking import Asker
-from estero.answers.sieve.marked import EventsAtHand, Instances, Integers, Mask
-from estero.answers.sieve.truth import FALSE, TRUE, Truths, fold
+from estero.answers.sieve.evaluator import Evaluator
+from estero.answers.sieve.instances import FALSE, TRUE, EventsAtHand, Instances, Integers, Mask, Truths, fold
 from estero.automata.residual import ALL_MARKED, Agreement, key_choices
 from estero.classify.columns import ColumnType
 from estero.language.tree.schema import Kind, Schema
@@ -22,100 +21,90 @@ _NONE = np.iinfo(np.int64).max
 
 
 class _Values(NamedTuple):
-    """The values of `attribute` of events, and the instances that they belong to, ascending."""
+    """The values of `attribute` of events, none of them NULL, and their instances, ascending."""
 
     attribute: str
     rows: Integers
     owners: Integers
 
 
-class AgreementCheck:
-    """True where all values are equal and none is NULL, else false.
+def agreement(
+    condition: Agreement, evaluator: Evaluator, schema: Schema, type_column: str | None
+) -> Callable[[Instances], Truths]:
+    """The check of a condition: true where all values are equal and none is NULL, else false.
 
     Keys without a variable are alternatives of one key: of each event, the first that its type has.
     """
+    keys = [(key.variable, key.attribute) for key in condition.keys if key.variable is not None]
+    alternatives = [key.attribute for key in condition.keys if key.variable is None]
+    choices = key_choices(alternatives, schema, type_column)
 
-    def __init__(self, agreement: Agreement, asker: Asker, schema: Schema, type_column: str | None) -> None:
-        self._asker = asker
-        self._keys = [(key.variable, key.attribute) for key in agreement.keys if key.variable is not None]
-        names = [key.attribute for key in agreement.keys if key.variable is None]
-        self._choices = key_choices(names, schema, type_column)
-        self._open = bool(names)
-        self._type_column = type_column
-
-    def truths(self, at: Instances) -> Truths:
-        """int8 [instances]."""
+    def check(at: Instances) -> Truths:
         result = np.full(len(at), TRUE)
+        asked = [
+            _Values(attribute, at.of(variable).rows, at.of(variable).owners) for variable, attribute in keys
+        ]
+        if alternatives:
+            marked = at.of(ALL_MARKED)
+            owners, without = marked.owners, np.ones(len(marked.rows), np.bool_)
+            for attribute, types in choices:
+                chosen = without & _has_type(at.events, type_column, types, marked.rows)
+                asked.append(_Values(attribute, marked.rows[chosen], owners[chosen]))
+                without &= ~chosen
+            result[owners[without]] = FALSE
         lowest, highest = np.full(len(at), _NONE), np.full(len(at), _NONE)
-        found = []
-        for values in self._values(at, result):
-            known = _known(at.events, values, self._asker)
-            result[values.owners[~known]] = FALSE
-            if known.any():
-                found.append(values._replace(rows=values.rows[known], owners=values.owners[known]))
-        for codes, values in zip(self._codes(at.events, found), found, strict=True):
-            fold(codes, values.owners, lowest)
-            fold(-codes, values.owners, highest)
+        for codes, owners in _numbered_values(at.events, asked, evaluator, result):
+            fold(codes, owners, lowest)
+            fold(-codes, owners, highest)
         result[(lowest != _NONE) & (lowest != -highest)] = FALSE
         return result
 
-    def _values(self, at: Instances, result: Truths) -> Iterator[_Values]:
-        for variable, attribute in self._keys:
-            marked = at.of(variable)
-            yield _Values(attribute, marked.rows, marked.owners)
-        if self._open:
-            marked = at.of(ALL_MARKED)
-            owners = marked.owners
-            without: Mask = np.ones(len(owners), np.bool_)
-            for attribute, types in self._choices:
-                chosen = without if types is None else without & self._has_type(at.events, marked.rows, types)
-                yield _Values(attribute, marked.rows[chosen], owners[chosen])
-                without = without & ~chosen
-            result[owners[without]] = FALSE
-
-    def _has_type(self, events: EventsAtHand, rows: Integers, types: frozenset[str]) -> Mask:
-        if self._type_column is None:
-            return np.ones(len(rows), np.bool_)
-        found = events.values(self._type_column, rows)
-        wanted = pa.array(sorted(types), found.type)
-        has: Mask = pc.is_in(found, wanted).to_numpy(zero_copy_only=False)
-        return has
-
-    def _codes(self, events: EventsAtHand, found: Sequence[_Values]) -> list[Integers]:
-        """A number for each value, the same just when ``=`` says so."""
-        codes: list[Integers] = [np.empty(0, np.int64)] * len(found)
-        before = 0
-        for group in sorted(set(_GROUPS.values())):
-            members = [
-                place
-                for place, values in enumerate(found)
-                if _GROUPS[self._asker.type_of(values.attribute).kind] == group
-            ]
-            forms = [
-                _form(events.values(found[place].attribute, found[place].rows), column, self._asker)
-                for place in members
-                for column in [self._asker.type_of(found[place].attribute)]
-            ]
-            if forms:
-                together = before + _numbered(*map(list, zip(*forms, strict=True)))
-                before = int(together.max()) + 1
-                cuts = np.cumsum([len(found[place].rows) for place in members])[:-1]
-                for place, part in zip(members, np.split(together, cuts), strict=True):
-                    codes[place] = part
-        return codes
+    return check
 
 
-def _known(events: EventsAtHand, values: _Values, asker: Asker) -> Mask:
-    if asker.type_of(values.attribute).kind not in _GROUPS:
-        return np.zeros(len(values.rows), np.bool_)
-    found = pc.is_valid(events.values(values.attribute, values.rows))
-    known: Mask = found.to_numpy(zero_copy_only=False)
-    return known
+def _has_type(
+    events: EventsAtHand, type_column: str | None, types: frozenset[str] | None, rows: Integers
+) -> Mask:
+    if types is None or type_column is None:
+        return np.ones(len(rows), np.bool_)
+    found = events.values(type_column, rows)
+    has: Mask = pc.is_in(found, pa.array(sorted(types), found.type)).to_numpy(zero_copy_only=False)
+    return has
 
 
-def _form(values: pa.Array, column: ColumnType, asker: Asker) -> tuple[pa.Array, Integers]:
+def _numbered_values(
+    events: EventsAtHand, asked: Sequence[_Values], evaluator: Evaluator, result: Truths
+) -> Iterator[tuple[Integers, Integers]]:
+    """(a number for each value, their instances): numbers are the same just when ``=`` says so.
+
+    Where a value is NULL, `result` becomes false.
+    """
+    groups: dict[int, list[tuple[pa.Array, Integers, Integers]]] = {}
+    for values in asked:
+        column = evaluator.type_of(values.attribute)
+        found = events.values(values.attribute, values.rows) if column.kind in _GROUPS else None
+        known = np.zeros(len(values.rows), np.bool_) if found is None else _is_valid(found)
+        result[values.owners[~known]] = FALSE
+        if found is not None and known.any():
+            halves = _form(found.filter(pa.array(known)), column, evaluator)
+            groups.setdefault(_GROUPS[column.kind], []).append((*halves, values.owners[known]))
+    before = 0
+    for members in groups.values():
+        firsts, seconds, owners = map(list, zip(*members, strict=True))
+        numbers = before + _numbered(firsts, seconds)
+        before = int(numbers.max()) + 1
+        cuts = np.cumsum([len(each) for each in owners])[:-1]
+        yield from zip(np.split(numbers, cuts), owners, strict=True)
+
+
+def _is_valid(values: pa.Array) -> Mask:
+    valid: Mask = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    return valid
+
+
+def _form(values: pa.Array, column: ColumnType, evaluator: Evaluator) -> tuple[pa.Array, Integers]:
     """Two halves of each value that are equal just when ``=`` says so, in one form for a group of kinds."""
-    plain = asker.read(values, column)
+    plain = evaluator.read(values, column)
     nothing = np.zeros(len(plain), np.int64)
     match column.kind:
         case Kind.INT:

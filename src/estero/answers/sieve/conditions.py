@@ -1,181 +1,238 @@
 """A condition on the events of variables → its truth for each instance (reference/filters.py says which).
 
-A condition is worked out once into parts that can be asked of any batch: `check_of` does that, and
-`Check.truths` asks.
+A condition is worked out once into a check that can be asked of any batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from estero.answers.sieve.aggregates import aggregate
-from estero.answers.sieve.agreement import AgreementCheck
-from estero.answers.sieve.asking import Asker, Question
-from estero.answers.sieve.calling import PredicateCheck
-from estero.answers.sieve.marked import Instances, Integers
-from estero.answers.sieve.truth import TRUE, Truths, fold, tuples
-from estero.automata.residual import Agreement
-from estero.errors import QueryError
+from estero.answers.sieve.agreement import agreement
+from estero.answers.sieve.evaluator import Evaluator, Question
+from estero.answers.sieve.instances import FALSE, TRUE, UNKNOWN, Instances, Integers, Marked, Truths, fold
+from estero.automata.residual import Agreement, all_attributes
+from estero.errors import DataError, LimitExceeded, QueryError
 from estero.language.check.set_predicates import RegisteredPredicate
-from estero.language.tree.expressions import (
-    And,
-    Attribute,
-    Comparison,
-    ComparisonOperator,
-    EventFilter,
-    Node,
-    Not,
-    Or,
-    SetPredicate,
-)
+from estero.language.tree import expressions as e
 from estero.language.tree.schema import Schema
 
-_MONOTONE: Mapping[str, ComparisonOperator] = {"increasing": "<", "decreasing": ">"}
+Check = Callable[[Instances], Truths]
+"""The truth of a condition for each instance."""
 
+BLOCK: Final = 1 << 18
+"""Tuples that are evaluated at once: bounds the memory of a condition on several variables."""
 
-class Check(Protocol):
-    """Something that is true, false or unknown of an instance."""
-
-    def truths(self, at: Instances) -> Truths:
-        """int8 [instances]."""
+_MOST = 2.0**62
+_MONOTONE: Mapping[str, e.ComparisonOperator] = {"increasing": "<", "decreasing": ">"}
 
 
 def check_of(
-    condition: Node | Agreement,
-    asker: Asker,
+    condition: e.Node | Agreement,
+    evaluator: Evaluator,
     predicates: Mapping[str, RegisteredPredicate],
     schema: Schema,
     type_column: str | None,
 ) -> Check:
     """The check of a condition; raises `QueryError` for a predicate that is not in `predicates`."""
 
-    def check(node: Node) -> Check:
+    def check(node: e.Node) -> Check:
         match node:
-            case And(parts):
-                return _All(tuple(map(check, parts)))
-            case Or(parts):
-                return _All(tuple(map(check, parts)), negated=True)
-            case Not(part):
-                return _Opposite(check(part))
-            case EventFilter(variable, predicate):
-                return _OfTuples(asker, asker.question(predicate, variable))
-            case SetPredicate(name, (Attribute(attribute, str() as variable),)) if name in _MONOTONE:
-                return _monotone(asker, name, variable, attribute)
-            case SetPredicate(name) if name in predicates:
-                return PredicateCheck(node, predicates[name], schema)
-            case SetPredicate(name):
+            case e.And(parts):
+                return partial(_all_of, list(map(check, parts)), np.minimum)
+            case e.Or(parts):
+                return partial(_all_of, list(map(check, parts)), np.maximum)
+            case e.Not(part):
+                opposite = check(part)
+                return lambda at: TRUE - opposite(at)
+            case e.EventFilter(variable, predicate):
+                return partial(_of_tuples, evaluator, evaluator.question(predicate, variable))
+            case e.SetPredicate(name, (e.Attribute(attribute, str() as variable),)) if name in _MONOTONE:
+                pair = e.Attribute(attribute, "earlier"), e.Attribute(attribute, "later")
+                question = evaluator.question(e.Comparison(_MONOTONE[name], *pair))
+                return partial(_of_neighbours, evaluator, question, variable)
+            case e.SetPredicate(name) if name in predicates:
+                return partial(_called, node, predicates[name], all_attributes(schema))
+            case e.SetPredicate(name):
                 raise QueryError(f"there is no predicate {name} over sets of events", span=node.span)
             case _:
-                return _OfTuples(asker, asker.question(node))
+                return partial(_of_tuples, evaluator, evaluator.question(node))
 
     if isinstance(condition, Agreement):
-        return AgreementCheck(condition, asker, schema, type_column)
+        return agreement(condition, evaluator, schema, type_column)
     return check(condition)
 
 
-@dataclass(frozen=True, slots=True)
-class _All:
-    """AND of its parts; `negated`: the opposite of the AND of their opposites, which is OR."""
-
-    parts: tuple[Check, ...]
-    negated: bool = False
-
-    def truths(self, at: Instances) -> Truths:
-        join = np.maximum if self.negated else np.minimum
-        result: Truths = join.reduce([part.truths(at) for part in self.parts])
-        return result
+def _all_of(parts: Sequence[Check], join: np.ufunc, at: Instances) -> Truths:
+    result: Truths = join.reduce([part(at) for part in parts])
+    return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Opposite:
-    part: Check
-
-    def truths(self, at: Instances) -> Truths:
-        return TRUE - self.part.truths(at)
+# ---------------------------------------------------------------------------------- tuples of events
 
 
-@dataclass(frozen=True, slots=True)
-class _OfTuples:
-    """A comparison, for all tuples of events of its variables."""
-
-    asker: Asker
-    question: Question
-
-    def truths(self, at: Instances) -> Truths:
-        result = np.full(len(at), TRUE)
-        marked = [at.of(variable) for variable in self.question.variables]
-        aggregates = {
-            column: aggregate(each, at.of(each.variable), at.events, self.asker)
-            for column, each in self.question.aggregates
-        }
-        for instance, places in tuples([each.sizes for each in marked], len(at)):
-            rows = [
-                each.rows[each.offsets[instance] + place] for each, place in zip(marked, places, strict=True)
-            ]
-            if aggregates:
-                columns = {name: values.take(instance) for name, values in aggregates.items()}
-                truths = self._ask(at, rows, columns, len(instance))
-            else:
-                truths = self.ask_once(at, rows, len(instance))
-            fold(truths, instance, result)
-        return result
-
-    def _ask(self, at: Instances, rows: list[Integers], more: Mapping[str, pa.Array], count: int) -> Truths:
-        places = {variable: place for place, variable in enumerate(self.question.variables)}
-        columns = {
-            column: at.events.values(attribute, rows[places[variable]])
-            for column, variable, attribute in self.question.attributes
-            if attribute in self.asker.columns
-        }
-        return self.asker.answer(self.question, {**columns, **more}, count)
-
-    def ask_once(self, at: Instances, rows: list[Integers], count: int) -> Truths:
-        """The truth of `count` tuples without aggregates; `rows` are the events of each of its variables.
-
-        Each distinct tuple is asked once, where a table of all that could be is not much larger than `count`.
-        """
-        space = at.events.count ** len(rows)
-        if not rows or space > 4 * count + 1024:
-            return self._ask(at, rows, {}, count)
-        code = rows[0]
-        for others in rows[1:]:
-            code = code * at.events.count + others
-        present = np.zeros(space, np.bool_)
-        present[code] = True
-        distinct = np.flatnonzero(present)
-        known = np.empty(space, np.int8)
-        unique: list[Integers] = []
-        rest = distinct
-        for _ in rows:
-            rest, row = np.divmod(rest, at.events.count)
-            unique.append(row)
-        known[distinct] = self._ask(at, unique[::-1], {}, len(distinct))
-        return known[code]
+def _of_tuples(evaluator: Evaluator, question: Question, at: Instances) -> Truths:
+    """Whether a comparison holds for all tuples of events of its variables."""
+    result = np.full(len(at), TRUE)
+    marked = [at.of(variable) for variable in question.variables]
+    aggregates = {
+        column: aggregate(each, at.of(each.variable), at.events, evaluator)
+        for column, each in question.aggregates
+    }
+    for instance, places in tuples([each.sizes for each in marked], len(at)):
+        rows = [each.rows[each.offsets[instance] + place] for each, place in zip(marked, places, strict=True)]
+        if aggregates:
+            columns = {name: values.take(instance) for name, values in aggregates.items()}
+            truths = _ask(evaluator, question, at, rows, columns, len(instance))
+        else:
+            truths = _ask_once(evaluator, question, at, rows, len(instance))
+        fold(truths, instance, result)
+    return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Monotone:
-    """A comparison of each event of a variable with the next one."""
-
-    pairs: _OfTuples
-    variable: str
-
-    def truths(self, at: Instances) -> Truths:
-        marked = at.of(self.variable)
-        owners = marked.owners
-        earlier = np.flatnonzero(owners[1:] == owners[:-1])
-        result = np.full(len(at), TRUE)
-        truths = self.pairs.ask_once(at, [marked.rows[earlier], marked.rows[earlier + 1]], len(earlier))
-        fold(truths, owners[earlier], result)
-        return result
+def _of_neighbours(evaluator: Evaluator, question: Question, variable: str, at: Instances) -> Truths:
+    """Whether a comparison holds for each event of a variable and the next one."""
+    marked = at.of(variable)
+    owners = marked.owners
+    earlier = np.flatnonzero(owners[1:] == owners[:-1])
+    result = np.full(len(at), TRUE)
+    pairs = [marked.rows[earlier], marked.rows[earlier + 1]]
+    fold(_ask_once(evaluator, question, at, pairs, len(earlier)), owners[earlier], result)
+    return result
 
 
-def _monotone(asker: Asker, name: str, variable: str, attribute: str) -> _Monotone:
-    earlier, later = Attribute(attribute, "earlier"), Attribute(attribute, "later")
-    question = asker.question(Comparison(_MONOTONE[name], earlier, later))
-    return _Monotone(_OfTuples(asker, question), variable)
+def _ask(
+    evaluator: Evaluator,
+    question: Question,
+    at: Instances,
+    rows: list[Integers],
+    more: Mapping[str, pa.Array],
+    count: int,
+) -> Truths:
+    """The truth of `count` tuples; `rows` are the events of each variable, `more` further columns."""
+    rows_of = dict(zip(question.variables, rows, strict=True))
+    columns = {
+        column: at.events.values(attribute, rows_of[variable])
+        for column, variable, attribute in question.attributes
+        if attribute in evaluator.columns
+    }
+    return evaluator.answer(question, {**columns, **more}, count)
+
+
+def _ask_once(
+    evaluator: Evaluator, question: Question, at: Instances, rows: list[Integers], count: int
+) -> Truths:
+    """The truth of `count` tuples without aggregates; `rows` are the events of each variable.
+
+    Each distinct tuple is asked once, where a table of all that could be is not much larger than `count`.
+    """
+    events = at.events.count
+    space = events ** len(rows)
+    if not rows or space > 4 * count + 1024:
+        return _ask(evaluator, question, at, rows, {}, count)
+    code = reduce(lambda code, row: code * events + row, rows)  # ravel_multi_index takes nine times as long
+    present = np.zeros(space, np.bool_)
+    present[code] = True
+    distinct = np.flatnonzero(present)
+    known = np.empty(space, np.int8)
+    unique = list(np.unravel_index(distinct, (events,) * len(rows)))
+    known[distinct] = _ask(evaluator, question, at, unique, {}, len(distinct))
+    return known[code]
+
+
+def tuples(sizes: Sequence[Integers], instances: int) -> Iterator[tuple[Integers, list[Integers]]]:
+    """All tuples of one element of each of `sizes`, in blocks of bounded size: (instance, element of each).
+
+    ``sizes[v][i]`` is how many elements there are in instance i for the v-th of the tuple. Instances ascend.
+    Without `sizes` each instance has the one empty tuple.
+    """
+    if all(bool((size == 1).all()) for size in sizes):
+        for low in range(0, instances, BLOCK):
+            instance = np.arange(low, min(low + BLOCK, instances))
+            yield instance, [np.zeros_like(instance) for _ in sizes]
+        return
+    counts = np.ones(instances, np.int64)
+    roughly = np.ones(instances)
+    for size in sizes:
+        counts, roughly = counts * size, roughly * size
+    if roughly.sum() > _MOST:
+        raise LimitExceeded(f"a condition has about {roughly.sum():.1e} tuples of events to look at")
+    stops = np.cumsum(counts)
+    for low in range(0, int(stops[-1]), BLOCK):
+        number = np.arange(low, min(low + BLOCK, int(stops[-1])))
+        instance = np.searchsorted(stops, number, side="right")
+        rest = number - (stops - counts)[instance]
+        places: list[Integers] = []
+        for size in reversed(sizes):
+            rest, place = np.divmod(rest, size[instance])
+            places.append(place)
+        yield instance, places[::-1]
+
+
+# -------------------------------------------------------------------------- predicates in Python
+
+
+def _called(
+    node: e.SetPredicate, predicate: RegisteredPredicate, attributes: Sequence[str], at: Instances
+) -> Truths:
+    """The truth of a predicate that Python evaluates, once for each instance.
+
+    An exception in the predicate is a `DataError`.
+    """
+    arguments = [_argument(each, at, attributes) for each in node.arguments]
+    result = np.empty(len(at), np.int8)
+    for instance in range(len(at)):
+        given = [argument(instance) for argument in arguments]
+        try:
+            found = predicate.function(*given)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise _failure(predicate, at, instance, f"raised {reason}") from error
+        truth = found.as_py() if isinstance(found, pa.BooleanScalar) else found
+        if truth is not None and not isinstance(truth, bool | np.bool_):
+            raise _failure(predicate, at, instance, f"returned {found!r}, and not True, False or None")
+        result[instance] = UNKNOWN if truth is None else TRUE if truth else FALSE
+    return result
+
+
+def _argument(node: object, at: Instances, attributes: Sequence[str]) -> Callable[[int], Any]:
+    """What a predicate is called with for an instance."""
+    match node:
+        case e.VariableReference(variable):
+            marked = at.of(variable)
+            return partial(_part, _table(at, marked, attributes), marked.offsets.tolist())
+        case e.Attribute(name, str() as variable):
+            marked = at.of(variable)
+            known = name in attributes
+            values = at.events.values(name, marked.rows) if known else pa.nulls(len(marked.rows))
+            return partial(_part, values, marked.offsets.tolist())
+        case e.Literal(value):
+            return lambda _: value
+        case _:
+            raise TypeError(f"{node!r} is no argument of a predicate")
+
+
+def _table(at: Instances, marked: Marked, attributes: Iterable[str]) -> pa.Table:
+    columns = {name: at.events.values(name, marked.rows) for name in attributes}
+    position = "position"
+    while position in columns:
+        position += "_"
+    return pa.table({**columns, position: at.events.positions(marked.rows)})
+
+
+def _part(whole: pa.Table | pa.Array, offsets: Sequence[int], instance: int) -> Any:
+    return whole.slice(offsets[instance], offsets[instance + 1] - offsets[instance])
+
+
+def _failure(predicate: RegisteredPredicate, at: Instances, instance: int, what: str) -> DataError:
+    positions = at.positions(instance)
+    noun = "position" if len(positions) == 1 else "positions"
+    return DataError(
+        f"the predicate {predicate.name} {what}; "
+        f"the complex event marks {noun} {', '.join(map(str, positions))}"
+    )

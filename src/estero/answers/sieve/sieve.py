@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 
 from estero.answers.report import EventStore
-from estero.answers.sieve.asking import Asker
-from estero.answers.sieve.batches import chosen, items_of, joined, shown
 from estero.answers.sieve.conditions import Check, check_of
 from estero.answers.sieve.duplicates import Duplicates
-from estero.answers.sieve.marked import EventsAtHand, Instances, MarkTable
+from estero.answers.sieve.evaluator import Evaluator
+from estero.answers.sieve.instances import TRUE, EventsAtHand, Instances, Integers, MarkTable
 from estero.answers.sieve.strategies import strategic
-from estero.answers.sieve.truth import TRUE
-from estero.automata.residual import Hidden, Residual, columns_read, predicates_called
-from estero.classify.columns import ColumnType
-from estero.engine.walk.matches import Matches
+from estero.automata.residual import Hidden, Residual, predicates_called
+from estero.engine.walk.matches import Matches, chosen, items_of, joined, taken
+from estero.engine.walk.roots import Roots, by_end
 from estero.language.check.set_predicates import RegisteredPredicate
 from estero.language.tree.query import Strategy
 from estero.plan.plan import Classification
@@ -35,9 +33,8 @@ class Sieve:
     """Checks batches of complex events of one run.
 
     `label_sets[id]` and `hidden_sets[id]` are what an event marked `id` shows and hides. `classification`
-    says which attributes types have; `columns` how to read the columns of the store (columns.py, for DuckDB;
-    by default what their types in Arrow say). `predicates` are those over sets of events, by name. STRICT is
-    not a matter of the sieve: the automaton sees to it.
+    says which attributes types have. `predicates` are those over sets of events, by name. STRICT is not a
+    matter of the sieve: the automaton sees to it.
 
     Raises `QueryError` for a predicate that is not there.
     """
@@ -51,54 +48,39 @@ class Sieve:
         classification: Classification,
         strategy: Strategy = Strategy.ALL,
         limit: int | None = None,
-        columns: Mapping[str, ColumnType] | None = None,
         predicates: Mapping[str, RegisteredPredicate] | None = None,
     ) -> None:
         self._residuals = tuple(residuals)
         self._marks = MarkTable(label_sets, hidden_sets)
         self._schema, self._type_column = classification.schema, classification.type_column
         self._strategy = strategy
+        self._compares = strategy in {Strategy.MAX, Strategy.NEXT, Strategy.LAST}
         self._limit = limit
-        self._columns = columns
         self._predicates = predicates or {}
         self._checks: list[tuple[Residual, Check]] | None = None
 
     @property
-    def attributes(self) -> tuple[str, ...]:
-        """The columns of the store that it reads, besides the positions."""
-        return columns_read(self._residuals, self._schema, self._type_column)
-
-    @property
     def one_by_one(self) -> bool:
         """Whether each complex event stays or not whatever the others of its end are."""
-        compared = self._strategy in {Strategy.MAX, Strategy.NEXT, Strategy.LAST}
-        return not compared and self._limit is None and not self._marks.merges
+        return not self._compares and self._limit is None and not self._marks.merges
 
     @property
     def stops_at(self) -> int | None:
         """How many complex events of an end are enough, if that one stays does not depend on later ones."""
-        compared = self._strategy in {Strategy.MAX, Strategy.NEXT, Strategy.LAST}
-        return None if compared else self._limit
+        return None if self._compares else self._limit
 
-    def sift(self, matches: Matches, store: EventStore) -> Matches:
-        """Those of `matches` that stay, in order; they are all complex events of their end positions.
+    def sift_all(self, chunks: Iterable[Matches], store: EventStore) -> Iterator[Matches]:
+        """Those of the matches that stay, in order; they come in chunks, those of an end one after the other.
 
-        Matches with equal ends stand together. Their marks are as answers show them: items without visible
-        labels are left out, and ids with the same visible labels become the smallest of them.
+        Their marks are as answers show them: items without visible labels are left out, and ids with the
+        same visible labels become the smallest of them. Without a strategy nothing is kept back, and where
+        LIMIT is reached, chunks that are `Skipping` are told so. With one, what may stay of the last end is
+        kept until the end is complete.
 
         Raises `DataError` for an overflow in a filter and for what a user's predicate raises.
         """
-        kept = list(self.sift_all([matches], store))
-        return joined(kept) if kept else chosen(matches, np.empty(0, np.int64))
-
-    def sift_all(self, chunks: Iterable[Matches], store: EventStore) -> Iterator[Matches]:
-        """The same for complex events that come in chunks, where an end may reach over several of them.
-
-        Without a strategy nothing is kept back, and where LIMIT is reached, chunks that are `Skipping` are
-        told so. With one, what may stay of the last end is kept until the end is complete.
-        """
         filled = (chunk for chunk in chunks if len(chunk.start))
-        if self._strategy in {Strategy.MAX, Strategy.NEXT, Strategy.LAST}:
+        if self._compares:
             yield from self._by_end(filled, store)
         else:
             yield from self._at_once(filled, store, chunks if isinstance(chunks, Skipping) else None)
@@ -137,7 +119,7 @@ class Sieve:
 
     def _new(self, chunk: Matches, last: int, duplicates: Duplicates, store: EventStore) -> Matches:
         """What passes the filters, as it is shown, without what was there before."""
-        passing = shown(self._filtered(chunk, store), self._marks)
+        passing = self._marks.shown(self._filtered(chunk, store))
         return chosen(passing, duplicates.without(passing, last)) if self._marks.merges else passing
 
     def _within_limit(self, matches: Matches, end: int = -1, given: int = 0) -> Matches:
@@ -161,7 +143,7 @@ class Sieve:
         for residual, check in self._checks:
             at = Instances(residual, matches, events, self._marks)
             keep = np.ones(len(matches.start), np.bool_)
-            keep[at.match[(check.truths(at) == TRUE) == residual.refuted]] = False
+            keep[at.match[(check(at) == TRUE) == residual.refuted]] = False
             rows = np.flatnonzero(keep)
             if len(rows) < len(keep):
                 events.keep(items_of(matches, rows))
@@ -170,9 +152,65 @@ class Sieve:
 
     def _made_checks(self, store: EventStore) -> list[tuple[Residual, Check]]:
         """One for each residual; those that call Python come last."""
-        asker = Asker(store.schema, self._columns)
+        evaluator = Evaluator(store.schema)
         ordered = sorted(self._residuals, key=lambda each: bool(predicates_called([each])))
         return [
-            (each, check_of(each.condition, asker, self._predicates, self._schema, self._type_column))
+            (each, check_of(each.condition, evaluator, self._predicates, self._schema, self._type_column))
             for each in ordered
         ]
+
+
+# ------------------------------------------------------------------------------- LIMIT behind filters
+
+
+Find = Callable[[Roots, int], Iterable[Matches]]
+"""The first so many complex events of each end of some roots."""
+
+_FIRST: Final = 4
+"""So many are looked at for each that is wanted, before it is known how many pass."""
+_FACTOR: Final = 8
+_AT_ONCE: Final = 1 << 14
+"""Complex events that are held until all those of their ends are there, unless one end has more."""
+
+
+def sifted_to_limit(
+    sieve: Sieve, find: Find, roots: Roots, limit: int, store: EventStore
+) -> Iterator[Matches]:
+    """What the sieve leaves of `roots`, at most `limit` for each end, in order of their ends.
+
+    Complex events are looked at until enough have passed, and few beyond. In rounds: of all ends a few, then
+    more of those ends where not enough of them passed. A round begins anew, and looks at several times as
+    many as the one before, so that all together look at little more than the last.
+    """
+    ends, bounds = by_end(roots)
+    step = max(1, _AT_ONCE // limit)
+    for low in range(0, ends.size, step):
+        part = roots.part(bounds[low], bounds[min(low + step, ends.size)])
+        found = list(_rounds(sieve, find, part, limit, store))
+        if found:
+            together = joined(found)
+            yield taken(together, np.argsort(together.end, kind="stable"))
+
+
+def _rounds(sieve: Sieve, find: Find, roots: Roots, limit: int, store: EventStore) -> Iterator[Matches]:
+    """The answers, those of an end together; ends come as they are done with."""
+    most = _FIRST * limit
+    while roots.event.size:
+        ends, _ = by_end(roots)
+        looked_at, passed = np.zeros(ends.size, np.int64), np.zeros(ends.size, np.int64)
+        found = _counted(find(roots, most), ends, looked_at)
+        kept = list(_counted(sieve.sift_all(found, store), ends, passed))
+        unknown = ends[(passed < limit) & (looked_at >= most)]
+        for each in kept:
+            done = chosen(each, np.flatnonzero(~np.isin(each.end, unknown)))
+            if len(done.start):
+                yield done
+        roots = roots.chosen(np.flatnonzero(np.isin(roots.event, unknown)))
+        most *= _FACTOR
+
+
+def _counted(chunks: Iterable[Matches], ends: Integers, counts: Integers) -> Iterator[Matches]:
+    """The same chunks; adds up in `counts` how many there are of each of `ends`."""
+    for chunk in chunks:
+        np.add.at(counts, np.searchsorted(ends, chunk.end), 1)
+        yield chunk

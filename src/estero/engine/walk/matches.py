@@ -1,7 +1,8 @@
-"""Batches of complex events, as arrays."""
+"""Batches of complex events, as arrays: making room for them, choosing and joining."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -50,3 +51,49 @@ def filled(matches: Matches, sizes: NDArray[np.int64]) -> Matches:
         matches.event[:items],
         matches.marks[:items],
     )
+
+
+def offsets_of(sizes: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Where each of n lists of these sizes begins, one after the other, and where the last one ends."""
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def places_of(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers first[i] … first[i] + sizes[i] - 1 of each i, one after the other."""
+    offsets = offsets_of(sizes)
+    return np.repeat(first - offsets[:-1], sizes) + np.arange(offsets[-1])
+
+
+def items_of(matches: Matches, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The items of the complex events in these rows."""
+    return places_of(matches.offsets[rows], np.diff(matches.offsets)[rows])
+
+
+def taken(matches: Matches, rows: NDArray[np.int64]) -> Matches:
+    """The complex events in these rows, in the order of the rows."""
+    items = items_of(matches, rows)
+    return Matches(
+        matches.start[rows],
+        matches.end[rows],
+        offsets_of(np.diff(matches.offsets)[rows]),
+        matches.event[items],
+        matches.marks[items],
+    )
+
+
+def chosen(matches: Matches, rows: NDArray[np.int64]) -> Matches:
+    """The complex events in these ascending rows."""
+    return matches if len(rows) == len(matches.start) else taken(matches, rows)
+
+
+def joined(parts: Sequence[Matches]) -> Matches:
+    """One batch after the other; there is at least one."""
+    if len(parts) == 1:
+        return parts[0]
+    start, end, event, marks = (
+        np.concatenate([getattr(each, name) for each in parts]) for name in ("start", "end", "event", "marks")
+    )
+    offsets = offsets_of(np.concatenate([np.diff(each.offsets) for each in parts]))
+    return Matches(start, end, offsets, event, marks)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estero.errors import DataError
+from estero.events.files.paths import files_of
 from estero.events.inputs import open_input
-from estero.events.paths import files_of
 from estero.spark.connectors.address import Address, source_address
 from estero.spark.connectors.packages import connecting
 from estero.spark.failures import first_sentence, jobs

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from estero.errors import DataError
 from estero.events.database import connect
+from estero.events.files.temporary_files import is_pipe
 from estero.events.inputs import open_input
 from estero.events.reading_errors import reading
-from estero.events.spooling import is_pipe
 from estero.events.tables.shown_types import plain_type
 from estero.spark.failures import jobs
 from estero.spark.files.parquet_files import parquet_frame

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from estero.errors import DataError
 from estero.events.database import connect
-from estero.events.text.csv_files import has_quoted_newlines, inline_comment, nulls_of
-from estero.events.text.text_kinds import Text, TextColumn, quoted
-from estero.events.text.text_layout import Part, TextLayout
+from estero.events.files.csv_files import has_quoted_newlines, inline_comment, nulls_of
+from estero.events.files.text_kinds import Text, TextColumn, quoted
+from estero.events.files.text_layout import Part, TextLayout
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

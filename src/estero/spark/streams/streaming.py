@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from estero.classify.column_names import ORDER, TIME
-from estero.events.stream_layout import Lateness
+from estero.events.streams.stream_layout import Lateness
 from estero.plan.plan_joins import AnyPlan
 from estero.spark.batch.batch import keyed
 from estero.spark.failures import jobs

@@ -9,7 +9,7 @@ from estero.classify.classify import time_column
 from estero.classify.column_names import CLOCK
 from estero.engine.int64 import GREATEST
 from estero.errors import DataError
-from estero.events.stream_layout import Lateness, ticks_of
+from estero.events.streams.stream_layout import Lateness, ticks_of
 from estero.plan.plan import Classification
 from estero.spark.frames import columns_in_room, in_room
 

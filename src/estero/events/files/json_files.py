@@ -12,7 +12,7 @@ from duckdb.sqltypes import DuckDBPyType
 from estero.classify.column_names import check_names
 from estero.errors import DataError
 from estero.events.database import Connection
-from estero.events.text.text_kinds import (
+from estero.events.files.text_kinds import (
     NONE,
     Text,
     TextColumn,
@@ -21,7 +21,7 @@ from estero.events.text.text_kinds import (
     quoted,
     type_of,
 )
-from estero.events.text.text_layout import SAMPLE, Part, TextLayout
+from estero.events.files.text_layout import SAMPLE, Part, TextLayout
 
 _LARGEST = 1_000_000_000
 """Bytes that one event may have: DuckDB asks for a bound, and takes the memory only where it needs it."""

@@ -21,8 +21,8 @@ from estero.events.database import EVENTS, connect
 from estero.events.inputs import open_input
 from estero.events.reading_errors import reading
 from estero.events.sources import Source
-from estero.events.stream_layout import StreamLayout, time_kind
 from estero.events.stream_order import null_time, refuse_infinite, refuse_nat
+from estero.events.streams.stream_layout import StreamLayout, time_kind
 from estero.events.tables.shown_types import in_type, is_text, plain_type
 from estero.plan.plan import Classification
 

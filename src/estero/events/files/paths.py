@@ -9,8 +9,8 @@ import stat
 from pathlib import Path
 
 from estero.errors import DataError
+from estero.events.files.temporary_files import linked, spooled
 from estero.events.reading_errors import reading
-from estero.events.spooling import linked, spooled
 
 _OF_GLOBS = re.compile(r"[*?\[]")
 

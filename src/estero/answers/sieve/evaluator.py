@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from estero.answers.sieve.truth import UNKNOWN, Truths
+from estero.answers.sieve.instances import UNKNOWN, Truths
 from estero.classify.column_names import attribute_in
 from estero.classify.columns import ColumnType, as_read, canonical, column_type
 from estero.classify.expression_sql import ExpressionWriter
@@ -37,16 +37,20 @@ class Question:
     aggregates: tuple[tuple[str, Aggregate], ...]
 
 
-class Asker:
-    """Asks DuckDB about events with this `schema`; `columns` says how to read them, by default their types.
+class Evaluator:
+    """Evaluates conditions on events with this `schema` in DuckDB.
 
     An attribute that is not in `columns` is NULL in every event.
     """
 
-    def __init__(self, schema: pa.Schema, columns: Mapping[str, ColumnType] | None = None) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
         self._connection = connect()
         self._connection.execute("SET threads = 1")
-        self.columns = self._described(schema) if columns is None else columns
+        self._connection.register(_TABLE, schema.empty_table())
+        described = self._connection.execute(f"DESCRIBE FROM {_TABLE}").fetchall()
+        self._connection.unregister(_TABLE)
+        self.columns = {attribute_in(name): column_type(kind, "duckdb") for name, kind, *_ in described}
+        """How expressions read each attribute (columns.py)."""
 
     def question(self, condition: Node, variable: str | None = None) -> Question:
         """The question that `condition` puts to tuples of events.
@@ -109,13 +113,6 @@ class Asker:
                 return canonical(Kind.FLOAT)
             case _:
                 return column
-
-    def _described(self, schema: pa.Schema) -> dict[str, ColumnType]:
-        """How expressions read columns of these types."""
-        self._connection.register(_TABLE, schema.empty_table())
-        rows = self._connection.execute(f"DESCRIBE FROM {_TABLE}").fetchall()
-        self._connection.unregister(_TABLE)
-        return {attribute_in(row[0]): column_type(row[1], "duckdb") for row in rows}
 
     def _column(self, sql: str, columns: Mapping[str, pa.Array], count: int) -> pa.Array:
         """The one column of a statement over these columns; without any, over as many rows."""

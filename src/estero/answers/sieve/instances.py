@@ -1,9 +1,12 @@
-"""Which events each variable of a residual condition has, in every instance of its place."""
+"""Which events each variable of a residual condition has, in every instance of its place.
+
+What is said of instances are arrays with one element for each: truths, counts, values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +16,28 @@ from numpy.typing import NDArray
 from estero.answers.report import EventStore
 from estero.automata.residual import ALL_MARKED, Hidden, Key, Residual
 from estero.classify.column_names import POSITION, event_column
-
-if TYPE_CHECKING:
-    from estero.engine.walk.matches import Matches
+from estero.engine.walk.matches import Matches, offsets_of, places_of
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Truths = NDArray[np.int8]
+"""Of each instance one of FALSE, UNKNOWN, TRUE: AND is the minimum, OR the maximum, NOT is ``2 - truth``."""
+
+FALSE, UNKNOWN, TRUE = np.int8(0), np.int8(1), np.int8(2)
+
+Number = TypeVar("Number", bound=np.integer)
+
+
+def fold(values: NDArray[Number], owners: Integers, into: NDArray[Number]) -> None:
+    """Each of `into` becomes the smallest of its `values` and itself: of truths, all of them by AND.
+
+    `owners` are the places in `into` that `values` belong to, ascending.
+    """
+    if len(owners) == 0:
+        return
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    places = owners[starts]
+    into[places] = np.minimum(into[places], np.minimum.reduceat(values, starts))
 
 
 class Marked(NamedTuple):
@@ -102,6 +121,17 @@ class MarkTable:
         ambiguous = self.shown_as != np.arange(len(self.shown_as))
         return bool(ambiguous.any()) or not bool(self.is_visible.all())
 
+    def shown(self, matches: Matches) -> Matches:
+        """The matches as answers show them: no items without visible labels, equal sets under one id."""
+        if not self.merges:
+            return matches
+        visible: Mask = self.is_visible[matches.marks]
+        return matches._replace(
+            offsets=offsets_of(visible)[matches.offsets],
+            event=matches.event[visible],
+            marks=self.shown_as[matches.marks[visible]],
+        )
+
     def holders(self, key: Key) -> Mask:
         """Whether an event with a mark belongs to `key`, bool [marks]."""
         if key not in self._holders:
@@ -160,17 +190,13 @@ class Instances:
             else:
                 low, high = self.matches.offsets[self.match], self.matches.offsets[self.match + 1]
         belongs = self._marks.holders(key)[self.matches.marks]
-        before = np.zeros(len(belongs) + 1, np.int64)
-        np.cumsum(belongs, out=before[1:])
+        before = offsets_of(belongs)
         rows = self.events.rows[belongs]
-        start, stop = before[low], before[high]
-        sizes = stop - start
-        offsets = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        if offsets[-1] == len(rows) and bool((start == offsets[:-1]).all()):
+        first, sizes = before[low], before[high] - before[low]
+        offsets = offsets_of(sizes)
+        if offsets[-1] == len(rows) and bool((first == offsets[:-1]).all()):
             return Marked(offsets, rows)  # each event in one instance
-        places = np.repeat(start - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return Marked(offsets, rows[places])
+        return Marked(offsets, rows[places_of(first, sizes)])
 
     def _items(self, key: Key) -> Integers:
         """The items of the matches that belong to `key`, ascending."""

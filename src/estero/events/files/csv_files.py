@@ -19,12 +19,11 @@ import pyarrow as pa
 
 from estero.classify.column_names import check_names
 from estero.errors import DataError
-from estero.events.database import Connection
-from estero.events.paths import as_one_file
+from estero.events.database import Connection, may_be_changed
+from estero.events.files.paths import as_one_file
+from estero.events.files.text_kinds import TextColumn, literal, quoted
+from estero.events.files.text_layout import Part, TextLayout, settled
 from estero.events.reading_errors import data_error, interruptible
-from estero.events.text.names_in_files import may_be_changed
-from estero.events.text.text_kinds import TextColumn, literal, quoted
-from estero.events.text.text_layout import Part, TextLayout, settled
 
 _DELIMITERS = (",", ";", "\t", "|")
 _DELIMITER_OPTIONS = ("delim", "sep", "delimiter")

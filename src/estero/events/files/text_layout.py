@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from estero.errors import DataError
 from estero.events.database import Connection
-from estero.events.paths import as_one_file
-from estero.events.text.text_kinds import (
+from estero.events.files.paths import as_one_file
+from estero.events.files.text_kinds import (
     NONE,
     Text,
     TextColumn,

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from estero.errors import DataError
-from estero.events.tables.arrow_messages import (
+from estero.events.files.arrow_messages import (
     DICTIONARY,
     MAGIC,
     NOT_THERE,
@@ -29,6 +29,7 @@ from estero.events.tables.arrow_messages import (
     blocks,
     dictionary_types,
 )
+from estero.events.reading_errors import reading
 
 _IN_COLUMN = re.compile(r"In column (\d+): (.*)", re.DOTALL)
 
@@ -56,6 +57,18 @@ def arrow_batches(file: str, columns: Sequence[str] | None = None) -> Iterator[p
             chosen = batch if columns is None else batch.select(columns)
             _validate(chosen)
             yield chosen
+
+
+def arrow_stream(files: list[str], schema: pa.Schema, columns: Sequence[str] | None) -> pa.RecordBatchReader:
+    """The batches of several files with this schema; as `arrow_batches` with `columns`."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for file in files:
+            with reading(file):
+                yield from arrow_batches(file, columns)
+
+    chosen = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    return pa.RecordBatchReader.from_batches(chosen, batches())
 
 
 def sound_batch(stream: pa.Buffer) -> pa.RecordBatch:
