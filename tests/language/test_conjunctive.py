@@ -95,7 +95,7 @@ def test_spans_are_places_in_the_text() -> None:
         ("Q(x) <- T(x) LIMIT 5 FROM S", "FROM is not expected here", "FROM", "FROM, WITHIN, LIMIT"),
         ("Q(x) <- T(x), LIMIT 5", "LIMIT is not expected here", "LIMIT", "arguments in parentheses"),
         ("Q(x) <- T(x) WITHIN 5 SECUNDS", "there is no unit SECUNDS", "SECUNDS", "did you mean SECONDS"),
-        ("Q(_) <- T(x)", "_ stands for a value that does not matter", "_", "leave it out of the head"),
+        ("Q(_) <- T(x)", "_ is a value that does not matter", "_", "leave it out of the head"),
         ("Q(x) <- T('x)", "this string is not closed", "'", "written twice"),
     ],
 )

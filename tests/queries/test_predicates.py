@@ -204,7 +204,7 @@ def test_arguments_by_keyword_only() -> None:
         estero.predicate(near)
     assert str(caught.value) == (
         "the predicate near needs by by keyword, and queries give arguments by place: "
-        "take by out from behind *, or give it a default"
+        "move by before the *, or give it a default"
     )
 
 

@@ -68,7 +68,7 @@ def valuations(tree: ConjunctiveTree, events: Sequence[Event]) -> Iterator[Valua
 
 
 def _joined(tree: ConjunctiveTree) -> frozenset[str]:
-    """The variables that stand in two places at least; the others ask nothing, not even a value."""
+    """The variables that occur in at least two places; the others require nothing, not even a value."""
     seen: set[str] = set()
     joined: set[str] = set()
     for atom in tree.atoms:

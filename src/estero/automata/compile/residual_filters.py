@@ -1,6 +1,6 @@
 """Which filters of a pattern have to be checked on whole marks, and what each of their variables means there.
 
-A variable is bound by the smallest pattern around the filter that gives its label (semantics_patterns.py
+A variable is bound by the smallest pattern around the filter that gives its label (reference/patterns.py
 settles debts there). That pattern is a *place*: inside a repetition or an alternative it has several
 instances or none, and elsewhere the same label may be given again. Where neither is so, labels of the
 answer are enough; otherwise the place gets hidden ones.

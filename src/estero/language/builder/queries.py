@@ -169,7 +169,7 @@ class PatternBuilder:
         return PatternBuilder(p.Filter(self.tree, first.tree))
 
     def repeated(self, least: int = 1, most: int | None = None, *, directly: bool = False) -> PatternBuilder:
-        """This, `least` to `most` times (None: no end), `directly` behind each other or not: ``φ{2,3}``.
+        """This, `least` to `most` times (None: no end), `directly` after each other or not: ``φ{2,3}``.
 
         >>> sell = event("SELL")
         >>> print(sell.repeated(), sell.repeated(directly=True), sell.repeated(2, 3), sell.repeated(2))

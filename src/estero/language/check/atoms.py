@@ -80,7 +80,7 @@ def _kept(atom: Atom, known: tuple[str, ...] | None) -> Iterator[tuple[str, Vari
 def arguments_by_name(atom: Atom, known: tuple[str, ...] | None) -> Iterator[tuple[str, Term, Span]]:
     """Each argument of an atom with the name of its attribute and its place in the text.
 
-    Left out are those by place that are more than the known attributes, or that stand beside named ones.
+    Left out are those by place that are more than the known attributes, or that are beside named ones.
     """
     some_named = any(argument.attribute is not None for argument in atom.arguments)
     for place, argument in enumerate(atom.arguments):

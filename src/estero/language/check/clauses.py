@@ -62,7 +62,7 @@ def _check_item(
     if item.label not in types:
         place = Span(item.span.start, min(item.span.end, item.span.start + len(quoted(item.label))))
         strategy = item.label.upper() if item.label.upper() in q.Strategy.__members__ else ""
-        before = f"a strategy stands before what is shown: SELECT {strategy} *" if strategy else ""
+        before = f"a strategy comes before what is shown: SELECT {strategy} *" if strategy else ""
         problems.no_label(item.label, types, place, before)
         return
     kinds = known.together(types[item.label])

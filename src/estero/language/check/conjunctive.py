@@ -89,7 +89,7 @@ def _check_head(tree: ConjunctiveTree, problems: Problems) -> None:
             problems.add(
                 f"the head lacks the variable {variable}",
                 variable.span,
-                expected="queries without projection: all variables stand in the head",
+                expected="all variables in the head: a conjunctive query has no projection",
                 hint=f"write {tree.name}({', '.join(map(str, (*tree.head, variable)))}), or _ for a value"
                 " that does not matter",
             )
@@ -159,13 +159,13 @@ def _check_number(atom: Atom, names: tuple[str, ...], known: KnownTypes, problem
             f"{atom.relation.name} has {len(names)} attribute{'s' * (len(names) != 1)}, not {number}",
             atom.span,
             expected=f"one argument for each of {listed(names, 'and')}" if names else "no argument",
-            hint="_ stands for one that does not matter, or attributes are named: "
+            hint="write _ for one that does not matter, or name the attributes: "
             f"{atom.relation.name}({names[0] if names else 'k'}: x)",
         )
 
 
 _Place = tuple[Kind, str, Atom]
-"""Where a variable stands: the kind and the name of the attribute, and the atom."""
+"""Where a variable occurs: the kind and the name of the attribute, and the atom."""
 
 
 def _check_attributes(

@@ -31,9 +31,9 @@ def check_keys(node: PartitionBy, known: KnownTypes, problems: Problems) -> None
     labels = label_types(node.pattern)
     every = _all_types(node.pattern)
     by = problems.text.upper().rfind("BY", node.span.start, node.span.end)
-    behind = node.span if by < 0 else Span(by + 3, node.span.end)
+    keys = node.span if by < 0 else Span(by + 3, node.span.end)
     plain = [key.attribute for key in node.keys if key.variable is None]
-    if not _are_alternatives(every, plain, behind, known, problems):
+    if not _are_alternatives(every, plain, keys, known, problems):
         return
     first: tuple[str, Kind] | None = None
     for key in node.keys:

@@ -25,7 +25,7 @@ class Problems:
         self._found.setdefault((span, message), error)
 
     def no_label(self, label: str, labels: Iterable[str], span: Span, hint: str = "") -> None:
-        """Note that a label is none of those that there are; `hint` stands where none is like it."""
+        """Note that a label is none of those that there are; `hint` is given where none is like it."""
         known = tuple(labels)
         self.add(
             f"no event is marked {label}",
@@ -37,7 +37,7 @@ class Problems:
     def no_attribute(
         self, name: str, attributes: Iterable[str], span: Span, message: str = "", hint: str = SPELLING
     ) -> None:
-        """Note that an attribute is none of those that there are; `hint` stands where none is like it."""
+        """Note that an attribute is none of those that there are; `hint` is given where none is like it."""
         known = tuple(attributes)
         self.add(
             message or f"there is no attribute {name}",

@@ -123,7 +123,7 @@ def _positional(function: Function, name: str) -> tuple[int, int | None]:
         elif each.kind is each.KEYWORD_ONLY and each.default is each.empty:
             raise TypeError(
                 f"the predicate {name} needs {each.name} by keyword, and queries give arguments by place: "
-                f"take {each.name} out from behind *, or give it a default"
+                f"move {each.name} before the *, or give it a default"
             )
     return least, None if unbounded else most
 

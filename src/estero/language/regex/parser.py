@@ -189,8 +189,8 @@ def _shorthand(tree: Any) -> Ranges:
 _KNOWN: Final = (
     ("(?=", "looking ahead"),
     ("(?!", "looking ahead"),
-    ("(?<=", "looking behind"),
-    ("(?<!", "looking behind"),
+    ("(?<=", "looking back"),
+    ("(?<!", "looking back"),
     ("(?>", "an atomic group"),
     ("(?P", "a named group"),
     ("(?<", "a named group"),

@@ -14,9 +14,9 @@ PIECES: Final = re.compile(
 )
 """Strings, quoted names and comments, each whole; brackets; words."""
 _ANYWHERE: Final = frozenset({"SELECT", "FROM", "WHERE", "WITHIN", "CONSUME", "LIMIT"})
-"""Clauses that stand in no parentheses, so that they end what was left open."""
+"""Clauses that are never in parentheses, so that they end what was left open."""
 _TAILS: Final = frozenset({"FILTER", "KEEP", "PARTITION"})
-"""Clauses of a pattern, which may stand in parentheses."""
+"""Clauses of a pattern, which may be in parentheses."""
 _OPERATOR: Final = re.compile(r"\s*(?:[=<>!~+*/%.\])]|-[^-]|(?:IN|IS|LIKE|BETWEEN|NOT)\b)", re.IGNORECASE)
 _VALUE_FOLLOWS: Final = re.compile(r"(?:[\[(,=<>+-]|\b(?:AND|OR|NOT))$", re.IGNORECASE)
 
@@ -57,7 +57,7 @@ def clause_at_end(text: str, first: str = "") -> str:
 
 
 def is_used_as_name(text: str, start: int, end: int) -> bool:
-    """Whether the word at a place stands where only a name makes sense: ``a.limit``, ``[limit > 5]``."""
+    """Whether the word at a place is where only a name makes sense: ``a.limit``, ``[limit > 5]``."""
     before = text[max(0, start - 200) : start].rstrip()
     expects_value = _VALUE_FOLLOWS.search(before) is not None
     return before.endswith((".", "$", "@", ":")) or (expects_value and _OPERATOR.match(text, end) is not None)

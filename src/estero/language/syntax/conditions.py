@@ -48,7 +48,7 @@ def _nodes(children: Children) -> tuple[e.Node, ...]:
 
 
 def constant(children: Children, span: Span) -> e.Literal:
-    """A literal, from its token with what stands before it: a minus, or TIMESTAMP."""
+    """A literal, from its token and what comes before it: a minus, or TIMESTAMP."""
     *before, token = children
     if before and before[0].type == "NAME":
         return _typed_literal(children, span)
@@ -116,11 +116,11 @@ def _arithmetic(children: Children, span: Span) -> e.Node:
 
 
 def _test(make: Callable[..., e.Node]) -> Production:
-    """A test of one value: `make` takes the value and what stands behind the keywords."""
+    """A test of one value: `make` takes the value and what follows the keywords."""
 
     def build(children: Children, span: Span) -> e.Node:
         operand, *words = children
-        # NOT stands before IN, BETWEEN and LIKE, and behind IS.
+        # NOT comes before IN, BETWEEN and LIKE, and after IS.
         negated = any(isinstance(word, str) and word.upper() == "NOT" for word in words[:2])
         test = make(node_of(operand), *words[1 + negated :], span=span)
         return e.Not(test, span=span) if negated else test

@@ -1,4 +1,4 @@
-"""How to mend what stands in the wrong place, where no known mistake explains it."""
+"""How to mend what is in the wrong place, where no known mistake explains it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _advice(found: Misplaced) -> str:
     if accepted == {"INT"}:
         return "write the number of repetitions as {2}, {2,} or {2,5}"
     if "SEMICOLON" in accepted:
-        return "between two patterns stands ; for later, : for the very next event, or AND, OR, ALL, UNLESS"
+        return "join two patterns by ; (later), : (the very next event), AND, OR, ALL or UNLESS"
     if found.token.type == "$END":
         return "something is missing after the last word, or that word is one too many"
     return "something is missing before it, or it is one too many"

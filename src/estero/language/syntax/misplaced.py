@@ -1,4 +1,4 @@
-"""What stands where the grammar has no place for it, and what can be said of it."""
+"""A word or sign where the grammar has no place for it, and what can be said of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPARISONS: Final = frozenset(
 
 
 class Mistake(NamedTuple):
-    """What is wrong, how to mend it, and what could stand there if the grammar's own list says too much."""
+    """What is wrong, how to mend it, and what could be there if the grammar's own list says too much."""
 
     message: str
     hint: str
@@ -29,7 +29,7 @@ class Mistake(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """What stands where the grammar has no place for it.
+    """A word or sign where the grammar has no place for it.
 
     `accepted` are the terminals that have one; `before` is the text up to there, without spaces at its end,
     and `after` what begins there. `clause` is the first word of the clause that this is in.
@@ -43,7 +43,7 @@ class Misplaced:
 
     @property
     def word(self) -> str:
-        """What stands there, in capitals where it is a word."""
+        """The word or sign, in capitals where it is a word."""
         return self.token.upper() if self.token.type != "$END" else ""
 
     @property
@@ -54,13 +54,13 @@ class Misplaced:
 
     @property
     def name_before(self) -> str:
-        """The name that stands right before it, or ``a``."""
+        """The name right before it, or ``a``."""
         found = re.search(r"[^\W\d]\w*$", self.before)
         return found[0] if found and not is_keyword(found[0]) else "a"
 
     @property
     def next_word(self) -> str:
-        """The word behind it, or ``x``."""
+        """The word after it, or ``x``."""
         words = re.findall(r"\w+", self.after)
         return words[1] if len(words) > 1 else "x"
 

@@ -11,7 +11,7 @@ from estero.language.syntax.misplaced import Finder, Misplaced, Mistake
 from estero.language.tree.query import unit_of
 
 ORDER: Final = ("SELECT", "FROM", "WHERE", "FILTER", "KEEP", "PARTITION", "WITHIN", "CONSUME", "LIMIT")
-"""The first words of the clauses, in the order in which they stand."""
+"""The first words of the clauses, in the order in which they come."""
 _IN_ORDER: Final = "SELECT, FROM, WHERE, FILTER, KEEP, PARTITION BY, WITHIN, CONSUME BY, LIMIT"
 
 
@@ -31,7 +31,7 @@ def _clause(found: Misplaced) -> Mistake | None:
     name = _named(word)
     if found.last in ("AND", "OR"):
         again = (
-            "join the conditions behind one FILTER" if word == "FILTER" else "clauses are not joined by AND"
+            "join the conditions after one FILTER" if word == "FILTER" else "clauses are not joined by AND"
         )
         return Mistake(f"{found.last} is followed by {name}", again)
     if found.last == "BY" or found.last in ORDER:
@@ -96,7 +96,7 @@ def _last_semicolon(found: Misplaced) -> Mistake | None:
 
 
 def _too_early(found: Misplaced) -> Mistake | None:
-    """Texts that break off behind a word."""
+    """Texts that break off after a word."""
     if found.token.type != "$END" or unclosed(found.before) is not None:
         return None
     last = f"{found.clause} BY" if found.last == "BY" else found.last
@@ -174,7 +174,7 @@ def _in_select(found: Misplaced) -> Mistake | None:
 
 
 def _in_clause(found: Misplaced) -> Mistake | None:
-    """What stands behind PARTITION BY, WITHIN, CONSUME BY and LIMIT."""
+    """What follows PARTITION BY, WITHIN, CONSUME BY and LIMIT."""
     if found.accepted == {"BY"}:
         return Mistake(f"{found.last} is followed by BY", f"write {found.last} BY {found.token}")
     match found.clause:

@@ -135,7 +135,7 @@ def _repetition(found: Misplaced) -> Mistake | None:
     kind = found.token.type
     if kind == "STAR" and "PLUS" in found.accepted:
         return Mistake(
-            "there is no * behind a pattern",
+            "there is no * after a pattern",
             "a+ is one or more; (a+)? is none or more, as a part of a sequence",
         )
     if kind in ("STAR", "_DOT", "RANGE") and "INT" not in found.accepted and "_RBRACE" not in found.accepted:
@@ -149,7 +149,7 @@ def _repetition(found: Misplaced) -> Mistake | None:
 
 
 def _names(found: Misplaced) -> Mistake | None:
-    """Strings where a name stands."""
+    """Strings where a name belongs."""
     if (
         found.token.type != "STRING"
         or "NAME" not in found.accepted

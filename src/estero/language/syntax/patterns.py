@@ -21,7 +21,7 @@ _UNKNOWN: Final = p.EventType("_")
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """A FILTER, KEEP or PARTITION BY behind a pattern, before it is put around it.
+    """A FILTER, KEEP or PARTITION BY after a pattern, before it is put around it.
 
     `nodes` are one for each bracket of PARTITION BY, with the bracket's span, and otherwise one.
     """
@@ -112,7 +112,7 @@ def _sequence(children: Children, span: Span) -> p.Pattern:
     for end, item in (("start", children[0]), ("end", children[-1])):
         if isinstance(item, _Absent):
             raise QueryError(
-                "NOT(…) stands between two parts of a sequence",
+                "NOT(…) goes between two parts of a sequence",
                 span=item.span,
                 found=f"NOT at the {end} of a sequence",
                 expected="a part that happens before it and one that happens after it",

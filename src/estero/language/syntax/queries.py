@@ -154,7 +154,7 @@ def _head(children: Children, _span: Span) -> tuple[str, tuple[c.Variable, ...]]
         if each == "_":
             raise refused(
                 each,
-                "_ stands for a value that does not matter, so it cannot be in the head",
+                "_ is a value that does not matter, so it cannot be in the head",
                 "the variables of the body",
                 "leave it out of the head",
             )

@@ -85,7 +85,7 @@ def _broken(clauses: tuple[tuple[str, Span], ...], place: int) -> int | None:
 
 
 def _without(text: str, word: str, place: Span) -> str:
-    """The text with one clause blanked, or filled with the least that has to stand there."""
+    """The text with one clause blanked, or filled with the least that has to be there."""
     end = min(place.end, len(text))
     if word == "SELECT":
         return text[: place.start] + "SELECT*" + _blank(text[place.start + 7 : end]) + text[end:]

@@ -32,7 +32,7 @@ _GROUPS: Final = (
     (frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}), "+ - * / %"),
     (frozenset({"PLUS", "COLON_PLUS", "_LBRACE", "_COLON_LBRACE", "QUESTION"}), "a repetition"),
 )
-"""Terminals that stand together, and what they are together. The first that fits wins."""
+"""Terminals that occur together, and what they are together. The first that fits wins."""
 
 _WORDS: Final = {
     "NAME": "a name",
@@ -151,7 +151,7 @@ tests/hostile/words.txt is the index of what was typed and what is said.
 
 
 def _accepted_before(token: Token, text: str, start: str, grammar: Lark) -> frozenset[str]:
-    """The terminals that could stand where `token` does: those that the parser accepts after all before it.
+    """The terminals that could be where `token` is: those that the parser accepts after all before it.
 
     The state in which the parser gave up tells less: some reductions are done before it notices.
     """
@@ -174,7 +174,7 @@ def _expected_unit(words: str, accepted: frozenset[str], before: str) -> str:
 
 
 def _expected(terminals: frozenset[str], grammar: Lark) -> str:
-    """What could stand there, as one phrase, the likely things first."""
+    """What could be there, as one phrase, the likely things first."""
     left = set(terminals) - {"QUOTED"} if "NAME" in terminals else set(terminals)
     if "NAME" not in terminals and len(terminals) > 3:
         left -= {"_LPAR", "STRING"}  # START( and TIMESTAMP '' are what they could continue

@@ -1,7 +1,7 @@
 """Conjunctive queries as trees: ``Q(x, y) <- T(x), S(x, y), R(k: x, l: y) AS r WITHIN 10 EVENTS``.
 
 The third way to say a query, beside the text and the builder of CEQL (semantics.md, "Hierarchical
-conjunctive queries"). An atom's arguments stand for the attributes of its type: by place, in the order of
+conjunctive queries"). An atom's arguments are the attributes of its type: by place, in the order of
 the type's table without the columns of type and time, or by name.
 """
 
@@ -20,7 +20,7 @@ from estero.language.tree.words import quoted
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """``x``: the same value wherever it stands."""
+    """``x``: the same value wherever it occurs."""
 
     name: str
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)

@@ -259,7 +259,7 @@ def _with_level(node: Node) -> tuple[int, str]:
             return _PRODUCT, f"{_text(left, _PRODUCT)} {operator} {_text(right, _SIGN)}"
         case Negative(operand):
             text = _text(operand, _SIGN)
-            # -5 would be a literal and -- a comment, so those operands stand in parentheses.
+            # -5 would be a literal and -- a comment, so those operands are put in parentheses.
             enclosed = text.startswith("-") or isinstance(operand, Literal)
             return _SIGN, f"-({text})" if enclosed else f"-{text}"
         case Literal(value):

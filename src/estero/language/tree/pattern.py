@@ -127,7 +127,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Sequence(Pattern):
-    """``φ ; ψ : χ …``: `links[i]` stands between `parts[i]` and `parts[i + 1]`; left to right."""
+    """``φ ; ψ : χ …``: `links[i]` is between `parts[i]` and `parts[i + 1]`; left to right."""
 
     parts: tuple[Pattern, ...]
     links: tuple[Link, ...]
@@ -196,7 +196,7 @@ class PartitionBy(Pattern):
 
 
 def unshared(pattern: Pattern) -> Pattern:
-    """An equal pattern in which no node stands in two places, so that `id` tells places apart.
+    """An equal pattern in which no node is in two places, so that `id` tells places apart.
 
     >>> a = EventType("A")
     >>> both = unshared(Sequence((a, a), (Link(),)))
@@ -231,7 +231,7 @@ _LOOSE, _OR, _UNLESS, _AND, _ALL, _SEQUENCE, _POSTFIX, _ATOM = range(8)
 
 
 def shortened(pattern: Pattern, most: int = 120) -> str:
-    """The text of a pattern, to stand in a sentence: its beginning where it is long."""
+    """The text of a pattern for use in a sentence: its beginning where it is long."""
     text = str(pattern)
     return text if len(text) <= most else f"{text[:most].rstrip()} …"
 
