@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 
 from estero.errors import Span
 from estero.language.check.kinds import NUMBERS, KindChecker
@@ -42,7 +42,7 @@ class _FilterCheck(KindChecker):
         match node:
             case e.EventFilter(variable, predicate):
                 if self._is_bound(variable, node.span):
-                    KindChecker(self._marked_by(variable).look_up, self._problems).truth(predicate)
+                    KindChecker(partial(self._attribute_inside, variable), self._problems).truth(predicate)
                 return Kind.BOOL
             case e.Aggregate():
                 return self._aggregate(node)
@@ -58,16 +58,60 @@ class _FilterCheck(KindChecker):
             case _:
                 return super().kind(node)
 
-    def _marked_by(self, variable: str) -> _MarkedBy:
-        return _MarkedBy(variable, self._types.get(variable), self._known, self._problems)
-
     def _attribute_of_variable(self, attribute: e.Attribute) -> Kind | None:
         if attribute.variable is None:
             self._no_variable(attribute)
             return None
         if not self._is_bound(attribute.variable, attribute.span):
             return None
-        return self._marked_by(attribute.variable).kind(attribute.name, attribute.span)
+        return self._kind_of_marked(attribute.variable, attribute.name, attribute.span)
+
+    def _attribute_inside(self, variable: str, attribute: e.Attribute) -> Kind | None:
+        """The kind of an attribute inside ``X[…]``."""
+        if attribute.variable is None:
+            return self._kind_of_marked(variable, attribute.name, attribute.span)
+        self._problems.add(
+            f"{attribute.variable}.{attribute.name} names a variable inside {variable}[…]",
+            attribute.span,
+            expected=f"an attribute of the events marked {variable}",
+            hint=f"leave the variable out, or write {quoted(variable)}.a outside the brackets",
+        )
+        return None
+
+    def _kind_of_marked(self, variable: str, name: str, span: Span) -> Kind | None:
+        """The kind of an attribute of the events marked so, if it exists and all types that have it agree.
+
+        None, too, where the variable is bound outside of the filtered pattern.
+        """
+        types = self._types.get(variable)
+        kinds = None if types is None else self._known.together(types)
+        if types is None or kinds is None:
+            return None
+        found = kinds.get(name)
+        if found is None:
+            self._no_attribute(variable, types, name, span, tuple(kinds))
+            return None
+        if len(found) > 1:
+            self._problems.add(
+                f"{name} is {listed(sorted(kind.value for kind in found), 'and')}, depending on the type",
+                span,
+                expected=f"an attribute of one kind in all types that {variable} marks",
+                hint="mark the types with different variables",
+            )
+            return None
+        return next(iter(found))
+
+    def _no_attribute(
+        self, variable: str, types: tuple[EventType, ...], name: str, span: Span, attributes: tuple[str, ...]
+    ) -> None:
+        names = dict.fromkeys(each.name for each in types)
+        of = listed(names) if variable in names else f"{listed(names)} ({variable})"
+        is_quoted = self._problems.text[span.start : span.end].startswith('"')
+        hint = f"strings are written in single quotes: '{name}'" if is_quoted else SPELLING
+        if name.lower() in ("none", "nil", "nan"):
+            hint = "test for a missing value with IS NULL"
+        place = self._problems.inner_span(span, quoted(name))
+        self._problems.no_attribute(name, attributes, place, f"{of} has no attribute {name}", hint)
 
     def _no_variable(self, attribute: e.Attribute) -> None:
         name = attribute.name
@@ -92,7 +136,7 @@ class _FilterCheck(KindChecker):
     def _aggregate(self, node: e.Aggregate) -> Kind | None:
         if not self._is_bound(node.variable, node.span) or node.attribute is None:
             return Kind.INT if node.function == "count" else None
-        kind = self._marked_by(node.variable).kind(node.attribute, node.span)
+        kind = self._kind_of_marked(node.variable, node.attribute, node.span)
         if node.function == "count":
             return Kind.INT
         if node.function not in ("sum", "avg", "stddev"):
@@ -156,59 +200,3 @@ class _FilterCheck(KindChecker):
                     expected=f"{node.name}(X.a)",
                     hint="join several by AND",
                 )
-
-
-@dataclass(frozen=True, slots=True)
-class _MarkedBy:
-    """The events that one variable marks; `types` None: it is bound outside of the filtered pattern."""
-
-    variable: str
-    types: tuple[EventType, ...] | None
-    known: KnownTypes
-    problems: Problems
-
-    def look_up(self, attribute: e.Attribute) -> Kind | None:
-        """The kind of an attribute inside ``X[…]``."""
-        if attribute.variable is not None:
-            self.problems.add(
-                f"{attribute.variable}.{attribute.name} names a variable inside {self.variable}[…]",
-                attribute.span,
-                expected=f"an attribute of the events marked {self.variable}",
-                hint=f"leave the variable out, or write {quoted(self.variable)}.a outside the brackets",
-            )
-            return None
-        return self.kind(attribute.name, attribute.span)
-
-    def kind(self, name: str, span: Span) -> Kind | None:
-        """The kind of an attribute, if it exists and all types that have it agree."""
-        kinds = self.known.together(self.types) if self.types is not None else None
-        if kinds is None:
-            return None
-        found = kinds.get(name)
-        if found is None:
-            self._unknown(name, span, tuple(kinds))
-            return None
-        if len(found) > 1:
-            self.problems.add(
-                f"{name} is {listed(sorted(kind.value for kind in found), 'and')}, depending on the type",
-                span,
-                expected=f"an attribute of one kind in all types that {self.variable} marks",
-                hint="mark the types with different variables",
-            )
-            return None
-        return next(iter(found))
-
-    def _unknown(self, name: str, span: Span, attributes: tuple[str, ...]) -> None:
-        types = listed(tuple(dict.fromkeys(each.name for each in self.types or ())))
-        of = types if self.variable in types.split(", ") else f"{types} ({self.variable})"
-        is_quoted = self.problems.text[span.start : span.end].startswith('"')
-        hint = f"strings are written in single quotes: '{name}'" if is_quoted else SPELLING
-        if name.lower() in ("none", "nil", "nan"):
-            hint = "test for a missing value with IS NULL"
-        self.problems.no_attribute(
-            name,
-            attributes,
-            self.problems.inner_span(span, quoted(name)),
-            f"{of} has no attribute {name}",
-            hint,
-        )
