@@ -16,7 +16,7 @@ def in_ceql(found: Misplaced) -> str:
 
 
 def _on_signs(found: Misplaced) -> str:
-    kind, before, accepted = found.token.type, found.before, found.accepted
+    kind, before, accepted = found.kind, found.before, found.accepted
     opened = unclosed(before)
     if {"NAME", "_LSQUARE"} <= accepted and re.search(r"\bWITHIN\s+\d+$", before, re.IGNORECASE):
         return "a window is written WITHIN 10 SECONDS, WITHIN 100 EVENTS or WITHIN 5 [time]"
@@ -59,14 +59,14 @@ def _advice(found: Misplaced) -> str:
         return "write the number of repetitions as {2}, {2,} or {2,5}"
     if "SEMICOLON" in accepted:
         return "join two patterns by ; (later), : (the very next event), AND, OR, ALL or UNLESS"
-    if found.token.type == "$END":
+    if found.kind == "$END":
         return "something is missing after the last word, or that word is one too many"
     return "something is missing before it, or it is one too many"
 
 
 def in_conjunctive(found: Misplaced) -> str:
     """The hint for a conjunctive query."""
-    kind, before, accepted = found.token.type, found.before, found.accepted
+    kind, before, accepted = found.kind, found.before, found.accepted
     opened = unclosed(before)
     if not before:
         return "the shortest query is Q(x) <- T(x)"

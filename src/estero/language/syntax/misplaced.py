@@ -42,9 +42,14 @@ class Misplaced:
     clause: str
 
     @property
+    def kind(self) -> str:
+        """The terminal that was found."""
+        return self.token.type
+
+    @property
     def word(self) -> str:
         """The word or sign, in capitals where it is a word."""
-        return self.token.upper() if self.token.type != "$END" else ""
+        return self.token.upper() if self.kind != "$END" else ""
 
     @property
     def last(self) -> str:
@@ -73,3 +78,6 @@ class Misplaced:
 
 Finder: TypeAlias = Callable[[Misplaced], Mistake | None]
 """Says what the mistake is, or None where it does not know it."""
+
+Finders: TypeAlias = tuple[tuple[str, Finder], ...]
+"""What to ask in turn, each with the clause in which it knows mistakes, or the empty string for all."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from estero.language.syntax.clauses import clauses_of, is_used_as_name, unclosed
-from estero.language.syntax.misplaced import Finder, Misplaced, Mistake
+from estero.language.syntax.misplaced import Finders, Misplaced, Mistake
 from estero.language.tree.query import unit_of
 
 ORDER: Final = ("SELECT", "FROM", "WHERE", "FILTER", "KEEP", "PARTITION", "WITHIN", "CONSUME", "LIMIT")
@@ -18,7 +18,7 @@ _IN_ORDER: Final = "SELECT, FROM, WHERE, FILTER, KEEP, PARTITION BY, WITHIN, CON
 def _clause(found: Misplaced) -> Mistake | None:
     """A clause in the wrong place."""
     word = found.word
-    if word not in ORDER or found.token.type in ("NAME", "QUOTED", "STRING"):
+    if word not in ORDER or found.kind in ("NAME", "QUOTED", "STRING"):
         return None
     if is_used_as_name(
         found.before + " " + found.after, len(found.before) + 1, len(found.before) + 1 + len(word)
@@ -71,7 +71,7 @@ def _named(word: str) -> str:
 
 
 def _beginning(found: Misplaced) -> Mistake | None:
-    if found.accepted == {"SELECT"} and found.before == "" and found.token.type != "$END":
+    if found.accepted == {"SELECT"} and found.before == "" and found.kind != "$END":
         return Mistake(
             "a query begins with SELECT", "put SELECT * WHERE before a pattern: SELECT * WHERE a ; b"
         )
@@ -85,8 +85,8 @@ def _and_between_clauses(found: Misplaced) -> Mistake | None:
 
 
 def _last_semicolon(found: Misplaced) -> Mistake | None:
-    at_end = found.token.type == "$END" and found.last == ";"
-    if at_end or (found.token.type == "SEMICOLON" and not found.after[1:].strip()):
+    at_end = found.kind == "$END" and found.last == ";"
+    if at_end or (found.kind == "SEMICOLON" and not found.after[1:].strip()):
         return Mistake(
             "a query does not end in ;",
             "leave it out: ; separates the parts of a sequence",
@@ -97,7 +97,7 @@ def _last_semicolon(found: Misplaced) -> Mistake | None:
 
 def _too_early(found: Misplaced) -> Mistake | None:
     """Texts that break off after a word."""
-    if found.token.type != "$END" or unclosed(found.before) is not None:
+    if found.kind != "$END" or unclosed(found.before) is not None:
         return None
     last = f"{found.clause} BY" if found.last == "BY" else found.last
     hint = _AFTER.get(last) or (
@@ -128,10 +128,8 @@ _AFTER: Final[Mapping[str, str]] = {
 
 def _in_select(found: Misplaced) -> Mistake | None:
     """What SELECT lists of SQL have."""
-    if found.clause != "SELECT":
-        return None
     name = found.name_before
-    match found.token.type:
+    match found.kind:
         case "_LPAR" if found.after.replace(" ", "").startswith("(*)") or name.lower() in (
             "count",
             "sum",
@@ -178,9 +176,9 @@ def _in_clause(found: Misplaced) -> Mistake | None:
     if found.accepted == {"BY"}:
         return Mistake(f"{found.last} is followed by BY", f"write {found.last} BY {found.token}")
     match found.clause:
-        case "PARTITION" if found.token.type == "_LPAR":
+        case "PARTITION" if found.kind == "_LPAR":
             return Mistake("keys need no parentheses", "write PARTITION BY ip, user", "a name or '['")
-        case "PARTITION" if found.token.type in ("NAME", "QUOTED", "_LSQUARE"):
+        case "PARTITION" if found.kind in ("NAME", "QUOTED", "_LSQUARE"):
             return Mistake("a comma is missing between two keys", "write PARTITION BY ip, user")
         case "CONSUME" if found.word == "ALL":
             return Mistake(
@@ -188,13 +186,11 @@ def _in_clause(found: Misplaced) -> Mistake | None:
             )
         case "KEEP" if found.accepted == {"_LSQUARE"}:
             return Mistake("labels to keep go in brackets", f"write KEEP [{found.token}]")
-        case "LIMIT" if found.token.type == "_COMMA":
+        case "LIMIT" if found.kind == "_COMMA":
             return Mistake(
                 "LIMIT takes one number",
                 "it counts at each end; answer[100] is the one at index 100",
             )
-        case "WITHIN":
-            return _window(found)
         case _:
             return None
 
@@ -208,7 +204,7 @@ def _window(found: Misplaced) -> Mistake | None:
         return Mistake("a window is written without quotes", f"write WITHIN {quoted_window[1]} {unit}")
     if found.word == "INTERVAL":
         return Mistake("a window needs no INTERVAL", "write WITHIN 5 MINUTES")
-    if found.token.type in ("NAME", "STRING"):
+    if found.kind in ("NAME", "STRING"):
         return Mistake(
             "a window begins with a whole number",
             "write WITHIN 10 SECONDS, WITHIN 100 EVENTS or WITHIN 5 [time]",
@@ -216,12 +212,13 @@ def _window(found: Misplaced) -> Mistake | None:
     return None
 
 
-FINDERS: Final[tuple[Finder, ...]] = (
-    _last_semicolon,
-    _clause,
-    _beginning,
-    _and_between_clauses,
-    _too_early,
-    _in_select,
-    _in_clause,
+FINDERS: Final[Finders] = (
+    ("", _last_semicolon),
+    ("", _clause),
+    ("", _beginning),
+    ("", _and_between_clauses),
+    ("", _too_early),
+    ("SELECT", _in_select),
+    ("", _in_clause),
+    ("WITHIN", _window),
 )

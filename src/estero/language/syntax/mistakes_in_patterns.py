@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from estero.language.syntax.clauses import unclosed
-from estero.language.syntax.misplaced import COMPARISONS, Finder, Misplaced, Mistake
+from estero.language.syntax.misplaced import COMPARISONS, Finders, Misplaced, Mistake
 from estero.language.tree.query import unit_of
 from estero.language.tree.words import is_keyword, quoted
 
@@ -15,7 +15,7 @@ from estero.language.tree.words import is_keyword, quoted
 def _foreign_word(found: Misplaced) -> Mistake | None:
     """Words that other languages have, and this one has not."""
     word = found.word
-    if found.token.type != "NAME" or word not in _FOREIGN or "NAME" in found.accepted:
+    if found.kind != "NAME" or word not in _FOREIGN or "NAME" in found.accepted:
         return None
     if word in _IN_CONDITIONS and found.clause != "FILTER":
         return None
@@ -84,9 +84,7 @@ def _not_without_parentheses(found: Misplaced) -> Mistake | None:
 
 def _condition_in_pattern(found: Misplaced) -> Mistake | None:
     """``WHERE a.x = 1`` and ``a[x > 1]`` in the pattern."""
-    if found.clause != "WHERE":
-        return None
-    kind = found.token.type
+    kind = found.kind
     if found.accepted == {"_ARROW"} or (kind == "INT" and found.last == ">"):
         inside = re.search(r"([^\W\d]\w*|[\"`][^\"`]+[\"`])\s*\[([^\[\]]*)$", found.before)
         of = inside[1] if inside else "a"
@@ -107,9 +105,7 @@ def _condition_in_pattern(found: Misplaced) -> Mistake | None:
 
 def _sequence(found: Misplaced) -> Mistake | None:
     """Arrows, commas and words in a row, for sequences; doubled separators."""
-    if found.clause != "WHERE":
-        return None
-    kind = found.token.type
+    kind = found.kind
     if kind in ("SEMICOLON", "COLON") and found.last in (";", ":"):
         return Mistake(
             f"there is no part between {found.last} and {found.token}", "one of the two is enough: a ; b"
@@ -130,9 +126,7 @@ def _sequence(found: Misplaced) -> Mistake | None:
 
 
 def _repetition(found: Misplaced) -> Mistake | None:
-    if found.clause != "WHERE":
-        return None
-    kind = found.token.type
+    kind = found.kind
     if kind == "STAR" and "PLUS" in found.accepted:
         return Mistake(
             "there is no * after a pattern",
@@ -151,7 +145,7 @@ def _repetition(found: Misplaced) -> Mistake | None:
 def _names(found: Misplaced) -> Mistake | None:
     """Strings where a name belongs."""
     if (
-        found.token.type != "STRING"
+        found.kind != "STRING"
         or "NAME" not in found.accepted
         or found.clause == "FILTER"
         or "STRING" in found.accepted
@@ -166,9 +160,7 @@ def _names(found: Misplaced) -> Mistake | None:
 
 def _in_condition(found: Misplaced) -> Mistake | None:
     """Operators of other languages, and what is missing between two conditions."""
-    if found.clause != "FILTER":
-        return None
-    kind, after = found.token.type, found.after
+    kind, after = found.kind, found.after
     pair = found.last + str(found.token)
     if pair in _OPERATORS or after[:2] in _OPERATORS:
         sign = after[:2] if after[:2] in _OPERATORS else pair
@@ -257,24 +249,24 @@ def _nothing_inside(found: Misplaced) -> Mistake | None:
 
 
 def _two_in_a_row(found: Misplaced) -> Mistake | None:
-    glued = re.search(r"\d$", found.before) is not None and found.token.type == "NAME"
+    glued = re.search(r"\d$", found.before) is not None and found.kind == "NAME"
     if glued and unit_of(str(found.token)):
         return Mistake(
             "a duration is written in WITHIN only", "compare with a number in the unit of the attribute"
         )
     if glued and re.match(r"_\d|[xXbBoO]\w", found.token):
         return Mistake("a number has digits only", "write 1000, without other signs")
-    if found.token.type in ("NAME", "QUOTED", "STRING", "INT", "FLOAT") and {"_AND", "_OR"} <= found.accepted:
+    if found.kind in ("NAME", "QUOTED", "STRING", "INT", "FLOAT") and {"_AND", "_OR"} <= found.accepted:
         return Mistake(f"an operator is missing before {found.token}", "conditions are joined by AND or OR")
     return None
 
 
-FINDERS: Final[tuple[Finder, ...]] = (
-    _foreign_word,
-    _not_without_parentheses,
-    _condition_in_pattern,
-    _sequence,
-    _repetition,
-    _names,
-    _in_condition,
+FINDERS: Final[Finders] = (
+    ("", _foreign_word),
+    ("", _not_without_parentheses),
+    ("WHERE", _condition_in_pattern),
+    ("WHERE", _sequence),
+    ("WHERE", _repetition),
+    ("", _names),
+    ("FILTER", _in_condition),
 )

@@ -9,7 +9,7 @@ from estero.errors import QueryError, Span
 from estero.language.syntax import hints, mistakes_in_clauses, mistakes_in_patterns
 from estero.language.syntax.clauses import clause_at_end
 from estero.language.syntax.conditions import span_of
-from estero.language.syntax.misplaced import Misplaced
+from estero.language.syntax.misplaced import Misplaced, Mistake
 from estero.language.tree.words import KEYWORDS, is_keyword
 
 if TYPE_CHECKING:
@@ -129,9 +129,10 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -
         message = f"there is no {start.replace('_', ' ')} here"
     else:
         message = "the text ends too early" if at_end else f"{_shown(token)} is not expected here"
-    finders = () if start == "conjunctive_query" else _FINDERS
-    known = next((mistake for mistake in (finder(found) for finder in finders) if mistake), None)
-    hint = hints.in_conjunctive if start == "conjunctive_query" else hints.in_ceql
+    if start == "conjunctive_query":
+        known, hint = None, hints.in_conjunctive
+    else:
+        known, hint = _known(found), hints.in_ceql
     return QueryError(
         known.message if known else message,
         text=text,
@@ -141,6 +142,12 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -
         or _expected_unit(_expected(accepted, grammar), accepted, before),
         hint=known.hint if known else hint(found),
     )
+
+
+def _known(found: Misplaced) -> Mistake | None:
+    """The mistake, if it is a known one."""
+    said = (finder(found) for clause, finder in _FINDERS if clause in ("", found.clause))
+    return next((mistake for mistake in said if mistake is not None), None)
 
 
 _FINDERS: Final = (*mistakes_in_clauses.FINDERS, *mistakes_in_patterns.FINDERS)
