@@ -27,10 +27,10 @@ import estero
 from estero.answers.answer import Answer
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
+from estero.plan.automaton import AutomatonPlan
+from estero.plan.chains import ChainPlan
 from estero.plan.plan import Plan
-from estero.plan.plan_chains import ChainPlan
-from estero.plan.plan_joins import AnyPlan
-from estero.plan.planner import PLANS, NotServedError, PlanName, plan_of
+from estero.plan.rules import PLANS, NotServedError, PlanName, plan_of
 from estero.queries.conjunctive_query import ConjunctiveQuery
 from estero.queries.query import Query
 from estero.recognize.in_process import InProcessRun
@@ -212,13 +212,13 @@ def measured(case: Case, events: int, repeats: int) -> dict[str, Any]:
     return line
 
 
-def plan_name(plan: AnyPlan) -> str:
+def plan_name(plan: Plan) -> str:
     """The plan in a few words."""
     if isinstance(plan, ChainPlan):
         by_order = "chain + ordered index" if any(plan.orders) else "chain + heap"
         name = "chain + ED-index" if plan.steps else by_order
         return f"{name}, residual filter" if plan.residuals else name
-    if not isinstance(plan, Plan):
+    if not isinstance(plan, AutomatonPlan):
         return "PCEA + heap"
     if plan.residuals:
         return "CEA, residual filter"

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import estero
 from estero import demo
-from estero.plan.plan import Plan
-from estero.plots import plot_automaton
 from estero.plots.picture import Picture
 
 HERE = Path(__file__).resolve().parent
@@ -25,9 +23,7 @@ def main() -> None:
     query = estero.query(demo.QUERY)
     answer = query.run(demo.events(), type="kind", time="time", order=["id"])
     answer.plot(title="The wind drops, the air is damp, then it freezes", limit=34).save(HERE / "answer.svg")
-    plan = query.explain().plan
-    if isinstance(plan, Plan):
-        plot_automaton(plan.automaton).save(HERE / "automaton.svg")
+    (HERE / "automaton.svg").write_text(query.explain().svg(), encoding="utf-8")
     sensors = DATA / "polkura_sensors.csv"
     if sensors.is_file():
         freezing(sensors).save(HERE / "freezing.svg")

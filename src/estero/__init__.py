@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from estero.queries.automaton_query import automaton
     from estero.queries.conjunctive_query import conjunctive
     from estero.queries.predicates import predicate
-    from estero.queries.query import Query, query, restore
-    from estero.queries.texts import check, query_of_text
+    from estero.queries.query import Query
+    from estero.queries.texts import check, query, query_of_text, restore
     from estero.recognize.continuous import ContinuousRecognizer
 
 __version__ = "0.1.0"
@@ -94,9 +94,9 @@ _HOMES = {
     "increasing": "estero.language.builder.conditions",
     "outside": "estero.language.builder.conditions",
     "predicate": "estero.queries.predicates",
-    "query": "estero.queries.query",
+    "query": "estero.queries.texts",
     "query_of_text": "estero.queries.texts",
-    "restore": "estero.queries.query",
+    "restore": "estero.queries.texts",
     "select": "estero.language.builder.queries",
     "var": "estero.language.builder.conditions",
 }

@@ -14,7 +14,7 @@ from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
-from estero.plan.planner import PlanName, plan_of
+from estero.plan.rules import PlanName, plan_of
 from estero.recognize.in_process import InProcessRun, time_type
 from estero.recognize.recognition import Recognition
 

@@ -13,9 +13,12 @@ from estero.automata.joins.hierarchical import compact_q_tree
 from estero.automata.joins.q_tree import tree_lines
 from estero.language.check.atoms import NamedAtom
 from estero.language.tree.schema import Kind, Schema
-from estero.plan.plan import Layout, Plan
-from estero.plan.plan_joins import JoinPlan
-from estero.plan.planner import NotServedError, join_plan, plan_of
+from estero.plan.automaton import AutomatonPlan
+from estero.plan.draft import Draft
+from estero.plan.joins import JoinPlan
+from estero.plan.joins import joined as plan_joined
+from estero.plan.plan import Layout
+from estero.plan.rules import NotServedError, plan_of
 from estero.reference.queries import Event, evaluate_query
 from laws.evaluators import in_process
 from strategies import SCHEMA as TYPED
@@ -148,15 +151,15 @@ def test_a_plan_can_be_asked_for() -> None:
     layout = Layout(SCHEMA, "type")
     assert isinstance(plan_of(tree, layout), JoinPlan)
     assert isinstance(plan_of(tree, layout, only="PCEA"), JoinPlan)
-    assert isinstance(plan_of(tree, layout, only="CEA"), Plan)
+    assert isinstance(plan_of(tree, layout, only="CEA"), AutomatonPlan)
     other = estero.query("SELECT * WHERE A ALL (B ; C) FILTER A.p < B.p").tree
-    with pytest.raises(NotServedError, match="not served by PCEA: B ; C is not a single event"):
+    with pytest.raises(NotServedError, match=r"not served by PCEA \+ heap: B ; C is not a single event"):
         plan_of(other, layout, only="PCEA")
-    with pytest.raises(NotServedError, match="not served by partitions"):
+    with pytest.raises(NotServedError, match="not served by a CEA in partitions"):
         plan_of(other, layout, only="partitions")
     plan = plan_of(other, layout)
-    assert isinstance(plan, Plan)
-    assert plan.not_joined == "B ; C is not a single event"
+    assert isinstance(plan, AutomatonPlan)
+    assert plan.refused[0] == ("PCEA + heap", "B ; C is not a single event")
 
 
 def test_what_is_one_partition_is_joined_and_can_be_partitioned() -> None:
@@ -165,10 +168,10 @@ def test_what_is_one_partition_is_joined_and_can_be_partitioned() -> None:
         tree = estero.query(f"SELECT * WHERE {where}").tree
         assert isinstance(plan_of(tree, layout), JoinPlan)
         plan = plan_of(tree, layout, only="partitions")
-        assert isinstance(plan, Plan)
+        assert isinstance(plan, AutomatonPlan)
         assert plan.keyed
         alone = plan_of(tree, layout, only="CEA")
-        assert isinstance(alone, Plan)
+        assert isinstance(alone, AutomatonPlan)
         assert not alone.keyed
 
 
@@ -190,7 +193,7 @@ def test_parts_that_nothing_joins_are_found(where: str, events: list[Event]) -> 
     tree = estero.query(f"SELECT * WHERE {where} WITHIN 3 EVENTS").tree
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("estero.automata.joins.all_joins.MOST_APART", 1)
-        assert isinstance(join_plan(tree, Layout(TYPED)), JoinPlan)
+        assert isinstance(plan_joined(Draft(tree, Layout(TYPED))), JoinPlan)
         found = in_process(tree, events)
     assert found == evaluate_query(tree, events, tick=TICK)
 
@@ -198,6 +201,7 @@ def test_parts_that_nothing_joins_are_found(where: str, events: list[Event]) -> 
 def test_too_many_transitions_are_a_reason_not_an_error() -> None:
     parts = " ALL ".join(f"A AS x{number}" for number in range(15))
     same = " AND ".join(f"x{number}.k = x{number + 1}.k" for number in range(14))
-    reason = join_plan(estero.query(f"SELECT * WHERE {parts} FILTER {same}").tree, Layout(SCHEMA, "type"))
+    tree = estero.query(f"SELECT * WHERE {parts} FILTER {same}").tree
+    reason = plan_joined(Draft(tree, Layout(SCHEMA, "type")))
     assert isinstance(reason, str)
     assert reason.startswith("this query needs an automaton of more than 20,000 transitions")

@@ -9,7 +9,7 @@ from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.compile.filters import Marks, marks_of
 from estero.automata.determinize import DEAD, LazyAutomaton
 from estero.language.syntax.parser import parse_pattern
-from estero.plan.plan import has_contiguity
+from estero.plan.automaton import has_contiguity
 
 
 def compiled(text: str) -> CEA:

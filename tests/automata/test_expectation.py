@@ -12,7 +12,9 @@ from estero.automata.cea import CEA
 from estero.automata.expectation import HUGE, MOST_STATES, expected_matches
 from estero.language.syntax.parser import parse_query
 from estero.language.tree.schema import Kind, Schema
-from estero.plan.plan import Layout, plan_query
+from estero.plan.automaton import with_registers
+from estero.plan.draft import Draft
+from estero.plan.plan import Layout
 from estero.reference.queries import Event, evaluate_query
 
 LAYOUT = Layout(Schema({name: {"n": Kind.INT} for name in "ABC"}))
@@ -21,7 +23,7 @@ KINDS = {"A": 2, "B": 2, "C": 1}
 
 
 def automaton_of(text: str) -> CEA:
-    return plan_query(parse_query(text), LAYOUT).automaton
+    return with_registers(Draft(parse_query(text), LAYOUT)).automaton
 
 
 def classes_of(automaton: CEA, kinds: dict[str, int]) -> Counter[int]:

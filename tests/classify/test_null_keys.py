@@ -11,7 +11,7 @@ from classify.null_keys import EVENTS, QUERIES, keys_of, pairs_of
 from estero.answers.answer import Answer
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
-from estero.plan.planner import PLANS, NotServedError, plan_of
+from estero.plan.rules import PLANS, NotServedError, plan_of
 from estero.queries.conjunctive_query import ConjunctiveQuery
 from estero.recognize.in_process import InProcessRun
 from estero.reference.conjunctive import evaluate_conjunctive

@@ -13,7 +13,8 @@ from estero.answers.report import label_of
 from estero.events.sources import Source, open_source
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout
-from estero.plan.plan import plan_query
+from estero.plan.automaton import in_partitions, with_registers
+from estero.plan.draft import Draft
 from estero.recognize.in_process import InProcessRun
 from estero.reference.queries import ComplexEvent, Event
 from strategies import SCHEMA, to_table
@@ -33,7 +34,9 @@ def in_process(tree: QueryTree, events: Sequence[Event]) -> ByEnd:
 
 def _run(tree: QueryTree, source: Source) -> InProcessRun:
     layout = replace(source.layout, schema=SCHEMA)
-    everything = plan_query(replace(tree, select=None), layout)
+    draft = Draft(replace(tree, select=None), layout)
+    found = in_partitions(draft)
+    everything = with_registers(draft) if isinstance(found, str) else found
     return InProcessRun(replace(everything, tree=replace(everything.tree, select=tree.select)), source)
 
 

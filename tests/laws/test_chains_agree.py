@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from automata.test_chain import CHAINS, chained
 from estero.answers.answer import Answer
 from estero.language.check.queries import check_query
-from estero.plan.plan import Plan
-from estero.plan.plan_chains import ChainPlan, plan_chain
-from estero.plan.planner import plan_of
-from estero.queries.query import query
+from estero.plan.automaton import AutomatonPlan
+from estero.plan.chains import ChainPlan
+from estero.plan.chains import chained as plan_chained
+from estero.plan.draft import Draft
+from estero.plan.rules import plan_of
+from estero.queries.texts import query
 from estero.reference.queries import Event, evaluate_query
 from laws.evaluators import by_end
 from laws.test_plans_agree import check, layout_of, served
@@ -94,7 +96,8 @@ def test_random_chains_are_compared_alike_by_every_plan(
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_enough_of_them_have_a_chain(window: str) -> None:
-    plans = [plan_chain(query(f"SELECT * WHERE {each}{window}").tree, layout_of()) for each in CHAINS]
+    trees = [query(f"SELECT * WHERE {each}{window}").tree for each in CHAINS]
+    plans = [plan_chained(Draft(tree, layout_of(), asked_for=True)) for tree in trees]
     chains = [plan for plan in plans if isinstance(plan, ChainPlan)]
     assert len(chains) >= 20
     assert any(any(plan.orders) for plan in chains)
@@ -104,15 +107,15 @@ def test_enough_of_them_have_a_chain(window: str) -> None:
 @pytest.mark.parametrize("pattern", FILTERED)
 def test_pairs_and_what_registers_cannot_check_are_chains_with_a_filter(pattern: str) -> None:
     tree = query(f"SELECT * WHERE {pattern} WITHIN 5 EVENTS").tree
-    chained = plan_chain(tree, layout_of())
+    chained = plan_chained(Draft(tree, layout_of(), asked_for=True))
     assert isinstance(chained, ChainPlan)
     assert chained.residuals
     better = {FILTERED[2]: "x.k >= y.k", FILTERED[3]: "x.x < z.x"}
     picked = plan_of(tree, layout_of())
     if pattern in better:
         why = f"it would leave {better[pattern]}"
-        assert isinstance(picked, Plan)
-        assert picked.not_chained.startswith(why)
+        assert isinstance(picked, AutomatonPlan)
+        assert dict(picked.refused)["a chain automaton"].startswith(why)
     else:
         assert isinstance(picked, ChainPlan)
 
@@ -121,7 +124,7 @@ def test_pairs_and_what_registers_cannot_check_are_chains_with_a_filter(pattern:
 def test_inside_partitions_registers_check_pairs(pattern: str) -> None:
     tree = query(f"SELECT * WHERE {pattern.format(FILTERED[0])} WITHIN 5 EVENTS").tree
     picked = plan_of(tree, layout_of())
-    assert isinstance(picked, Plan)
-    assert picked.not_chained == (
+    assert isinstance(picked, AutomatonPlan)
+    assert dict(picked.refused)["a chain automaton"] == (
         "it would leave x.x > y.x to a filter; inside partitions registers have few runs to check"
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout
-from estero.plan.planner import plan_of
+from estero.plan.rules import plan_of
 from estero.recognize.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
 from estero.reference.queries import Event

@@ -17,9 +17,8 @@ from estero.language.check.queries import check_query
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Layout, Plan
-from estero.plan.plan_joins import AnyPlan
-from estero.plan.planner import PLANS, NotServedError, PlanName, plan_of
-from estero.queries.query import query
+from estero.plan.rules import PLANS, NotServedError, PlanName, plan_of
+from estero.queries.texts import query
 from estero.recognize.in_process import InProcessRun
 from estero.reference.queries import Event, evaluate_query, is_answer
 from full_strategies import full_queries
@@ -48,14 +47,12 @@ def served(tree: QueryTree, events: list[Event]) -> Iterator[tuple[PlanName | No
     """
     source = source_of(events)
     layout = layout_of()
-    plans: list[AnyPlan] = []
+    plans: list[Plan] = []
     for name in (*PLANS, None):
         try:
             plan = plan_of(tree, layout, only=name)
         except NotServedError:
             continue
-        if isinstance(plan, Plan):
-            plan = replace(plan, not_joined="", not_chained="")
         if plan not in plans:
             plans.append(plan)
             yield name, InProcessRun(plan, source)

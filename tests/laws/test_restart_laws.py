@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from automata.test_chain import CHAINS
 from estero.language.tree.query import QueryTree
-from estero.plan.planner import plan_of
-from estero.queries.query import query
+from estero.plan.rules import plan_of
+from estero.queries.texts import query
 from estero.recognize.in_process import InProcessRun, time_type
 from estero.recognize.recognition import Recognition
 from estero.reference.queries import Event

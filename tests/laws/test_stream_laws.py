@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from estero.engine import recognizer
 from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTree
-from estero.plan.plan import Plan, has_contiguity
+from estero.plan.automaton import AutomatonPlan, has_contiguity
 from estero.recognize.in_process import InProcessRun, time_type
 from estero.recognize.recognition import Recognition
 from estero.reference.queries import ComplexEvent, Event
@@ -80,7 +80,7 @@ def test_events_that_no_predicate_wants_change_nothing(
 ) -> None:
     assume(not isinstance(tree.window, EventWindow))
     plan = planned(tree, to_table([])).plan
-    assume(isinstance(plan, Plan) and not has_contiguity(plan.automaton))
+    assume(isinstance(plan, AutomatonPlan) and not has_contiguity(plan.automaton))
     mixed, kept = list(events), list(range(len(events)))
     for place in sorted((min(place, len(events)) for place in places), reverse=True):
         time = events[place].time if place < len(events) else events[-1].time if events else 0

@@ -10,12 +10,15 @@ from estero.language.syntax.parser import parse_query
 from estero.language.tree.schema import Kind, Schema
 from estero.plan.division import Division, division_in_words, division_of, may_be_shared, why_not_shared
 from estero.plan.plan import Layout
-from estero.plan.planner import plan_of
+from estero.plan.rules import plan_of
 
 TYPES = {name: {"k": Kind.INT, "key": Kind.STRING, "t": Kind.INT} for name in ("A", "B")}
 TIMED = Layout(Schema(TYPES, time="t"), tick_ns=None)
 UNTIMED = Layout(Schema(TYPES))
-SHARED = "one task recognises; several share the enumeration where its events promise a long one"
+NO_KEY = (
+    "one task, because not all events of an answer share a key, and without a window the stream cannot be cut"
+)
+SHARED = f"{NO_KEY}; where many complex events are to be expected, several share the enumeration"
 
 
 @pytest.mark.parametrize(
@@ -70,13 +73,13 @@ def test_explain_says_so() -> None:
     events = pa.table({"type": ["A"], "k": [1], "key": [1]})
     chain = estero.query("SELECT * WHERE A AS a ; B AS b ; B AS c FILTER a.k = b.k AND b.key = c.key")
     text = str(chain.explain(events, type="type", types=("A", "B")))
-    assert "\n  on Spark: one task recognises, because not all events of an answer share a value\n" in text
+    assert f"\n  on Spark: {NO_KEY}\n" in text
 
 
 KEYS = "tasks share the partition keys"
-HOT = "; hot keys are cut into ranges of time"
+HOT = "; a key with too many events for one task is cut into ranges of time"
 RANGES = "tasks share ranges of time, each with the window before it"
-SORTED = ", after one task has sorted all events: places in the whole stream count"
+SORTED = "; first one task sorts all events, because their places in the stream count"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,7 @@ SORTED = ", after one task has sorted all events: places in the whole stream cou
         (
             " PARTITION BY [key] WITHIN 9 [t]",
             Division(by_key=True, cut=True),
-            f"{KEYS}{HOT}, or all events are where footers of files tell how",
+            f"{KEYS}{HOT}, and so are all keys if the footers of the files tell times",
         ),
         (
             " PARTITION BY [key] WITHIN 9 EVENTS",
@@ -98,15 +101,15 @@ SORTED = ", after one task has sorted all events: places in the whole stream cou
         (
             " PARTITION BY [key] WITHIN 9 [t] CONSUME BY ANY",
             Division(by_key=False),
-            "one task recognises, because what is forgotten depends on all events before",
+            "one task, because what is forgotten depends on all events before",
         ),
         (" WITHIN 9 [t]", Division(by_key=False, cut=True), RANGES),
         (
             " WITHIN 9 EVENTS",
             Division(by_key=False, positions=True, cut=True),
-            f"{RANGES}, after all events have been counted by ranges: places in the whole stream count",
+            f"{RANGES}; first all events are counted, because their places in the stream count",
         ),
-        (" LIMIT 2", Division(by_key=False), "one task recognises"),
+        (" LIMIT 2", Division(by_key=False), NO_KEY),
     ],
 )
 def test_explain_says_how_the_work_is_divided(rest: str, division: Division, said: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
-from estero.queries.query import query
+from estero.queries.texts import query
 from estero.recognize import state as going_on
 from estero.recognize.in_process import time_type
 from estero.recognize.recognition import Recognition

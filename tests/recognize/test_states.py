@@ -17,9 +17,8 @@ import pytest
 from estero.errors import DataError
 from estero.events.sources import Source, open_source
 from estero.language.tree.schema import EventLayout
-from estero.plan.identity import fingerprint
-from estero.plan.plan_joins import AnyPlan
-from estero.queries.query import query
+from estero.plan.plan import Plan
+from estero.queries.texts import query
 from estero.recognize.in_process import time_type
 from estero.recognize.recognition import Recognition
 from estero.recognize.state_bytes import FORMAT, State, read, written
@@ -42,7 +41,7 @@ def source_of(table: pa.Table) -> Source:
     return open_source(table, EventLayout.of(type="type", time="time", time_unit="s"))
 
 
-def plan_for(text: str, source: Source) -> AnyPlan:
+def plan_for(text: str, source: Source) -> Plan:
     return query(text).plan(source.layout)
 
 
@@ -348,13 +347,13 @@ _PRINTED = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from recognize.test_states import CHAIN, JOIN, PLAIN, UNEQUAL
-from recognize.test_states import events, fingerprint, gone_through, plan_for, source_of
+from recognize.test_states import events, gone_through, plan_for, source_of
 MANY = "SELECT MAX * WHERE (A OR B AS x)+ AS y ; C? ; B AS z FILTER x[n > 1 OR k = 2] WITHIN 9 EVENTS"
 SIFTED = "SELECT * WHERE A AS x ; B+ AS y ; C AS z FILTER x.n + y.n > z.n AND count(y) > 1 PARTITION BY [k]"
 source = source_of(events("ABC"))
 for text in (PLAIN, CHAIN, JOIN, UNEQUAL, MANY, SIFTED):
     plan = plan_for(text, source)
-    print(fingerprint(plan, source.classified_schema(plan.classification)))
+    print(plan.fingerprint(source.classified_schema(plan.classification)))
     print(gone_through(text, events("ABC" * 5, keys=2)).snapshot().hex())
 """
 
@@ -377,5 +376,5 @@ def test_states_are_the_same_in_every_process() -> None:
 def test_plans_of_different_queries_have_different_fingerprints() -> None:
     source = source_of(events("AB"))
     plans = [plan_for(text, source) for text in (PLAIN, WAITING, CHAIN, JOIN, UNEQUAL)]
-    found = {fingerprint(plan, source.classified_schema(plan.classification)) for plan in plans}
+    found = {plan.fingerprint(source.classified_schema(plan.classification)) for plan in plans}
     assert len(found) == len(plans)

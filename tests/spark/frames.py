@@ -12,7 +12,7 @@ import pyarrow.parquet
 
 from estero.answers.answer import Answer
 from estero.language.tree.query import QueryTree
-from estero.plan.plan_joins import AnyPlan
+from estero.plan.plan import Plan
 from estero.reference.queries import Event, is_answer
 from estero.spark.batch.batch import recognize_frame
 from estero.spark.work import Work
@@ -32,7 +32,7 @@ def parquet_frame(spark: SparkSession, table: pa.Table, place: Path) -> DataFram
 
 
 def answer_batches(
-    found: DataFrame, plan: AnyPlan, events: DataFrame, *, positions: bool
+    found: DataFrame, plan: Plan, events: DataFrame, *, positions: bool
 ) -> list[pa.RecordBatch]:
     """The rows that Spark found, as batches of the answer's own schema (which names the labels)."""
     schema = Work.of(events.schema, plan, positions=positions).answer

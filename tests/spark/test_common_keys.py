@@ -9,7 +9,6 @@ import pytest
 import estero
 from classify.null_keys import EVENTS, QUERIES, keys_of
 from estero.language.tree.schema import EventLayout
-from estero.plan.plan_joins import KeyedPlan
 from estero.spark import recognize
 from estero.spark.batch.batch import keyed
 from estero.spark.work import Work, layout_of_schema
@@ -31,6 +30,5 @@ def test_null_keys_match_nothing_and_common_keys_are_shared(spark: SparkSession,
     assert in_any_order(rows) == in_any_order(expected)
     assert all(None not in keys_of(row, attribute) for row in rows)
     plan = query.plan(layout_of_schema(frame.schema, EventLayout.of(type="type", time="at")))
-    if isinstance(plan, KeyedPlan):
-        frame, plan = keyed(frame, plan)
+    frame, plan = keyed(frame, plan)
     assert Work.of(frame.schema, plan, positions=False).division.by_key is common

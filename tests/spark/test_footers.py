@@ -13,10 +13,11 @@ import pytest
 
 import estero
 from estero.errors import DataError
+from estero.plan.plan import Window
 from estero.spark import recognize
 from estero.spark.batch import footers
 from estero.spark.batch.footers import ranges_by_footers
-from estero.spark.batch.ranges import Cut, Ranges, Window
+from estero.spark.batch.ranges import Cut, Ranges
 from spark.frames import in_any_order, without_positions
 
 if TYPE_CHECKING:

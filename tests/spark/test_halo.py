@@ -18,10 +18,11 @@ from estero.errors import DataError
 from estero.language.tree.query import Consume, QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.plan.division import Division
+from estero.plan.plan import Window
 from estero.reference.queries import Event
 from estero.spark import recognize
 from estero.spark.batch import ranges
-from estero.spark.batch.ranges import Cut, Ranges, Window, find_ranges
+from estero.spark.batch.ranges import Cut, Ranges, find_ranges
 from estero.spark.batch.tasks import MARKED, after_halo, in_ranges
 from estero.spark.frames import laid_out
 from estero.spark.work import layout_of_schema

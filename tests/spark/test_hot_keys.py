@@ -19,12 +19,13 @@ from estero.classify.column_names import KEYS, TIME
 from estero.errors import DataError
 from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTree
 from estero.language.tree.schema import EventLayout
+from estero.plan.plan import Window
 from estero.reference.queries import Event, evaluate_query
 from estero.spark import match_count, recognize
 from estero.spark.batch import ranges
 from estero.spark.batch.batch import recognize_frame
 from estero.spark.batch.distribute import Distributed, distribute
-from estero.spark.batch.ranges import Cut, Window, find_hot_keys
+from estero.spark.batch.ranges import Cut, find_hot_keys
 from estero.spark.batch.tasks import MARKED
 from estero.spark.work import Work, layout_of_schema
 from full_strategies import full_queries

@@ -13,9 +13,9 @@ import estero
 from conjunctive_strategies import hierarchical_queries, streams
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.schema import EventLayout
-from estero.plan.plan_chains import ChainPlan
-from estero.plan.plan_joins import JoinPlan
-from estero.plan.planner import plan_of
+from estero.plan.chains import ChainPlan
+from estero.plan.joins import JoinPlan
+from estero.plan.rules import plan_of
 from estero.reference.queries import Event
 from estero.spark import collect, recognize
 from estero.spark.batch.batch import keyed, recognize_frame
@@ -107,7 +107,7 @@ def test_parts_of_all_that_equalities_join(
     frame = spark.createDataFrame(TABLE)
     plan = query.plan(layout_of_schema(frame.schema, EventLayout.of(type="type", time="ts")))
     assert isinstance(plan, JoinPlan)
-    assert bool(plan.partition) == parallel
+    assert bool(plan.shared) == parallel
     expected = query.run(TABLE, type="type", time="ts").to_arrow().to_pylist()
     assert expected
     collected = collect(recognize(frame, query, type="type", time="ts", partitions=3))

@@ -13,8 +13,8 @@ import pytest
 from estero.language.syntax.parser import parse_query
 from estero.language.tree.schema import Kind, Schema
 from estero.plan.plan import Layout
-from estero.plan.planner import plan_of
-from estero.spark.warming import _alone, _family, _state_of
+from estero.plan.rules import plan_of
+from estero.spark.warming import _alone, _state_of
 
 LAYOUT = Layout(Schema({name: {"k": Kind.INT, "s": Kind.STRING} for name in ("A", "B")}))
 SEQUENCE = "SELECT * WHERE A AS a ; B AS b"
@@ -57,7 +57,7 @@ def test_without_a_temporary_directory_nothing_is_noted(
 )
 def test_plans_that_run_other_kernels_are_compiled_for_apart(text: str, only: Any, family: str) -> None:
     """Else each worker of a machine would compile those of the second kind for itself."""
-    assert _family(plan_of(parse_query(text), LAYOUT, only=only)) == family
+    assert plan_of(parse_query(text), LAYOUT, only=only).kernels == family
 
 
 def test_kernels_that_are_written_anew_are_compiled_anew(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.classify.values import as_integers, value_name
-from estero.plan.plan_joins import KeyColumn, KeyPart
+from estero.plan.keys import KeyColumn, KeyPart
 
 Bits = NDArray[np.uint64]
 Known = NDArray[np.bool_]
@@ -33,7 +33,7 @@ def join_keys(
 
     `partition` uint64[n, 2] are the partition keys of the events.
 
-    >>> from estero.plan.plan_joins import KeyColumn, KeyPart
+    >>> from estero.plan.keys import KeyColumn, KeyPart
     >>> batch = pa.record_batch({"__value0": [1, None], "__value1": [1.0, 2.5]})
     >>> plain = [KeyColumn((KeyPart(((number,),)),), exact=True) for number in (0, 1)]
     >>> keys, known = join_keys(plain, batch)

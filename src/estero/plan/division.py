@@ -5,14 +5,13 @@ Sharing an enumeration among tasks: distributed-cea.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import TYPE_CHECKING
 
-from estero.automata.cea import CEA
 from estero.language.tree.query import Consume, Strategy
-from estero.plan.plan import Plan
-from estero.plan.plan_joins import AnyPlan, KeyedPlan
+
+if TYPE_CHECKING:
+    from estero.plan.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,90 +53,74 @@ class Division:
         return self.cut and not self.counted
 
 
-def division_of(plan: AnyPlan, *, positions: bool = False) -> Division:
+def division_of(plan: Plan, *, positions: bool = False) -> Division:
     """What tasks may divide of the work of `plan`; `positions` says whether its answer shows them."""
-    shared_value = isinstance(plan, KeyedPlan) and bool(plan.partition)
     return Division(
         # CONSUME BY ANY forgets across partitions: they have to be seen in one order.
-        by_key=(plan.keyed or shared_value) and plan.consume is not Consume.ANY,
+        by_key=(plan.keyed or bool(plan.shared)) and plan.consume is not Consume.ANY,
         positions=positions or plan.needs_positions,
         ordinals=plan.keyed and plan.classification.keep_all,
-        # With CONSUME BY each answer depends on all before it. Without a time there is nothing to cut by: how
-        # many events arrive in each partition of a DataFrame may change from one job to the next.
-        cut=plan.window is not None
-        and plan.consume is Consume.NONE
-        and plan.classification.schema.time is not None,
+        cut=not _why_uncut(plan),
     )
 
 
-def division_in_words(plan: AnyPlan) -> str:
-    """What `explain` says of the tasks on Spark."""
-    return "".join(_words(plan, division_of(plan)))
-
-
-def _words(plan: AnyPlan, division: Division) -> Iterator[str]:
-    if division.by_key:
-        yield f"tasks share {_keys(plan)}"
-        if division.cuts_hot_keys:
-            yield "; hot keys are cut into ranges of time"
-            yield ", or all events are where footers of files tell how" if division.cuts_by_footers else ""
-    elif division.cut:
-        yield "tasks share ranges of time, each with the window before it"
-    elif may_be_shared(plan):
-        yield "one task recognises; several share the enumeration where its events promise a long one"
-    else:
-        yield f"one task recognises{_why_one_task(plan)}"
-    if division.positions:
-        in_ranges = division.cut and not division.by_key
-        counted = "all events have been counted by ranges" if in_ranges else "one task has sorted all events"
-        yield f", after {counted}: places in the whole stream count"
-
-
-def _keys(plan: AnyPlan) -> str:
-    if plan.shown_keys or not isinstance(plan, KeyedPlan):
-        return "the partition keys"
-    names = " or ".join(dict.fromkeys(plan.partition.values()))
-    return f"the values of {names}, which every event of an answer has"
-
-
-def _why_one_task(plan: AnyPlan) -> str:
-    if plan.consume is Consume.ANY:
-        return ", because what is forgotten depends on all events before"
-    if isinstance(plan, KeyedPlan):
-        return ", because not all events of an answer share a value"
+def _why_uncut(plan: Plan) -> str:
+    """Why the stream cannot be cut into ranges of time, each with the window before it; empty if it can."""
+    if plan.consume is not Consume.NONE:
+        return "what is forgotten depends on all events before"
+    # Without a window any event can matter to any end. Without a time there is nothing to cut by: how many
+    # events arrive in each partition of a DataFrame may change from one job to the next.
+    no_key = "not all events of an answer share a key, and without a"
+    if plan.window is None:
+        return f"{no_key} window the stream cannot be cut"
+    if plan.classification.schema.time is None:
+        return f"{no_key} time column the stream cannot be cut"
     return ""
 
 
-def may_be_shared(plan: AnyPlan) -> TypeGuard[Plan]:
+def division_in_words(plan: Plan) -> str:
+    """What `explain` says of the tasks on Spark."""
+    division = division_of(plan)
+    first = "one task sorts all events"
+    if division.by_key:
+        how = "tasks share the partition keys"
+        if plan.shared:
+            names = " or ".join(dict.fromkeys(plan.shared.values()))
+            how = f"tasks share the values of {names}, which all events of an answer share"
+        if division.cuts_hot_keys:
+            how += "; a key with too many events for one task is cut into ranges of time"
+            how += ", and so are all keys if the footers of the files tell times" * division.cuts_by_footers
+    elif division.cut:
+        how = "tasks share ranges of time, each with the window before it"
+        first = "all events are counted"
+    else:
+        how = f"one task, because {_why_uncut(plan)}"
+        if may_be_shared(plan):
+            how += "; where many complex events are to be expected, several share the enumeration"
+    return f"{how}; first {first}, because their places in the stream count" if division.positions else how
+
+
+def may_be_shared(plan: Plan) -> bool:
     """Whether tasks share the enumeration where the events promise many complex events, and nobody asks.
 
     Where the work can be divided by keys or by time it is: recognition is divided then, too. What is left is
     one order of events that one task has to see; another task that sees them as well costs a copy of the
     relevant events, and saves half of an enumeration. That is not much where each end has one complex event,
-    or so few that LIMIT or the strategy leaves. And the automaton has to tell how many there may be: what
+    or so few that LIMIT or the strategy leaves. And an automaton has to tell how many there may be: what
     registers and joins compare is not known before the events are read.
     """
-    if plan.keyed or plan.consume is not Consume.NONE or division_of(plan).cut:
-        return False
-    if plan.limit is not None or plan.tree.strategy not in {Strategy.ALL, Strategy.STRICT}:
-        return False
-    if not isinstance(plan, Plan) or plan.registers is not None or plan.has_hidden:
-        return False
-    return _marks_several(plan.automaton)
+    division = division_of(plan)
+    return (
+        not (division.by_key or division.cut)
+        and plan.consume is Consume.NONE
+        and plan.limit is None
+        and plan.strategy in {Strategy.ALL, Strategy.STRICT}
+        and plan.estimated_by is not None
+    )
 
 
-def why_not_shared(plan: AnyPlan) -> str:
+def why_not_shared(plan: Plan) -> str:
     """Why sharing would save nothing even if it was asked for; empty where it would."""
     if plan.sieved and plan.consume is not Consume.NONE:
         return "what CONSUME BY forgets depends on filters after enumeration, so each task would do all of it"
     return ""
-
-
-def _marks_several(automaton: CEA) -> bool:
-    """Whether some run marks more than one event."""
-    marked = {each.target for each in automaton.transitions if each.labels}
-    before = None
-    while marked != before:
-        before = set(marked)
-        marked |= {each.target for each in automaton.transitions if each.source in marked}
-    return any(each.labels and each.source in marked for each in automaton.transitions)

@@ -9,10 +9,8 @@ from enum import Enum
 from typing import Protocol
 
 from estero.language.check.set_predicates import RegisteredPredicate
-from estero.plan.plan_chains import ChainPlan
-from estero.plan.plan_joins import AnyPlan, JoinPlan, KeyedPlan
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 """To be raised whenever a state of the same plan means something else than before."""
 
 
@@ -28,52 +26,10 @@ class Columns(Protocol):
         """The types, in order; each prints as something that says what it is."""
 
 
-def fingerprint(plan: AnyPlan, events: Columns) -> str:
-    """32 hexadecimal digits that two plans share if states of one are good for the other.
-
-    `events` are the columns of the classified events. It depends on what the plan says, and neither on the
-    process nor on how sets are ordered there.
-    """
-    columns = [f"{name} {kind}" for name, kind in zip(events.names, events.types, strict=True)]
-    text = "\n".join(_canonical([STATE_VERSION, _evaluated(plan), columns]))
+def digest(parts: Iterable[object]) -> str:
+    """32 hexadecimal digits that tell these parts, in this order and for this version, from any others."""
+    text = "\n".join(_canonical([STATE_VERSION, *parts]))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def query_of(plan: AnyPlan) -> str:
-    """The canonical text of the query of a plan."""
-    return plan.text if isinstance(plan, KeyedPlan) else str(plan.tree)
-
-
-def _evaluated(plan: AnyPlan) -> list[object]:
-    """What evaluation depends on."""
-    shared: list[object] = [
-        query_of(plan),
-        plan.classification,
-        plan.window,
-        plan.window_in_positions,
-        plan.residuals,
-        plan.predicates,
-    ]
-    match plan:
-        case ChainPlan():
-            return [
-                "chain",
-                *shared,
-                plan.columns,
-                plan.chain.states,
-                plan.chain.final,
-                plan.steps,
-                plan.transitions,
-                plan.orders,
-                plan.residuals,
-                plan.predicates,
-            ]
-        case JoinPlan():
-            return ["joins", *shared, plan.columns, plan.automaton]
-        case KeyedPlan():
-            raise TypeError(f"no states of a {type(plan).__name__}")
-        case _:
-            return ["automaton", *shared, plan.automaton, plan.gaps, plan.registers]
 
 
 def _canonical(value: object) -> Iterator[str]:

@@ -1,23 +1,39 @@
-"""From a checked query to a plan: what is classified, which automaton runs, what is reported."""
+"""What every plan says, however it is evaluated: what is classified, shown, measured and checked.
+
+The kinds of plan are in automaton.py, chains.py and joins.py; rules.py chooses among them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate
-from estero.automata.compile.compile_pattern import Compiled, compile_pattern
-from estero.automata.compile.products import intervals_only
-from estero.automata.correlated.equality_classes import partitioned
-from estero.automata.correlated.push_down import push_down
-from estero.automata.determinize import DEFAULT_STATE_CAP, LazyAutomaton
-from estero.automata.registers import RegisterProgram, Value, drop_hidden
-from estero.automata.residual import Residual, columns_read, predicates_called
-from estero.automata.strategies import MaxAutomaton
-from estero.language.check.set_predicates import RegisteredPredicate, registered_among
-from estero.language.tree.query import Consume, DurationWindow, EventWindow, QueryTree, Strategy
+from estero.automata.cea import CEA, EventPredicate
+from estero.automata.registers import Value
+from estero.automata.residual import Agreement, Residual, columns_read
+from estero.language.check.set_predicates import RegisteredPredicate
+from estero.language.tree.pattern import PartitionKey
+from estero.language.tree.query import (
+    AttributeWindow,
+    Consume,
+    DurationWindow,
+    EventWindow,
+    QueryTree,
+    Strategy,
+)
 from estero.language.tree.schema import Schema
-from estero.language.tree.selection import Shown, shown_labels
+from estero.language.tree.selection import Shown
+from estero.language.tree.words import quoted
+from estero.plan.identity import Columns, digest
+
+if TYPE_CHECKING:
+    from estero.plan.joins import QTreeOfAtoms
+    from estero.plan.opening import Opened
+
+Section = tuple[str, Iterable[str]]
+"""A title and the lines below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +44,7 @@ class Classification:
     PARTITION BY, the alternatives in order. `keep_all` keeps events with no bit set as well, because
     an operator has to see them. `order` breaks ties of time; `payload` names the attributes that the
     report shows. Without `type_column` every event is of type `only_type`. `values` are what registers
-    compare.
+    and join keys compare.
     """
 
     predicates: tuple[EventPredicate, ...]
@@ -58,31 +74,62 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """How a query is evaluated: an automaton, what runs remember, and what is left for the sieve.
+class Window:
+    """How far back a complex event reaches from its end: `length`, in positions or in ticks of time."""
 
-    `window` is the largest allowed distance from start to end, in positions if `window_in_positions`
-    and in ticks of time otherwise. `gaps` says that dropped events count (contiguity): recognition then
-    needs each event's place in the stream. `registers` are the comparisons that runs check as they go,
-    `residuals` those that are checked of what is enumerated, with `predicates` by name; `reasons` says of
-    each residual why. `not_joined` says why no automaton joins the parts of an ALL, where one might, and
-    `not_chained` why none joins neighbours.
+    length: int
+    in_positions: bool = False
+
+    @classmethod
+    def of(cls, tree: QueryTree, layout: Layout) -> Window | None:
+        """The window of a query; None where it has none."""
+        match tree.window:
+            case None:
+                return None
+            case EventWindow(events=events):
+                return cls(events, in_positions=True)
+            case AttributeWindow(ticks=ticks):
+                return cls(ticks, in_positions=False)
+            case DurationWindow(nanoseconds=nanoseconds):
+                if layout.tick_ns is None:
+                    raise ValueError("a duration needs the length of a tick: check the query first")
+                return cls(nanoseconds // layout.tick_ns, in_positions=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How many complex events are given: at most `per_end` of those that end at one position."""
+
+    per_end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(ABC):
+    """How a query is evaluated; `text` is how the query prints.
+
+    `pushed` are the comparisons of several events that are checked while runs go on, `residuals` those that
+    are checked of what is enumerated, with the user's `predicates` by name; `reasons` says of each residual
+    why. `shared` names for each type an attribute whose value all events of an answer share, where the
+    query has no partition key; it is empty where there is none. `refused` says of each rule that was asked
+    before, by its title, why it did not serve.
     """
 
+    evaluated: ClassVar[tuple[str, ...]]
+    """The fields that evaluation depends on, beside those that all plans have."""
+
     tree: QueryTree
-    automaton: CEA
+    text: str
     classification: Classification
     shown: tuple[Shown, ...]
-    window: int | None = None
-    window_in_positions: bool = False
-    gaps: bool = False
-    state_cap: int = DEFAULT_STATE_CAP
-    registers: RegisterProgram | None = None
+    window: Window | None = None
+    pushed: tuple[Residual, ...] = ()
     residuals: tuple[Residual, ...] = ()
     reasons: tuple[str, ...] = ()
     predicates: Mapping[str, RegisteredPredicate] = field(default_factory=dict)
-    not_joined: str = ""
-    not_chained: str = ""
+    shared: Mapping[str, str] = field(default_factory=dict)
+    refused: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    # ------------------------------------------------------------------------------- what all plans say
 
     @property
     def consume(self) -> Consume:
@@ -90,9 +137,9 @@ class Plan:
         return self.tree.consume
 
     @property
-    def limit(self) -> int | None:
-        """The most complex events for each end position."""
-        return self.tree.limit
+    def limit(self) -> Limit | None:
+        """How many complex events are given at most."""
+        return None if self.tree.limit is None else Limit(self.tree.limit)
 
     @property
     def strategy(self) -> Strategy:
@@ -113,156 +160,97 @@ class Plan:
         return tuple(bracket.alternatives for bracket in self.tree.partition_by)
 
     @property
-    def from_first(self) -> bool:
-        """Whether some transition asks for the first event of the stream (START)."""
-        return FIRST in self.automaton.predicates
+    def by_position(self) -> bool:
+        """Whether events are stamped with their positions, not their times: so is a window, or none."""
+        return self.window is None or self.window.in_positions
 
     @property
     def needs_positions(self) -> bool:
         """Whether evaluation itself (not only the report) depends on positions in the whole stream."""
-        in_stream = self.from_first and not self.keyed
-        in_window = self.window is not None and self.window_in_positions
-        return self.gaps or in_stream or in_window or bool(self.predicates)
-
-    @property
-    def has_hidden(self) -> bool:
-        """Whether runs carry labels that answers do not show: the same answer may then be found twice."""
-        return any(transition.hidden for transition in self.automaton.transitions)
+        in_window = self.window is not None and self.window.in_positions
+        return in_window or self.counts_places or bool(self.predicates)
 
     @property
     def sieved(self) -> bool:
         """Whether complex events are checked, or compared with each other, after they are enumerated."""
         return bool(self.residuals) or self.has_hidden or self.strategy is Strategy.MAX
 
-    @property
-    def ordered(self) -> bool:
-        """Whether recognition itself keeps the best of each state only (NEXT, LAST)."""
-        return self.strategy in (Strategy.NEXT, Strategy.LAST) and not self.residuals
-
-    def showing_nothing(self) -> Plan:
-        """The same evaluation where only counts are asked for."""
+    def showing_nothing(self) -> Self:
+        """The same evaluation where only counts are asked for: no attribute crosses that is only shown."""
         known = self.classification
         checked = columns_read(self.residuals, known.schema, known.type_column)
         payload = payload_of((), self.shown_keys, checked)
         return replace(self, shown=(), classification=replace(known, payload=payload))
 
-    def deterministic(self) -> LazyAutomaton | MaxAutomaton:
-        """A fresh deterministic automaton, worked out as far as events ask for it."""
-        automaton = LazyAutomaton(self.automaton, self.state_cap, registers=self.registers)
-        if self.strategy is not Strategy.MAX or self.residuals or self.registers or self.has_hidden:
-            return automaton
-        return MaxAutomaton(automaton, self.state_cap)
+    def fingerprint(self, events: Columns) -> str:
+        """32 hexadecimal digits that two plans share if states of one are good for the other.
 
+        `events` are the columns of the classified events. It depends on what the plan says, and neither on
+        the process nor on how sets are ordered there.
+        """
+        common = ("text", "classification", "window", "residuals", "predicates")
+        parts = [getattr(self, name) for name in (*common, *self.evaluated)]
+        columns = [f"{name} {kind}" for name, kind in zip(events.names, events.types, strict=True)]
+        return digest([type(self).__name__, *parts, columns])
 
-def plan_query(
-    tree: QueryTree,
-    layout: Layout,
-    *,
-    state_cap: int = DEFAULT_STATE_CAP,
-    automaton: CEA | None = None,
-    partitions: bool = True,
-) -> Plan:
-    """The plan of a query that `check_query` has found no error in.
+    # --------------------------------------------------------------------------- where the kinds differ
 
-    `automaton` takes the place of that of the pattern, where it was given directly. With `partitions`,
-    equalities that make the pattern one partition become PARTITION BY.
-    """
-    evaluated = tree
-    if automaton is None:
-        evaluated, compiled = _compiled(tree, layout.schema, partitions=partitions)
-    else:
-        compiled = Compiled(intervals_only(automaton) if tree.strategy is Strategy.STRICT else automaton)
-    automaton = compiled.automaton
-    pushed = push_down(compiled.residuals, automaton, layout.schema)
-    residuals = pushed.residuals
-    automaton, registers = drop_hidden(automaton, pushed.program, residuals)
-    keys = tuple(bracket.alternatives for bracket in evaluated.partition_by)
-    shown_keys = tuple(bracket.alternatives for bracket in tree.partition_by)
-    shown = shown_labels(tree, layout.schema)
-    contiguous = has_contiguity(automaton)
-    starts = FIRST in automaton.predicates
-    in_positions = isinstance(tree.window, EventWindow)
-    return Plan(
-        tree=tree,
-        automaton=automaton,
-        classification=Classification(
-            predicates=tuple(each for each in automaton.predicates if each != FIRST),
-            schema=layout.schema,
-            type_column=layout.type_column,
-            only_type=layout.only_type,
-            keys=keys,
-            keep_all=((contiguous or starts) and bool(keys)) or ends_on_anything(automaton),
-            order=layout.order,
-            payload=payload_of(shown, shown_keys, columns_read(residuals, layout.schema, layout.type_column)),
-            values=registers.values if registers is not None else (),
-        ),
-        shown=shown,
-        window=window_in_ticks(tree, layout),
-        window_in_positions=in_positions,
-        gaps=contiguous and not keys,
-        state_cap=state_cap,
-        registers=registers,
-        residuals=residuals,
-        reasons=tuple(pushed.reasons[each] for each in residuals),
-        predicates=registered_among(predicates_called(residuals)),
-    )
+    @abstractmethod
+    def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
+        """What runs the automaton.
 
+        Classified events have so many bit words, and each one's place in its partition's stream if
+        `ordinals`; `counting` says that counts will be asked for.
+        """
 
-def _compiled(tree: QueryTree, schema: Schema, *, partitions: bool) -> tuple[QueryTree, Compiled]:
-    """The query as it is evaluated, and its automaton: with PARTITION BY where equalities say the same."""
-    interval = tree.strategy is Strategy.STRICT
-    compiled = compile_pattern(tree.pattern, tree.streams, interval=interval)
-    if compiled.residuals and partitions:
-        found = partitioned(tree, schema, compiled)
-        if isinstance(found, QueryTree):
-            alone = compile_pattern(found.pattern, found.streams)
-            if len(alone.residuals) < len(compiled.residuals):
-                return found, alone
-    return tree, compiled
+    @property
+    def from_first(self) -> bool:
+        """Whether some transition asks for the first event of the stream (START)."""
+        return False
 
+    @property
+    def counts_places(self) -> bool:
+        """Whether runs depend on the places that events have in the whole stream (contiguity, START)."""
+        return False
 
-def has_contiguity(automaton: CEA) -> bool:
-    """Whether an event that no predicate wants can matter: some state does not simply pass over it."""
-    waiting = {
-        transition.source
-        for transition in automaton.transitions
-        if transition.source == transition.target
-        and not transition.guard.present
-        and transition.labels == NO_LABELS
-    }
-    return any(
-        state not in waiting
-        for state in range(automaton.states)
-        if state not in automaton.initial and state not in automaton.final
-    )
+    @property
+    def has_hidden(self) -> bool:
+        """Whether runs carry labels that answers do not show: the same answer may then be found twice."""
+        return False
 
+    @property
+    @abstractmethod
+    def kernels(self) -> str:
+        """Plans with one name run the same kernels."""
 
-def ends_on_anything(automaton: CEA) -> bool:
-    """Whether a run may begin, end or be marked by an event that no predicate wants."""
-    return any(
-        not transition.guard.present
-        and (
-            transition.labels
-            or transition.source in automaton.initial
-            or transition.target in automaton.final
-        )
-        for transition in automaton.transitions
-    )
+    @property
+    @abstractmethod
+    def drawn(self) -> CEA | QTreeOfAtoms:
+        """What a picture of the plan shows."""
 
+    @property
+    def estimated_by(self) -> CEA | None:
+        """The automaton that tells how many complex events so many events of each class promise.
 
-def window_in_ticks(tree: QueryTree, layout: Layout) -> int | None:
-    """The length of the window in what it is measured in: positions, or ticks of the time column."""
-    match tree.window:
-        case None:
-            return None
-        case EventWindow(events=events):
-            return events
-        case DurationWindow(nanoseconds=nanoseconds):
-            if layout.tick_ns is None:
-                raise ValueError("a duration was planned without the length of a tick: check the query first")
-            return nanoseconds // layout.tick_ns
-        case window:
-            return window.ticks
+        None where each end has few, and where what is compared is not known before the events are read.
+        """
+        return None
+
+    @abstractmethod
+    def lines(self) -> Iterator[str]:
+        """Which algorithm runs and why, and what it guarantees."""
+
+    @abstractmethod
+    def key_lines(self) -> Iterator[str]:
+        """By which keys events are told apart."""
+
+    @abstractmethod
+    def filter_lines(self) -> Iterator[str]:
+        """Each filter, and the strategy, with the place where it is applied."""
+
+    @abstractmethod
+    def automaton_sections(self) -> Iterator[Section]:
+        """The automaton, with whatever it takes to read it."""
 
 
 def payload_of(
@@ -272,3 +260,19 @@ def payload_of(
     names = [name for label in shown for name in label.attributes]
     names += [name for bracket in keys for name in bracket]
     return tuple(dict.fromkeys([*names, *checked]))
+
+
+def residual_text(residual: Residual) -> str:
+    """The condition as it is written in a query, and how often it is asked."""
+    condition = residual.condition
+    if isinstance(condition, Agreement):
+        text = f"PARTITION BY [{', '.join(map(_key, condition.keys))}]"
+    else:
+        text = str(condition)
+    text = f"not: {text}" if residual.refuted else text
+    return text if residual.place is None else f"{text}, in each instance of its part of the pattern"
+
+
+def _key(key: PartitionKey) -> str:
+    attribute = quoted(key.attribute)
+    return attribute if key.variable is None else f"{quoted(key.variable)}.{attribute}"

@@ -7,13 +7,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from estero.automata.formulas.given import automaton_of
 from estero.automata.formulas.to_formula import automaton_outline, automaton_to_formula
 from estero.errors import LimitExceeded
-from estero.language.check.queries import check_query
 from estero.language.syntax.parser import parse_query
 from estero.language.tree.words import quoted
-from estero.queries.explanation import automaton_lines
-from estero.queries.query import Query, raise_all
-
-__all__ = ["AutomatonQuery", "automaton"]
+from estero.queries.pattern_query import AutomatonQuery
+from estero.queries.query import raise_first
 
 Given = tuple[Hashable, str, "Iterable[str] | str | None", Hashable]
 """A transition: from a state, on an event, marked with labels, to a state."""
@@ -74,25 +71,9 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
     clauses += [f"WITHIN {within}"] if within is not None else []
     clauses += [f"CONSUME BY {consume_by}"] if consume_by is not None else []
     clauses += [f"LIMIT {limit}"] if limit is not None else []
-    tree = parse_query(" ".join(clauses))
-    raise_all(check_query(tree, None))
-    query = AutomatonQuery.of_tree(tree, cea)
-    query.reason = reason
+    query = AutomatonQuery(parse_query(" ".join(clauses)), cea, reason)
+    raise_first(query.errors())
     return query
-
-
-class AutomatonQuery(Query):
-    """A query that runs an automaton which was given directly; it prints as a query that finds the same.
-
-    Where that would be too long, it prints as a list of the automaton's transitions, and `reason` says so.
-    """
-
-    reason: str | None = None
-
-    def __str__(self) -> str:
-        if self.reason is None or self.automaton is None:
-            return super().__str__()
-        return "\n".join(f"-- {line}" for line in (self.reason, *automaton_lines(self.automaton)))
 
 
 def _bracket(names: str | Sequence[str]) -> str:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Hashable, Sequence
 
 from estero.errors import QueryError
 from estero.language.check.conjunctive import check_conjunctive
 from estero.language.syntax.languages import not_conjunctive
 from estero.language.syntax.parser import parse_conjunctive
 from estero.language.tree.conjunctive import ConjunctiveTree
-from estero.language.tree.schema import Schema
-from estero.plan.plan import Layout
-from estero.plan.plan_joins import AnyPlan, as_pattern_query, plan_conjunctive
-from estero.queries.join_explanation import JoinExplanation
-from estero.queries.query import Query, raise_all
-
-__all__ = ["ConjunctiveQuery", "JoinExplanation", "conjunctive"]
+from estero.language.tree.schema import Schema, type_names
+from estero.plan.joins import as_pattern_query, plan_conjunctive
+from estero.plan.plan import Layout, Plan
+from estero.queries.query import Query, raise_first
 
 
 def conjunctive(query: str | ConjunctiveTree) -> ConjunctiveQuery:
@@ -38,7 +35,13 @@ def conjunctive(query: str | ConjunctiveTree) -> ConjunctiveQuery:
     >>> print(conjunctive("q(x,y) <- T(x), S(x,y), R(x,y) within 5 events"))
     q(x, y) <- T(x), S(x, y), R(x, y) WITHIN 5 EVENTS
     """
-    return ConjunctiveQuery(query)
+    text = query if isinstance(query, str) else str(query)
+    other = not_conjunctive(text)
+    if other is not None:
+        raise other
+    asked = ConjunctiveQuery(parse_conjunctive(text))
+    raise_first(asked.errors())
+    return asked
 
 
 class ConjunctiveQuery(Query):
@@ -48,40 +51,27 @@ class ConjunctiveQuery(Query):
     nothing of what the atoms share.
     """
 
-    def __init__(self, query: str | ConjunctiveTree) -> None:
-        text = query if isinstance(query, str) else str(query)
-        other = not_conjunctive(text)
-        if other is not None:
-            raise other
-        self.conjunctive = parse_conjunctive(text)
-        self.tree = as_pattern_query(self.conjunctive)
-        self.automaton = None
-        self.is_whole = True
-        raise_all(check_conjunctive(self.conjunctive))
+    _made_by = "conjunctive"
 
-    @classmethod
-    def of_conjunctive(cls, tree: ConjunctiveTree) -> Self:
-        """The query of a parsed text, not checked yet: `check` will."""
-        made = cls.of_tree(as_pattern_query(tree))
-        made.conjunctive = tree
-        return made
+    def __init__(self, tree: ConjunctiveTree) -> None:
+        self.conjunctive = tree
+        self.tree = as_pattern_query(tree)
 
     def __str__(self) -> str:
         return str(self.conjunctive)
 
-    def __repr__(self) -> str:
-        return f"estero.conjunctive({str(self)!r})"
+    def _said(self) -> Hashable:
+        return self.conjunctive
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ConjunctiveQuery):
-            return NotImplemented
-        return self.conjunctive == other.conjunctive
-
-    def __hash__(self) -> int:
-        return hash(self.conjunctive)
-
-    def _errors(self, schema: Schema, type_column: str | None) -> list[QueryError]:
+    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+        """Everything in which the query does not fit a schema; without one, whatever the events are."""
         return check_conjunctive(self.conjunctive, schema, type_column)
 
-    def _planned(self, layout: Layout) -> AnyPlan:
+    def _planned(self, layout: Layout) -> Plan:
         return plan_conjunctive(self.conjunctive, layout)
+
+    def _type_names(self) -> Sequence[tuple[str, ...]]:
+        tree = self.conjunctive
+        return [
+            type_names(each, tree.streams) for each in dict.fromkeys(atom.relation for atom in tree.atoms)
+        ]

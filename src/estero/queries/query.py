@@ -1,47 +1,30 @@
-"""The query as users hold it: checked, explained and run."""
+"""The query as users hold it: checked, explained and run, whichever language it is written in."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar
 
 from estero.errors import QueryError, warn
-from estero.language.builder.queries import Built, tree_of
-from estero.language.check.queries import check_query
-from estero.language.syntax.languages import not_ceql
-from estero.language.syntax.parser import parse_query
-from estero.language.syntax.recover import read
 from estero.language.tree.names import some, suggestion
-from estero.language.tree.pattern import EventType
 from estero.language.tree.query import QueryTree
-from estero.language.tree.schema import EventLayout, Schema, type_names
-from estero.plan.plan import Layout
-from estero.plan.plan_joins import AnyPlan, KeyedPlan
-from estero.plan.planner import plan_of
+from estero.language.tree.schema import EventLayout, Schema
+from estero.plan.plan import Layout, Plan
 
 if TYPE_CHECKING:
     from estero.answers.answer import Answer
-    from estero.automata.cea import CEA
     from estero.events.sources import Source
     from estero.events.streams.stream_layout import Lateness, StreamLayout
     from estero.queries.explanation import Explanation
-    from estero.queries.join_explanation import JoinExplanation
     from estero.recognize.continuous import ContinuousRecognizer
     from estero.recognize.state_bytes import State
 
 
-def query(text: str | Built) -> Query:
-    """The query of a CEQL text, or of what the builder has made: a query, or a pattern for all it finds.
-
-    Raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
-    """
-    return Query(text)
-
-
-class Query:
+class Query(ABC):
     """A query. It knows no events; `run`, `explain` and `check` are given them.
 
     The arguments that say how events are laid out mean the same everywhere: `type` is the column with
@@ -52,37 +35,42 @@ class Query:
     `QueryError`. `csv_options` are passed to the reader of CSV files.
     """
 
-    def __init__(self, text: str | Built) -> None:
-        self.tree = _tree_of_text(text if isinstance(text, str) else str(tree_of(text)))
-        self.automaton: CEA | None = None
-        self.is_whole = True
-        raise_all(check_query(self.tree, None))
+    _made_by: ClassVar[str]
+    """The function of `estero` that makes such a query of its text."""
 
-    @classmethod
-    def of_tree(cls, tree: QueryTree, automaton: CEA | None = None, *, is_whole: bool = True) -> Self:
-        """The query of a parsed text, not checked yet: `check` will. An `automaton` runs in its place.
+    tree: QueryTree
+    """The clauses and the labels, and a pattern of the same types of events."""
 
-        It is not whole where the pattern could not be read, and something else is in its place.
-        """
-        made = cls.__new__(cls)
-        made.tree = tree
-        made.automaton = automaton
-        made.is_whole = is_whole
-        return made
-
+    @abstractmethod
     def __str__(self) -> str:
-        return str(self.tree)
+        """The canonical text."""
 
     def __repr__(self) -> str:
-        return f"estero.query({str(self)!r})"
+        return f"estero.{self._made_by}({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Query):
             return NotImplemented
-        return self.tree == other.tree and self.automaton == other.automaton
+        return self._said() == other._said()
 
     def __hash__(self) -> int:
-        return hash((self.tree, self.automaton))
+        return hash(self._said())
+
+    @abstractmethod
+    def _said(self) -> Hashable:
+        """What the query says: equal for equal queries."""
+
+    @abstractmethod
+    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+        """Everything in which the query does not fit a schema; without one, whatever the events are."""
+
+    @abstractmethod
+    def _planned(self, layout: Layout) -> Plan:
+        """The plan of a query that fits."""
+
+    @abstractmethod
+    def _type_names(self) -> Sequence[tuple[str, ...]]:
+        """For each kind of event that the query reads, the names of its types."""
 
     @property
     def only_type(self) -> str:
@@ -173,57 +161,43 @@ class Query:
         time_unit: str | None = None,
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
-    ) -> Explanation | JoinExplanation:
+    ) -> Explanation:
         """The plan, its guarantee, what is filtered where, the automaton and, with events, the SQL.
 
         It prints well and renders in a notebook; `svg()` is the picture of the automaton, or of what joins.
         """
+        from estero.queries.explanation import Explanation
+
         layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
         if events is None:
-            return self._explained(self._planned(_any_layout()), None)
+            return Explanation(self._planned(Layout(Schema(shared={}), type_column="type", tick_ns=1)))
         source = self._open(events, layout, csv_options)
         plan = self._checked_plan(source, layout)
-        return self._explained(plan, source.sql(plan.classification))
+        return Explanation(plan, source.sql(plan.classification))
 
-    def _explained(self, plan: AnyPlan, sql: str | None) -> Explanation | JoinExplanation:
-        from estero.queries.explanation import Explanation
-        from estero.queries.join_explanation import JoinExplanation
-
-        if isinstance(plan, KeyedPlan):
-            return JoinExplanation(plan, sql)
-        return Explanation(self.tree, plan, sql, str(self))
-
-    def plan(self, layout: Layout) -> AnyPlan:
+    def plan(self, layout: Layout) -> Plan:
         """The plan for events that are laid out so; raises `QueryError` where the query does not fit them."""
-        raise_all(self._errors(layout.schema, layout.type_column))
+        raise_first(self.errors(layout.schema, layout.type_column))
         return self._fitting_plan(layout)
 
-    def _fitting_plan(self, layout: Layout) -> AnyPlan:
+    def _fitting_plan(self, layout: Layout) -> Plan:
         plan = self._planned(layout)
         _warn_of_other_names(plan, timed=layout.schema.time is not None)
         return plan
-
-    def _errors(self, schema: Schema, type_column: str | None) -> list[QueryError]:  # noqa: ARG002
-        """Everything in which the query does not fit a schema; conjunctive ones ask for the type's column."""
-        return check_query(self.tree, schema)
-
-    def _planned(self, layout: Layout) -> AnyPlan:
-        """The plan of a query that fits."""
-        return plan_of(self.tree, layout, automaton=self.automaton)
 
     def _open(self, events: object, layout: EventLayout, csv_options: Mapping[str, object] | None) -> Source:
         from estero.events.sources import open_source
 
         return open_source(events, layout, csv_options, declared=False)
 
-    def _checked_plan(self, source: Source, layout: EventLayout) -> AnyPlan:
+    def _checked_plan(self, source: Source, layout: EventLayout) -> Plan:
         schema = self._schema(source, layout)
-        raise_all(self._unfit(source, schema))
+        raise_first(self._unfit(source, schema))
         return self._fitting_plan(replace(source.layout, schema=schema))
 
     def _unfit(self, source: Source, schema: Schema) -> list[QueryError]:
         """Everything in which the query does not fit these events; hints name the values behind it."""
-        errors = self._errors(schema, source.type_column)
+        errors = self.errors(schema, source.type_column)
         for error in errors:
             words = set(re.findall(r"\w+", error.text[error.span.start : error.span.end]))
             values = filter(None, (source.odd_value(name) for name in source.columns if name in words))
@@ -236,13 +210,13 @@ class Query:
         Where the layout says which `types` there are, it is closed if one does not occur: that is an error.
         """
         schema = source.schema
-        if schema.closed or schema.shared is None or not self.is_whole:
+        if schema.closed or schema.shared is None:
             return schema
         declared = set(layout.types)
         looked_at = not (declared and source.one_shot)
         missing = [
             names
-            for names in event_type_names(self.tree)
+            for names in self._type_names()
             if declared.isdisjoint(names) and not (looked_at and any(map(source.has_type, names)))
         ]
         known = sorted({*source.type_names(), *declared}) if missing else []
@@ -254,7 +228,7 @@ class Query:
         return schema
 
 
-def _warn_of_other_names(plan: AnyPlan, *, timed: bool) -> None:
+def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:
     """Warns of keys and labels that are not the names of their columns, as these are taken."""
     from estero.answers.report import column_names
 
@@ -273,46 +247,9 @@ def _without_events(name: str, known: Sequence[str]) -> str:
     return f"{there}: {near}" if near else there
 
 
-def restore(query: Query | str, state: bytes, *, key: bytes | None = None) -> ContinuousRecognizer:
-    """The recognizer of `query` that goes on from a snapshot: it finds what the one before would have found.
-
-    How events are laid out and how late they may be is in the snapshot. A snapshot that was written with a
-    `key` is read with it, and no other is. Raises `DataError` for bytes that are no snapshot, are damaged,
-    or are of another query, version or key.
-    """
-    from estero.recognize.continuous import layout_in
-    from estero.recognize.state_bytes import read
-
-    asked = Query(query) if isinstance(query, str) else query
-    found = read(state, key)
-    return asked.recognizer_of(layout_in(found, str(asked), str(asked.tree)), found)
-
-
-def event_type_names(tree: QueryTree) -> list[tuple[str, ...]]:
-    """For each atom of the pattern, the type names of events that it reads."""
-    atoms = dict.fromkeys(node for node in tree.pattern.walk() if isinstance(node, EventType))
-    return [type_names(atom, tree.streams) for atom in atoms]
-
-
-def raise_all(errors: Sequence[QueryError]) -> None:
+def raise_first(errors: Sequence[QueryError]) -> None:
     """Raises the first of `errors`, with the rest as its `others`; nothing where there is none."""
     if errors:
         first, *others = errors
         first.others = tuple(others)
         raise first
-
-
-def _tree_of_text(text: str) -> QueryTree:
-    other = not_ceql(text)
-    if other is not None:
-        raise other
-    reading = read(text)
-    if reading.tree is None:
-        raise_all(reading.errors)
-    elif reading.errors:
-        raise_all(reading.with_checks(check_query(reading.tree, None)))
-    return reading.tree or parse_query(text)
-
-
-def _any_layout() -> Layout:
-    return Layout(Schema(shared={}), type_column="type", tick_ns=1)

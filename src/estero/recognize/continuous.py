@@ -16,8 +16,7 @@ from estero.events.streams.batch_classifier import Classifier, Incoming
 from estero.events.streams.reorder_buffer import ReorderBuffer
 from estero.events.streams.stream_layout import StreamLayout
 from estero.events.tables.shown_types import plain_type
-from estero.plan.identity import fingerprint, query_of
-from estero.plan.plan_joins import AnyPlan
+from estero.plan.plan import Plan
 from estero.recognize.in_process import time_type
 from estero.recognize.increment import PushedRun, Turn
 from estero.recognize.recognition import Recognition
@@ -54,7 +53,7 @@ class ContinuousRecognizer:
     """
 
     def __init__(
-        self, plan: AnyPlan, layout: StreamLayout, source: Source, *, state: State | None = None
+        self, plan: Plan, layout: StreamLayout, source: Source, *, state: State | None = None
     ) -> None:
         self._plan = plan
         self._layout = layout
@@ -159,14 +158,14 @@ class ContinuousRecognizer:
     def __repr__(self) -> str:
         return (
             f"ContinuousRecognizer({self._position:,} events, {len(self._held):,} held back, "
-            f"{self._late:,} late)\n{query_of(self._plan)}"
+            f"{self._late:,} late)\n{self._plan.text}"
         )
 
     def _about(self) -> dict[str, str]:
         return {
             "kind": KIND,
-            "query": query_of(self._plan),
-            "plan": fingerprint(self._plan, self._events),
+            "query": self._plan.text,
+            "plan": self._plan.fingerprint(self._events),
         }
 
     def _taken_up(self, state: State) -> bytes:
@@ -216,14 +215,10 @@ class ContinuousRecognizer:
         return relevant
 
 
-def layout_in(state: State, query: str, *others: str) -> StreamLayout:
-    """How events are laid out in a state.
-
-    Raises `DataError` unless it is of a recognizer of this query, or of one that is written in another way.
-    """
+def layout_in(state: State, query: str) -> StreamLayout:
+    """How events are laid out in a state; raises `DataError` unless it is of a recognizer of this query."""
     about = state.about
-    wanted = about["query"] if about.get("query") in others else query
-    refuse_other(about, {"kind": KIND, "query": wanted, "plan": about.get("plan", "")})
+    refuse_other(about, {"kind": KIND, "query": query, "plan": about.get("plan", "")})
     with sound_content():
         return StreamLayout.of_state(about[LAYOUT], state.arrays)
 

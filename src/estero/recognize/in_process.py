@@ -10,7 +10,7 @@ import pyarrow as pa
 from estero.engine.walk.share import Share
 from estero.events.sources import Source
 from estero.language.tree.schema import Kind
-from estero.plan.plan_joins import AnyPlan, KeyedPlan
+from estero.plan.plan import Plan
 from estero.recognize.reader import counts_of, picked_from, tables_of
 from estero.recognize.recognition import Ended, Recognition
 
@@ -31,7 +31,7 @@ class InProcessRun:
     With a `share` all of them are about that share of the complex events.
     """
 
-    plan: AnyPlan
+    plan: Plan
     source: Source
     share: Share | None = None
 
@@ -43,7 +43,7 @@ class InProcessRun:
     @property
     def query(self) -> str:
         """The canonical text of the query."""
-        return self.plan.text if isinstance(self.plan, KeyedPlan) else str(self.plan.tree)
+        return self.plan.text
 
     @property
     def counts_quickly(self) -> bool:
@@ -56,7 +56,7 @@ class InProcessRun:
 
     def counts(self) -> Iterator[tuple[int, int]]:
         """(end position, number of complex events that end there), ascending, without enumerating."""
-        return counts_of(self._recognized(self._without_payload(), counting=True))
+        return counts_of(self._recognized(self.plan.showing_nothing(), counting=True))
 
     def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
         """The complex events with these ascending indexes, without enumerating those between."""
@@ -68,7 +68,7 @@ class InProcessRun:
             raise ValueError("this is a share already: divide the whole answer into more shares")
         return replace(self, share=share)
 
-    def _recognized(self, plan: AnyPlan, *, counting: bool = False) -> Iterator[tuple[Recognition, Ended]]:
+    def _recognized(self, plan: Plan, *, counting: bool = False) -> Iterator[tuple[Recognition, Ended]]:
         recognition = self._recognition(plan, counting=counting)
         if self.share is not None:
             recognition.give_only(self.share)
@@ -76,10 +76,6 @@ class InProcessRun:
             for ended in recognition.recognize(batch):
                 yield recognition, ended
 
-    def _recognition(self, plan: AnyPlan, *, counting: bool = False) -> Recognition:
+    def _recognition(self, plan: Plan, *, counting: bool = False) -> Recognition:
         events = self.source.classified_schema(plan.classification)
         return Recognition(plan, events, time=time_type(self.source), counting=counting)
-
-    def _without_payload(self) -> AnyPlan:
-        """The plan for counting: no attribute crosses that is only shown."""
-        return self.plan.showing_nothing()

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from estero.engine.walk.share import Dealer, Share
 from estero.errors import EsteroError
-from estero.plan.identity import query_of
 from estero.recognize.reader import counts_of, picked_from, tables_of
 from estero.recognize.recognition import Ended, Recognition
 
@@ -62,7 +61,7 @@ class PushedRun:
     @property
     def query(self) -> str:
         """The canonical text of the query."""
-        return query_of(self.recognition.plan)
+        return self.recognition.plan.text
 
     @property
     def counts_quickly(self) -> bool:

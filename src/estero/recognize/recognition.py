@@ -25,8 +25,8 @@ from estero.engine.walk.matches import Matches, chosen, joined
 from estero.engine.walk.roots import Roots, by_end
 from estero.engine.walk.share import Dealer, Part, Share, whole
 from estero.language.tree.query import Consume
-from estero.plan.plan_joins import AnyPlan
-from estero.recognize.opening import Opened, opened
+from estero.plan.opening import Opened
+from estero.plan.plan import Plan
 from estero.recognize.state import Holding
 
 _FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 16
@@ -55,7 +55,7 @@ class Recognition:
 
     def __init__(
         self,
-        plan: AnyPlan,
+        plan: Plan,
         events: pa.Schema,
         *,
         time: pa.DataType | None = None,
@@ -63,8 +63,9 @@ class Recognition:
         state: bytes | None = None,
     ) -> None:
         words, ordinals = numbered(BITS, events.names), ORDINAL in events.names
-        runs = opened(plan, len(words), ordinals=ordinals, counting=counting)
+        runs = plan.opened(len(words), ordinals=ordinals, counting=counting)
         self.plan = plan
+        self._limit = None if plan.limit is None else plan.limit.per_end
         self.recognizer = Recognizer(runs.runs)
         self.store = EventStore(events)
         self.reporter = Reporter(plan.shown, runs.label_sets, events, keys=plan.shown_keys, time=time)
@@ -72,7 +73,7 @@ class Recognition:
         self._events = events
         self._words = words
         self._values = numbered(VALUES, events.names) if runs.compared else []
-        self._stamps = POSITION if plan.window_in_positions or plan.window is None else TIME
+        self._stamps = POSITION if plan.by_position else TIME
         self._ordinals = ORDINAL if ordinals else POSITION
         self._sieve = _sieve_of(plan, runs)
         self._dealer: Dealer | None = None
@@ -145,7 +146,7 @@ class Recognition:
 
     def share_of(self, ended: Ended, dealer: Dealer) -> Ended:
         """The share of what has ended that a dealer deals; they are dealt in order of their ends."""
-        roots, limit = ended.roots, self.plan.limit
+        roots, limit = ended.roots, self._limit
         if self._sieve is None or (ended.sifted is None and self._sieve.one_by_one):
             part = dealer.deal(roots.event, self.recognizer.counts(roots, limit), limit)
             return replace(ended, part=part)
@@ -170,7 +171,7 @@ class Recognition:
         if ended.sifted is not None:
             yield from ended.sifted
         elif self._sieve is None:
-            yield from self.recognizer.matches(ended.roots, self.plan.limit, self._room, ended.part)
+            yield from self.recognizer.matches(ended.roots, self._limit, self._room, ended.part)
         elif ended.part is None and self._sieve.stops_at is not None:
             enough = self._sieve.stops_at
             yield from sifted_to_limit(self._sieve, self.recognizer.matches, ended.roots, enough, self.store)
@@ -186,7 +187,7 @@ class Recognition:
             found = dict(ended.part.by_end(ended.roots.event))
             ends, numbers = np.array(list(found), np.int64), list(found.values())
         else:
-            ends, numbers = self.recognizer.counts_by_end(ended.roots, self.plan.limit)
+            ends, numbers = self.recognizer.counts_by_end(ended.roots, self._limit)
         positions = ended.position[np.searchsorted(ended.roots.event, ends)].tolist()
         return list(zip(positions, numbers, strict=True))
 
@@ -203,7 +204,7 @@ class Recognition:
         """The complex events with these ascending indexes in the enumeration of `ended`, LIMIT respected."""
         if self._sieve is not None:
             return self._pick_of_sifted(ended, indexes)
-        roots, limit, part = ended.roots, self.plan.limit, ended.part
+        roots, limit, part = ended.roots, self._limit, ended.part
         if part is None:
             part = whole(roots.event, self.recognizer.counts(roots, limit), limit)
         matches = [self.recognizer.match_at(roots, place, index) for place, index in part.at(indexes)]
@@ -232,7 +233,7 @@ class Recognition:
 
         What was recognized before must have been read.
         """
-        if not self.plan.window_in_positions:
+        if not self.plan.by_position:
             self.recognizer.expire(time)
         self.let_go()
 
@@ -247,7 +248,7 @@ class Recognition:
         return self.recognizer.idle
 
 
-def _sieve_of(plan: AnyPlan, opened: Opened) -> Sieve | None:
+def _sieve_of(plan: Plan, opened: Opened) -> Sieve | None:
     """What sifts the complex events of a plan."""
     if not plan.sieved:
         return None
@@ -256,8 +257,8 @@ def _sieve_of(plan: AnyPlan, opened: Opened) -> Sieve | None:
         opened.label_sets,
         opened.hidden_sets,
         classification=plan.classification,
-        strategy=plan.tree.strategy,
-        limit=plan.limit,
+        strategy=plan.strategy,
+        limit=None if plan.limit is None else plan.limit.per_end,
         predicates=plan.predicates,
     )
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from estero.answers.report import EventStore
 from estero.engine.snapshots.snapshot import Snapshot
-from estero.plan.identity import fingerprint, query_of
-from estero.plan.plan_joins import AnyPlan
+from estero.plan.plan import Plan
 from estero.recognize.state_bytes import (
     State,
     batch_as_array,
@@ -85,7 +84,7 @@ class Holding:
             self._store.restart(events)
             self._kept = self._size()
 
-    def written(self, plan: AnyPlan, events: pa.Schema) -> bytes:
+    def written(self, plan: Plan, events: pa.Schema) -> bytes:
         """The bytes of what is open; nothing changes by that."""
         snapshot = self._recognizer.snapshot()
         stood_for = [self._stands_for(number) for number in snapshot.states.tolist()]
@@ -97,7 +96,7 @@ class Holding:
         }
         return written(State(_about(plan, events), arrays))
 
-    def resume(self, state: bytes, plan: AnyPlan, events: pa.Schema) -> None:
+    def resume(self, state: bytes, plan: Plan, events: pa.Schema) -> None:
         """Goes on from bytes; raises `DataError` where they are not a state of this plan."""
         about, arrays = read(state)
         refuse_other(about, _about(plan, events))
@@ -129,5 +128,5 @@ class Holding:
         return description[0] if self._automaton is None else self._automaton.met(description)
 
 
-def _about(plan: AnyPlan, events: pa.Schema) -> dict[str, str]:
-    return {"kind": KIND, "query": query_of(plan), "plan": fingerprint(plan, events)}
+def _about(plan: Plan, events: pa.Schema) -> dict[str, str]:
+    return {"kind": KIND, "query": plan.text, "plan": plan.fingerprint(events)}

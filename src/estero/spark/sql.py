@@ -30,6 +30,7 @@ from estero.language.tree.query import AttributeWindow, QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Classification
 from estero.queries.query import Query
+from estero.queries.texts import query as ceql
 from estero.spark.frames import columns_of_frame, computed_texts, give_matcher, payload_texts, quoted
 from estero.spark.work import Work, classified_batch, layout_of_schema, spark_schema
 
@@ -56,7 +57,7 @@ def register_function(spark: SparkSession, name: str) -> None:
         def analyze(*arguments: AnalyzeArgument, **options: AnalyzeArgument) -> Analyzed:
             try:
                 schema, text, said = _named(arguments, options)
-                return analyze(schema, Query(text), said)
+                return analyze(schema, ceql(text), said)
             except EsteroError as error:  # Spark shows the way that it came: as short a one as can be
                 raise error.with_traceback(None) from None
 

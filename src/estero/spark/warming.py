@@ -24,8 +24,6 @@ from estero.classify.column_names import is_working
 from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots
 from estero.plan.plan import Plan
-from estero.plan.plan_chains import ChainPlan
-from estero.plan.plan_joins import AnyPlan
 from estero.recognize.recognition import Recognition
 
 _NO_ROOTS = Roots(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
@@ -37,13 +35,13 @@ _WARM: set[str] = set()
 """The families of kernels that this process has."""
 
 
-def warm_up(plan: AnyPlan, events: pa.Schema, time: pa.DataType | None, *, snapshots: bool = False) -> None:
+def warm_up(plan: Plan, events: pa.Schema, time: pa.DataType | None, *, snapshots: bool = False) -> None:
     """Has the kernels for `plan` compiled, once on this machine whichever process is first.
 
     `events` and `time` are as `Recognition` takes them; `snapshots` asks for what writes state down, too.
     One event is recognized that no predicate wants. Kernels that only count are not among these.
     """
-    family = _family(plan) + "-state" * snapshots
+    family = plan.kernels + "-state" * snapshots
     if family in _WARM:
         return
     with _alone(family):
@@ -54,19 +52,6 @@ def warm_up(plan: AnyPlan, events: pa.Schema, time: pa.DataType | None, *, snaps
         if snapshots:
             Recognition(plan, events, time=time, state=recognition.snapshot()).advance(0)
     _WARM.add(family)
-
-
-def _family(plan: AnyPlan) -> str:
-    """The name of the kernels that a plan runs."""
-    match plan:
-        case Plan():
-            return "cea" if plan.registers is None and not plan.ordered else "cea-split"
-        case ChainPlan(steps=steps) if steps:
-            return "chain-ed-index"
-        case ChainPlan(orders=orders) if any(orders):
-            return "pcea-ordered-index"
-        case _:
-            return "pcea-heap"
 
 
 def _nothing_special(events: pa.Schema) -> pa.RecordBatch:

@@ -20,8 +20,7 @@ from estero.errors import NOWHERE, DataError, QueryError
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout, Kind
 from estero.plan.division import Division, division_of
-from estero.plan.plan import Layout
-from estero.plan.plan_joins import AnyPlan
+from estero.plan.plan import Layout, Plan
 from estero.spark.batch.tasks import after_halo
 from estero.spark.frames import arrow_type, classified_schema, columns_of_frame, payload_name
 
@@ -57,14 +56,14 @@ class Work:
     schema of answers. It travels to workers by pickle.
     """
 
-    plan: AnyPlan
+    plan: Plan
     division: Division
     events: pa.Schema
     time: pa.DataType | None
     answer: pa.Schema
 
     @classmethod
-    def of(cls, events: StructType, plan: AnyPlan, *, positions: bool, every: bool = False) -> Work:
+    def of(cls, events: StructType, plan: Plan, *, positions: bool, every: bool = False) -> Work:
         """The work for events with this schema; `positions` says whether the answer shows them.
 
         With `every` a task sees all events that the plan asks for, irrelevant ones, too. Without, contiguity
@@ -213,7 +212,7 @@ def _fitted(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(column.offsets, shorter, type=wanted)
 
 
-def shown_time(events: StructType, plan: AnyPlan) -> pa.DataType | None:
+def shown_time(events: StructType, plan: Plan) -> pa.DataType | None:
     """The type in which answers show times: as they came, instants in UTC or local, or integers.
 
     None without a time.

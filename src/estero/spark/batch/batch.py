@@ -17,7 +17,7 @@ from estero.classify.classify import value_columns
 from estero.classify.column_names import free_name
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.schema import Kind
-from estero.plan.plan_joins import AnyPlan, KeyedPlan
+from estero.plan.plan import Plan
 from estero.spark.batch.distribute import distribute, number_of_shares
 from estero.spark.failures import jobs
 from estero.spark.frames import columns_in_room, in_room
@@ -31,7 +31,7 @@ _COUNT = pa.schema([pa.field("count", pa.binary(), nullable=False)])
 
 def recognize_frame(
     df: DataFrame,
-    plan: AnyPlan,
+    plan: Plan,
     *,
     positions: bool = False,
     partitions: int | None = None,
@@ -59,9 +59,7 @@ def recognize_frame(
     return found
 
 
-def count_frame(
-    df: DataFrame, plan: AnyPlan, *, partitions: int | None = None, split_keys: bool = True
-) -> int:
+def count_frame(df: DataFrame, plan: Plan, *, partitions: int | None = None, split_keys: bool = True) -> int:
     """The exact number of complex events of `plan` in `df`, of any size; one job, and those of cutting.
 
     Nothing is enumerated, except where a sieve has to look at each complex event, and no attribute crosses
@@ -96,26 +94,26 @@ def _counting(work: Work) -> Callable[[Batches], Batches]:
     return count
 
 
-def keyed(df: DataFrame, plan: AnyPlan) -> tuple[DataFrame, AnyPlan]:
+def keyed(df: DataFrame, plan: Plan) -> tuple[DataFrame, Plan]:
     """The events and the plan with a partition key, where all events of an answer share a value.
 
     If types have it under different names, it becomes a column of its own. Unequal values may have equal
     keys (strings are hashed, numbers compared as floats): they only meet in one task.
     """
-    if not (isinstance(plan, KeyedPlan) and plan.partition):
+    if not plan.shared:
         return df, plan
-    names = list(dict.fromkeys(plan.partition.values()))
+    names = list(dict.fromkeys(plan.shared.values()))
     df, name = (df, names[0]) if len(names) == 1 else _with_key(df, plan)
     return df, replace(plan, classification=replace(plan.classification, keys=((name,),)))
 
 
-def _with_key(df: DataFrame, plan: KeyedPlan) -> tuple[DataFrame, str]:
+def _with_key(df: DataFrame, plan: Plan) -> tuple[DataFrame, str]:
     """The events with a column for the shared value, and its name."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     columns = columns_in_room(df.schema)
     types: dict[str, list[str]] = {}
-    for type_name, attribute in plan.partition.items():
+    for type_name, attribute in plan.shared.items():
         types.setdefault(attribute, []).append(type_name)
     values = tuple(
         Value(Attribute(name), tuple(of), 0 if columns[name].kind is Kind.STRING else None)

@@ -17,8 +17,7 @@ from estero.classify.bits import WORD, bits_name, words_of
 from estero.classify.column_names import KEYED
 from estero.errors import NOWHERE, QueryError
 from estero.plan.division import Division, may_be_shared, why_not_shared
-from estero.plan.plan import Plan
-from estero.plan.plan_joins import AnyPlan
+from estero.plan.plan import Plan, Window
 from estero.spark.batch import ranges
 from estero.spark.batch.footers import ranges_by_footers
 from estero.spark.batch.tasks import in_ranges, in_shares, whole
@@ -69,7 +68,7 @@ class Distributed:
 
 def distribute(
     df: DataFrame,
-    plan: AnyPlan,
+    plan: Plan,
     division: Division,
     count: int | None,
     *,
@@ -100,7 +99,7 @@ def distribute(
             or (count or ranges.parallelism(df.sparkSession)) == 1
         ):
             return Distributed(whole(laid, division, count))
-        window = ranges.Window(plan.window, plan.window_in_positions)
+        window = plan.window
         if division.cuts_by_footers:
             known = ranges_by_footers(df, time, window, count, by_key=division.by_key)
             if known is not None:
@@ -117,7 +116,7 @@ def _shared_where_it_pays(laid: Laid, plan: Plan, division: Division) -> Distrib
     return Distributed(in_shares(read, division, shares), shares, kept)
 
 
-def _cut(laid: Laid, division: Division, window: ranges.Window, count: int | None) -> Distributed:
+def _cut(laid: Laid, division: Division, window: Window, count: int | None) -> Distributed:
     """Rows in ranges of time, of all events or of the hot keys, as the events say."""
     session = laid.rows.sparkSession
     with _kept(laid, division) as (read, kept):
@@ -149,7 +148,7 @@ def _tasks_for(events: int, spark: SparkSession) -> int | None:
 
 
 def number_of_shares(
-    plan: AnyPlan, spark: SparkSession, *, share: int | None, partitions: int | None
+    plan: Plan, spark: SparkSession, *, share: int | None, partitions: int | None
 ) -> int | None:
     """How many tasks share the enumeration: `share`, or as `partitions` and the planner say; 1 is none.
 
@@ -182,7 +181,10 @@ def shares_that_pay(plan: Plan, rows: DataFrame) -> int:
     classes = {
         sum(row[name] << WORD * word for word, name in enumerate(words)): row["count"] for row in counted
     }
-    expected = expected_matches(plan.automaton, classes, window=plan.window)
+    if plan.estimated_by is None:
+        return 1
+    window = None if plan.window is None else plan.window.length
+    expected = expected_matches(plan.estimated_by, classes, window=window)
     if expected < max(LEAST_MATCHES, MATCHES_PER_EVENT * sum(classes.values())):
         return 1
     return min(ranges.parallelism(rows.sparkSession), MOST_SHARES)

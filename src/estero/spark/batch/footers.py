@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from estero.engine.int64 import saturated
 from estero.errors import DataError
-from estero.spark.batch.ranges import SMALLEST_TASK, Cut, Ranges, Window, parallelism
+from estero.plan.plan import Window
+from estero.spark.batch.ranges import SMALLEST_TASK, Cut, Ranges, parallelism
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

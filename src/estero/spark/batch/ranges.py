@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from estero.classify.column_names import HOME, KEYS, POSITION, TIME
 from estero.engine.int64 import saturated
+from estero.plan.plan import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, GroupedData, SparkSession
@@ -26,14 +27,6 @@ HOT = 1.5
 _SKETCHED = 10_000
 """Keys that the search keeps count of: the most that Spark allows."""
 _MOST = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """How far back a complex event reaches from its end: `length`, in positions or in ticks of time."""
-
-    length: int
-    in_positions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ import pyarrow as pa
 from estero.classify.bits import bits_name
 from estero.classify.column_names import HOME, KEYED, KEYS, ORDINAL, POSITION, SHARE, TASK
 from estero.plan.division import Division
-from estero.spark.batch.ranges import Ranges, Window
+from estero.plan.plan import Window
+from estero.spark.batch.ranges import Ranges
 from estero.spark.frames import Laid, relevant_only
 
 if TYPE_CHECKING:

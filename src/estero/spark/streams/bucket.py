@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from estero.classify.column_names import POSITION, RELEVANT, TIME
 from estero.engine.int64 import GREATEST, LEAST, are_before, count_before, fall, saturated
 from estero.errors import DataError
-from estero.plan.identity import fingerprint, query_of
-from estero.plan.plan_joins import AnyPlan
+from estero.plan.plan import Plan
 from estero.spark.streams.packing import batch_of, blob_of, joined
 from estero.spark.streams.watermark import Ticks
 from estero.spark.work import Work, classified_batch
@@ -190,7 +189,7 @@ class Turn:
         last = _first_time(self._last)
         if idle:
             return max(0, ticks.ms_of(last))
-        over = None if plan.window is None else ticks.ms_of(last + plan.window)
+        over = None if plan.window is None else ticks.ms_of(last + plan.window.length)
         return NEVER if over is None or over > _LAST_MS else max(0, over)
 
     def _recognizing(self) -> Recognition:
@@ -267,12 +266,12 @@ def _first_time(events: pa.RecordBatch) -> int:
 # ------------------------------------------------------------------------- what the state is of
 
 
-def header_of(plan: AnyPlan, packed: pa.Schema, buckets: int) -> str:
+def header_of(plan: Plan, packed: pa.Schema, buckets: int) -> str:
     """The header of the state of a stream that runs `plan` on events packed in columns of `packed`."""
     about = {
         "format": FORMAT,
-        "query": query_of(plan),
-        "plan": fingerprint(plan, packed),
+        "query": plan.text,
+        "plan": plan.fingerprint(packed),
         "buckets": buckets,
     }
     return json.dumps(about)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from estero.classify.column_names import ORDER, TIME
 from estero.events.streams.stream_layout import Lateness
-from estero.plan.plan_joins import AnyPlan
+from estero.plan.plan import Plan
 from estero.spark.batch.batch import keyed
 from estero.spark.failures import jobs
 from estero.spark.frames import arrow_type, streamed
@@ -43,7 +43,7 @@ METRICS = "estero"
 
 def recognize_stream(
     df: DataFrame,
-    plan: AnyPlan,
+    plan: Plan,
     *,
     tick_ns: int | None,
     positions: bool = False,

@@ -1,9 +1,12 @@
-"""What runs the automaton of a plan: its integer tables, and what its marks stand for."""
+"""What runs the automaton of a plan: its integer tables, and what its marks stand for.
+
+Only who recognizes imports this, as it loads the kernels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -33,9 +36,13 @@ from estero.engine.runs.run_pcea import Source, Transition, pcea_tables
 from estero.engine.runs.run_split import LAST, NEXT, NO_ORDER
 from estero.engine.runs.split_runs import cea_runs
 from estero.language.tree.query import Consume, Strategy
-from estero.plan.plan import Plan
-from estero.plan.plan_chains import ChainPlan, Order
-from estero.plan.plan_joins import AnyPlan, JoinPlan, KeyColumn, KeyedPlan
+
+if TYPE_CHECKING:
+    from estero.plan.automaton import AutomatonPlan
+    from estero.plan.chains import ChainPlan, Order
+    from estero.plan.joins import JoinPlan, KeyedPlan
+    from estero.plan.keys import KeyColumn
+    from estero.plan.plan import Plan
 
 _CONSUME = {
     Consume.NONE: (CONSUME_NONE, CONSUME_NONE),
@@ -64,26 +71,15 @@ class Opened(NamedTuple):
     automaton: LazyAutomaton | MaxAutomaton | None = None
 
 
-def opened(plan: AnyPlan, words: int, *, ordinals: bool, counting: bool) -> Opened:
-    """What runs the automaton of a plan.
-
-    Classified events have so many bit words, and each one's place in its partition's stream if `ordinals`;
-    `counting` says that counts will be asked for.
-    """
-    if isinstance(plan, KeyedPlan):
-        return _opened_by_keys(plan, words)
-    return _opened_by_states(plan, words, ordinals=ordinals, counting=counting)
-
-
-def _opened_by_states(plan: Plan, words: int, *, ordinals: bool, counting: bool) -> Opened:
+def opened_automaton(plan: AutomatonPlan, words: int, *, ordinals: bool, counting: bool) -> Opened:
     """The runs of a CEA. The bit of the first event has a word of its own where the others are full."""
     automaton = plan.deterministic()
     first_bit = len(plan.automaton.predicates) - 1 if plan.from_first else None
     if first_bit is not None and first_bit // BITS_IN_WORD >= words:
         words += 1
     settings = Settings(
-        window=plan.window,
-        consume=_CONSUME[plan.consume][plan.sieved],
+        window=_length(plan),
+        consume=_consume(plan),
         gaps=plan.gaps or ordinals,
         keyed=plan.keyed,
         words=words,
@@ -99,7 +95,59 @@ def _opened_by_states(plan: Plan, words: int, *, ordinals: bool, counting: bool)
     return Opened(runs, *marks, words, plan.keyed, compared=True, automaton=automaton)
 
 
-def _registers(plan: Plan, automaton: LazyAutomaton | MaxAutomaton) -> RegisterTables | None:
+def opened_chain(plan: ChainPlan, words: int) -> Opened:
+    """The runs of a chain automaton: in an ED-index, or in heaps and ordered indexes."""
+    marks: dict[_Mark, int] = {}
+    chain = plan.chain
+    final = sorted(chain.final)
+    if plan.steps:
+        steps = chain_tables(len(chain.states), [_step(each, marks) for each in plan.steps], final)
+        return _opened_by_keys(plan, ChainRuns(steps, consume=_consume(plan)), marks, words)
+    by_number = zip(plan.transitions, chain.transitions, plan.orders, strict=True)
+    transitions = [
+        _transition(each, _mark(marks, each.labels, of.hidden), order) for each, of, order in by_number
+    ]
+    tables = pcea_tables(len(chain.states), transitions, final)
+    runs = PceaRuns(tables, _length(plan), consume=_consume(plan))
+    return _opened_by_keys(plan, runs, marks, words, compared=plan.ordered)
+
+
+def opened_joins(plan: JoinPlan, words: int) -> Opened:
+    """The runs of an automaton that joins, in heaps."""
+    marks: dict[_Mark, int] = {}
+    automaton = plan.automaton
+    transitions = [_transition(each, _mark(marks, each.labels), None) for each in automaton.transitions]
+    tables = pcea_tables(len(automaton.states), transitions, sorted(automaton.final))
+    return _opened_by_keys(plan, PceaRuns(tables, _length(plan), consume=_consume(plan)), marks, words)
+
+
+_Mark = tuple[LabelSet, HiddenSet]
+
+
+def _opened_by_keys(
+    plan: KeyedPlan, runs: Runs, marks: Mapping[_Mark, int], words: int, *, compared: bool = False
+) -> Opened:
+    return Opened(
+        runs,
+        [labels for labels, _ in marks],
+        [hidden for _, hidden in marks],
+        words,
+        partitioned=bool(plan.shown_keys),
+        compared=compared,
+        keys=plan.columns,
+    )
+
+
+def _length(plan: Plan) -> int | None:
+    return None if plan.window is None else plan.window.length
+
+
+def _consume(plan: Plan) -> int:
+    """What is forgotten after an answer: by itself, or when asked where a filter says what an answer is."""
+    return _CONSUME[plan.consume][plan.sieved]
+
+
+def _registers(plan: AutomatonPlan, automaton: LazyAutomaton | MaxAutomaton) -> RegisterTables | None:
     program = plan.registers
     if program is None:
         return None
@@ -107,46 +155,6 @@ def _registers(plan: Plan, automaton: LazyAutomaton | MaxAutomaton) -> RegisterT
     flat = np.array([step for each in steps for step in each], np.int32).reshape(-1, 3)
     first = np.cumsum([0, *map(len, steps)], dtype=np.int32)
     return RegisterTables(program.registers, first, flat[:, 0], flat[:, 1], flat[:, 2])
-
-
-_Mark = tuple[LabelSet, HiddenSet]
-
-
-def _opened_by_keys(plan: KeyedPlan, words: int) -> Opened:
-    """The runs of an automaton that joins."""
-    marks: dict[_Mark, int] = {}
-    consume = _CONSUME[plan.consume][plan.sieved]
-    runs: Runs
-    match plan:
-        case ChainPlan(chain=chain, steps=steps) if steps:
-            chained = [_step(each, marks) for each in steps]
-            tables = chain_tables(len(chain.states), chained, sorted(chain.final))
-            runs = ChainRuns(tables, consume=consume)
-        case ChainPlan(chain=chain):
-            by_number = zip(plan.transitions, chain.transitions, plan.orders, strict=True)
-            transitions = [
-                _transition(each, _mark(marks, each.labels, of.hidden), order)
-                for each, of, order in by_number
-            ]
-            gathering = pcea_tables(len(chain.states), transitions, sorted(chain.final))
-            runs = PceaRuns(gathering, plan.window, consume=consume)
-        case JoinPlan(automaton=automaton):
-            transitions = [
-                _transition(each, _mark(marks, each.labels), None) for each in automaton.transitions
-            ]
-            gathering = pcea_tables(len(automaton.states), transitions, sorted(automaton.final))
-            runs = PceaRuns(gathering, plan.window, consume=consume)
-        case _:
-            raise TypeError(f"no runs for a {type(plan).__name__}")
-    return Opened(
-        runs,
-        [labels for labels, _ in marks],
-        [hidden for _, hidden in marks],
-        words,
-        partitioned=bool(plan.shown_keys),
-        compared=isinstance(plan, ChainPlan) and any(plan.orders),
-        keys=plan.columns,
-    )
 
 
 def _mark(marks: dict[_Mark, int], labels: LabelSet, hidden: HiddenSet = NO_HIDDEN) -> int:

@@ -1,0 +1,334 @@
+"""Plans with a complex event automaton: compact sets, registers on top of it, and a filter behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, LabelSet, Transition
+from estero.automata.determinize import DEFAULT_STATE_CAP, LazyAutomaton
+from estero.automata.registers import RegisterProgram, drop_hidden
+from estero.automata.residual import HiddenSet, predicates_called
+from estero.automata.strategies import MaxAutomaton
+from estero.language.check.set_predicates import registered_among
+from estero.language.tree.query import Strategy
+from estero.plan.draft import Compilation, Draft
+from estero.plan.plan import Plan, Section, residual_text
+
+if TYPE_CHECKING:
+    from estero.plan.opening import Opened
+
+FEW_STATES, FEW_CLASSES = 200, 64
+"""The whole deterministic automaton is worked out for an explanation if it is no bigger than this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutomatonPlan(Plan):
+    """How a query is evaluated by a complex event automaton.
+
+    `gaps` says that dropped events count (contiguity): recognition then needs each event's place in the
+    stream. `registers` are the comparisons that runs check as they go.
+    """
+
+    evaluated = ("automaton", "gaps", "registers")
+
+    automaton: CEA
+    gaps: bool = False
+    state_cap: int = DEFAULT_STATE_CAP
+    registers: RegisterProgram | None = None
+
+    @property
+    def from_first(self) -> bool:
+        """Whether some transition asks for the first event of the stream (START)."""
+        return FIRST in self.automaton.predicates
+
+    @property
+    def counts_places(self) -> bool:
+        """Whether runs depend on the places that events have in the whole stream (contiguity, START)."""
+        return self.gaps or (self.from_first and not self.keyed)
+
+    @property
+    def has_hidden(self) -> bool:
+        """Whether runs carry labels that answers do not show."""
+        return any(transition.hidden for transition in self.automaton.transitions)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether recognition itself keeps the best of each state only (NEXT, LAST)."""
+        return self.strategy in (Strategy.NEXT, Strategy.LAST) and not self.residuals
+
+    @property
+    def kernels(self) -> str:
+        """Plans with one name run the same kernels."""
+        return "cea-split" if self.registers is not None or self.ordered else "cea"
+
+    @property
+    def drawn(self) -> CEA:
+        """The automaton."""
+        return self.automaton
+
+    @property
+    def estimated_by(self) -> CEA | None:
+        """The automaton, where its runs depend on classes of events alone and mark several."""
+        if self.registers is not None or self.has_hidden or not _marks_several(self.automaton):
+            return None
+        return self.automaton
+
+    def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
+        """What runs the automaton (`Plan.opened`)."""
+        from estero.plan.opening import opened_automaton  # loads the kernels
+
+        return opened_automaton(self, words, ordinals=ordinals, counting=counting)
+
+    def deterministic(self) -> LazyAutomaton | MaxAutomaton:
+        """A fresh deterministic automaton, worked out as far as events ask for it."""
+        automaton = LazyAutomaton(self.automaton, self.state_cap, registers=self.registers)
+        if self.strategy is not Strategy.MAX or self.residuals or self.registers or self.has_hidden:
+            return automaton
+        return MaxAutomaton(automaton, self.state_cap)
+
+    # ------------------------------------------------------------------------------------- in words
+
+    def lines(self) -> Iterator[str]:
+        """Which algorithm runs and why, and what it guarantees."""
+        if self.residuals:
+            yield "residual filter over CEA + tECS: not every filter can be checked while runs go on"
+        elif self.registers is not None:
+            yield "CEA + tECS with registers: the comparisons between variables are checked while runs go on"
+        else:
+            yield "CEA + tECS: every predicate is over one event, so one automaton serves the whole pattern"
+        yield f"guarantee: {self._guarantee()}"
+        if self.registers is not None:
+            yield (
+                f"registers: {self.registers.registers} for each run; runs in one state that remember "
+                "different values are kept apart, so the time per event grows with their number"
+            )
+
+    def _guarantee(self) -> str:
+        if self.registers is not None:
+            update = "time per event linear in the values that open runs remember"
+        elif self.ordered and self.window is not None:
+            update = "time per event linear in the runs that no other run beats, a front for each state"
+        else:
+            update = "constant time per event"
+        if self.residuals:
+            return f"{update}; filtered while enumerating, so there is no bound on the delay"
+        if self.sieved:
+            return f"{update}; complex events with one end are compared, so there is no bound on the delay"
+        return f"{update}, output-linear delay between complex events"
+
+    def key_lines(self) -> Iterator[str]:
+        """The partitions."""
+        if self.keyed:
+            keys = ", ".join(f"[{', '.join(bracket)}]" for bracket in self.classification.keys)
+            why = "" if self.shown_keys else ", because the pattern's equalities say the same"
+            yield f"partitions: by {keys}{why}; runs of all partitions are interleaved inside the kernel"
+
+    def filter_lines(self) -> Iterator[str]:
+        """Each filter, and the strategy, with the place where it is applied."""
+        conditions = [each for each in self.automaton.predicates if each.condition is not None]
+        if conditions:
+            yield "in the automaton, as bits that the SQL computes (each over one event):"
+            yield from (f"  {each}" for each in conditions)
+        if self.pushed:
+            yield "by registers, while runs go on (a run that violates one is dropped at once):"
+            yield from (f"  {residual_text(each)}" for each in self.pushed)
+        if self.residuals:
+            yield "after enumeration, on each complex event that the automaton finds:"
+            for residual, reason in zip(self.residuals, self.reasons, strict=True):
+                yield f"  {residual_text(residual)}"
+                yield f"    because {reason}"
+            known = self.classification.schema
+            if not known.types and not known.shared:
+                yield "  (no events were given: where kinds are known, registers may check some of these)"
+        if self.has_hidden:
+            yield "after enumeration, what runs with different hidden labels find twice is given once"
+        if self.strategy is not Strategy.ALL:
+            yield f"the strategy {self.strategy.value}: {self._strategy()}"
+
+    def _strategy(self) -> str:
+        match self.strategy:
+            case Strategy.STRICT:
+                return "in the automaton, which was rewritten"
+            case Strategy.MAX if isinstance(self.deterministic(), MaxAutomaton):
+                return (
+                    "in the automaton for runs with one start, and after enumeration for those with one end"
+                )
+            case Strategy.MAX:
+                return "after enumeration, among complex events with one end"
+            case _ if self.ordered and self.window is None:
+                return "in recognition, where each state keeps the best run only"
+            case _ if self.ordered:
+                return "in recognition, where each state keeps the best runs for each start in the window"
+            case _:
+                return "after enumeration, because filters are applied before it"
+
+    def automaton_sections(self) -> Iterator[Section]:
+        """The automaton with its size, and the labels of its marks."""
+        yield "Automaton", (*automaton_lines(self.automaton), self._size())
+        yield "Label sets", _label_lines(self.automaton)
+
+    def _size(self) -> str:
+        """How big the deterministic automaton is; conditions are taken to be true or not independently."""
+        lazily = "worked out as events ask for them"
+        classes = _classes(self.automaton.predicates)
+        states = _few_states(self, classes) if len(classes) <= FEW_CLASSES else None
+        if states is not None:
+            return f"deterministic: {states} states, {len(classes)} classes of events at most; {lazily}"
+        return f"deterministic: states and classes of events are {lazily}, at most {self.state_cap:,} states"
+
+
+# ------------------------------------------------------------------------------------------ the rules
+
+
+def in_partitions(draft: Draft) -> AutomatonPlan | str:
+    """The plan in partitions that equalities of the pattern make, or why there is none."""
+    found = draft.in_partitions
+    return found if isinstance(found, str) else _planned(draft, found)
+
+
+def with_registers(draft: Draft) -> AutomatonPlan:
+    """The plan of the query as it is written; it serves every query."""
+    return _planned(draft, draft.whole)
+
+
+def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
+    residuals = found.pushed.residuals
+    automaton, registers = drop_hidden(found.compiled.automaton, found.pushed.program, residuals)
+    keys = [bracket.alternatives for bracket in found.tree.partition_by]
+    contiguous = has_contiguity(automaton)
+    every_of_a_key = bool(keys) and (contiguous or FIRST in automaton.predicates)
+    return AutomatonPlan(
+        tree=draft.tree,
+        text=str(draft),
+        automaton=automaton,
+        classification=draft.classification(
+            [each for each in automaton.predicates if each != FIRST],
+            residuals,
+            registers.values if registers is not None else (),
+            keys=keys,
+            keep_all=every_of_a_key or ends_on_anything(automaton),
+        ),
+        shown=draft.shown,
+        window=draft.window,
+        gaps=contiguous and not keys,
+        state_cap=draft.state_cap,
+        registers=registers,
+        pushed=tuple(each for each in found.compiled.residuals if each not in residuals),
+        residuals=residuals,
+        reasons=tuple(found.pushed.reasons[each] for each in residuals),
+        predicates=registered_among(predicates_called(residuals)),
+    )
+
+
+# ------------------------------------------------------------------------------- what an automaton does
+
+
+def has_contiguity(automaton: CEA) -> bool:
+    """Whether an event that no predicate wants can matter: some state does not simply pass over it."""
+    waiting = {
+        transition.source
+        for transition in automaton.transitions
+        if transition.source == transition.target
+        and not transition.guard.present
+        and transition.labels == NO_LABELS
+    }
+    return any(
+        state not in waiting
+        for state in range(automaton.states)
+        if state not in automaton.initial and state not in automaton.final
+    )
+
+
+def ends_on_anything(automaton: CEA) -> bool:
+    """Whether a run may begin, end or be marked by an event that no predicate wants."""
+    return any(
+        not transition.guard.present
+        and (
+            transition.labels
+            or transition.source in automaton.initial
+            or transition.target in automaton.final
+        )
+        for transition in automaton.transitions
+    )
+
+
+def _marks_several(automaton: CEA) -> bool:
+    """Whether some run marks more than one event."""
+    marked = {each.target for each in automaton.transitions if each.labels}
+    before = None
+    while marked != before:
+        before = set(marked)
+        marked |= {each.target for each in automaton.transitions if each.source in marked}
+    return any(each.labels and each.source in marked for each in automaton.transitions)
+
+
+def automaton_lines(automaton: CEA) -> Iterator[str]:
+    """The states and transitions of an automaton, a line each."""
+    begins, accepts = _listed(sorted(automaton.initial)), _listed(sorted(automaton.final))
+    yield f"{automaton.states} states; a run begins in {begins} and accepts in {accepts}"
+    yield from (_transition(each) for each in automaton.transitions)
+    if any(each.hidden for each in automaton.transitions):
+        yield "(#…): hidden labels, which tell filters what belongs together; answers do not show them"
+
+
+def _transition(transition: Transition) -> str:
+    guard = " and ".join(
+        [
+            *(f"b{bit}" for bit in sorted(transition.guard.present)),
+            *(f"not b{bit}" for bit in sorted(transition.guard.absent)),
+        ]
+    )
+    marks = f"mark {_listed(sorted(transition.labels))}" if transition.labels else "pass over"
+    hidden = f" ({_listed(sorted(transition.hidden))})" if transition.hidden else ""
+    return f"{transition.source} → {transition.target}  on {guard or 'any event'}: {marks}{hidden}"
+
+
+def _label_lines(automaton: CEA) -> Iterator[str]:
+    marks: dict[tuple[LabelSet, HiddenSet], None] = {
+        (each.labels, each.hidden): None for each in automaton.transitions if each.labels or each.hidden
+    }
+    for number, (labels, hidden) in enumerate(marks):
+        shown = _listed(sorted(labels)) or "none"
+        yield f"{number}  {shown}{f' ({_listed(sorted(hidden))})' if hidden else ''}"
+
+
+def _listed(items: Iterable[object]) -> str:
+    return ", ".join(map(str, items))
+
+
+def _few_states(plan: AutomatonPlan, classes: Iterable[int]) -> int | None:
+    """How many states the deterministic automaton has, or None where they are more than a few."""
+    automaton = plan.deterministic()
+    states, state = 1, 0
+    while state < states:
+        for bits in classes:
+            row = automaton.row(state, automaton.class_of(bits))
+            states = max(states, row.skip + 1, *(target + 1 for _, target in row.edges))
+            if states > min(plan.state_cap, FEW_STATES):
+                return None
+        state += 1
+    return states
+
+
+def _classes(predicates: tuple[EventPredicate, ...]) -> list[int]:
+    """The combinations of bits that an event can have: it has one type, and one of another name has none.
+
+    Gives up beyond `FEW_CLASSES`.
+    """
+    names = dict.fromkeys(name for predicate in predicates for name in predicate.types)
+    found: dict[int, None] = {0: None}
+    for name in (*names, None):
+        open_bits: list[tuple[int, ...]] = []
+        for bit, predicate in enumerate(predicates):
+            if predicate == FIRST or (name in predicate.types and predicate.condition is not None):
+                open_bits.append((0, 1 << bit))
+            elif name in predicate.types:
+                open_bits.append((1 << bit,))
+        for choice in product(*open_bits):
+            found[sum(choice)] = None
+            if len(found) > FEW_CLASSES:
+                return list(found)
+    return list(found)

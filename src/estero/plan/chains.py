@@ -1,0 +1,273 @@
+"""Plans whose filters compare neighbours: a chain automaton, and how its runs wait.
+
+Neighbours are an event of a run and the one it marked before. Where they are compared by equality and
+disequality only and there is no window, runs wait in an ED-index; else in heaps by their keys, and in an
+ordered index where they are compared by order (algorithms.md, "The planner"). What no index serves is
+checked of the complex events that are enumerated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from estero.automata.cea import CEA
+from estero.automata.chain import Chain, ChainTransition, ColumnTransition, as_pcea, chain_columns
+from estero.automata.compile.compile_pattern import Compiled
+from estero.automata.correlated.compile_chain import chain_of
+from estero.automata.correlated.push_down import Decision
+from estero.automata.pcea import PceaTransition
+from estero.automata.residual import Residual, predicates_called
+from estero.language.check.set_predicates import registered_among
+from estero.language.tree.expressions import ComparisonOperator
+from estero.language.tree.query import Consume, Strategy
+from estero.plan.draft import NOTHING_COMPARED, Draft
+from estero.plan.joins import KeyedPlan
+from estero.plan.keys import Values
+from estero.plan.plan import Section, residual_text
+
+if TYPE_CHECKING:
+    from estero.plan.opening import Opened
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Value column `left` of the event before compares by `operator` with column `right` of that at hand.
+
+    Where it is in a range, that is the lower end, and it compares by the second of `upper` with the first.
+    """
+
+    operator: ComparisonOperator
+    left: int
+    right: int
+    upper: tuple[int, ComparisonOperator] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainPlan(KeyedPlan):
+    """How a query is evaluated by a chain automaton; `drawn` is the pattern's own automaton.
+
+    Where `steps` are there, runs wait in an ED-index and these are the transitions. Else `transitions` are
+    those of a parallelised automaton, and `orders` what each of them compares beside its key. `in_registers`
+    are the residuals that registers could check.
+    """
+
+    evaluated = ("columns", "states", "final", "steps", "transitions", "orders")
+
+    chain: Chain
+    pattern: CEA
+    steps: tuple[ColumnTransition, ...] = ()
+    transitions: tuple[PceaTransition, ...] = ()
+    orders: tuple[Order | None, ...] = ()
+    in_registers: tuple[Residual, ...] = ()
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states of the chain by their names."""
+        return self.chain.states
+
+    @property
+    def final(self) -> frozenset[int]:
+        """The numbers of its final states."""
+        return self.chain.final
+
+    @property
+    def ordered(self) -> bool:
+        """Whether events are compared by more than join keys."""
+        return any(self.orders)
+
+    @property
+    def kernels(self) -> str:
+        """Plans with one name run the same kernels."""
+        if self.steps:
+            return "chain-ed-index"
+        return "pcea-ordered-index" if self.ordered else "pcea-heap"
+
+    @property
+    def drawn(self) -> CEA:
+        """The pattern's own automaton."""
+        return self.pattern
+
+    def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
+        """What runs the automaton (`Plan.opened`)."""
+        from estero.plan.opening import opened_chain  # loads the kernels
+
+        del ordinals, counting
+        return opened_chain(self, words)
+
+    # ------------------------------------------------------------------------------------- in words
+
+    def lines(self) -> Iterator[str]:
+        """Which algorithm runs and why, and what it guarantees."""
+        if self.steps:
+            name, compared = "chain + ED-index", "by = and !=, without a window"
+            update = "constant time per event"
+        elif self.ordered:
+            name, compared = "PCEA + ordered index", "by order as well"
+            update = self.heap_guarantee("O(log² {})")
+        else:
+            name, compared, update = "PCEA + heap", "by equality", self.heap_guarantee("O(log {})")
+        over = "residual filter over " if self.residuals else ""
+        yield f"{over}{name}: each event is compared with the one before it, {compared}"
+        if self.residuals:
+            yield f"guarantee: {update}; filtered while enumerating, so there is no bound on the delay"
+            yield f"not registers: {self._why_no_registers()}"
+        else:
+            yield f"guarantee: {update}, output-linear delay between complex events"
+
+    def key_lines(self) -> Iterator[str]:
+        """The keys by which events are joined, and how strings are told apart."""
+        yield from KeyedPlan.key_lines(self)
+        values = self.classification.values
+        if any(order is not None and values[order.left].hashed is not None for order in self.orders):
+            yield (
+                "strings that must differ: by one 64-bit hash, which two of n different strings share with a "
+                "probability of n² / 2^65"
+            )
+
+    def _why_no_registers(self) -> str:
+        if self.in_registers:
+            return "a complex event has two events at most, and registers would keep a run for each first one"
+        return "they cannot check what is filtered either"
+
+    def filter_lines(self) -> Iterator[str]:
+        """Where each comparison of several events is checked, if not all are by the index."""
+        if not self.residuals:
+            return
+        yield "by the index, as each event comes:"
+        yield from (f"  {residual_text(each)}" for each in self.pushed)
+        yield "after enumeration, on each complex event that the automaton finds:"
+        for residual, reason in zip(self.residuals, self.reasons, strict=True):
+            yield f"  {residual_text(residual)}"
+            yield f"    because {reason}"
+
+    def automaton_sections(self) -> Iterator[Section]:
+        """The chain automaton."""
+        yield "Automaton (chain)", self.chain.lines()
+
+
+def chained(draft: Draft) -> ChainPlan | str:
+    """The plan on a chain automaton, or why there is none or why another one is better."""
+    tree, schema = draft.tree, draft.layout.schema
+    if tree.strategy is not Strategy.ALL:
+        return f"the strategy {tree.strategy.value} compares whole complex events"
+    if not draft.compiled.residuals:
+        return NOTHING_COMPARED
+    if not draft.asked_for and not draft.best.compares:
+        if isinstance(draft.in_partitions, str):
+            return NOTHING_COMPARED
+        return "equalities make partitions, in which nothing else is compared"
+    compiled = _within_partitions(draft)
+    chain = chain_of(compiled.automaton, compiled.residuals, schema, windowed=draft.window is not None)
+    if isinstance(chain, str):
+        return chain
+    if not chain.compares:
+        return NOTHING_COMPARED
+    plan = _planned(draft, chain, compiled)
+    return plan if draft.asked_for else _why_registers(plan) or plan
+
+
+def _within_partitions(draft: Draft) -> Compiled:
+    """The pattern, without the equalities that PARTITION BY of the query says already."""
+    found = draft.in_partitions if draft.tree.partition_by else ""
+    if isinstance(found, str) or found.tree.partition_by != draft.tree.partition_by:
+        return draft.compiled
+    return found.compiled
+
+
+def _why_registers(plan: ChainPlan) -> str:
+    """A phrase on why registers serve a query better than a chain does; empty where they do not.
+
+    What a chain leaves to a filter of whole complex events, registers may check as runs go on. Of pairs of
+    events that saves nothing: a filter looks at no more of them than there are runs with other registers, and
+    at fewer where the index is selective. Inside partitions there are few runs, and registers cost less for
+    each (measured, with up to hundreds of them: half of what the filter costs).
+    """
+    if not plan.in_registers:
+        return ""
+    left = f"it would leave {residual_text(plan.in_registers[0])} to a filter"
+    if plan.chain.most_events is None or plan.chain.most_events > 2:
+        return f"{left}; registers end runs that violate it"
+    if plan.shared or plan.shown_keys:
+        return f"{left}; inside partitions registers have few runs to check"
+    return ""
+
+
+def _planned(draft: Draft, chain: Chain, compiled: Compiled) -> ChainPlan:
+    schema = draft.layout.schema
+    values = Values(schema)
+    orders: Sequence[Order | None] = ()
+    steps: tuple[ColumnTransition, ...] = ()
+    transitions: tuple[PceaTransition, ...] = ()
+    if draft.window is None and not chain.ordered:
+        by_number = chain_columns(chain)
+        steps = by_number.transitions
+        columns = values.columns(by_number.keys)
+    else:
+        automaton = as_pcea(chain)
+        transitions = automaton.transitions
+        columns = values.columns(automaton.keys)
+        orders = [_order(each, chain, values) for each in chain.transitions]
+    decide = Decision(compiled.automaton, schema)
+    return ChainPlan(
+        tree=draft.tree,
+        text=str(draft),
+        chain=chain,
+        pattern=compiled.automaton,
+        steps=steps,
+        transitions=transitions,
+        orders=tuple(orders),
+        columns=columns,
+        classification=draft.classification(
+            chain.predicates,
+            chain.residuals,
+            tuple(values.found),
+            keys=[bracket.alternatives for bracket in draft.tree.partition_by],
+        ),
+        shown=draft.shown,
+        window=draft.window,
+        pushed=tuple(each for each in compiled.residuals if each not in chain.residuals),
+        residuals=chain.residuals,
+        reasons=chain.reasons,
+        predicates=registered_among(predicates_called(chain.residuals)),
+        shared=_shared_value(draft, chain),
+        in_registers=tuple(each for each in chain.residuals if not isinstance(decide.drafts(each), str)),
+    )
+
+
+def _order(transition: ChainTransition, chain: Chain, values: Values) -> Order | None:
+    """What one transition compares beside equalities."""
+    compared = [*transition.different, *([] if transition.order is None else [transition.order])]
+    if not compared or transition.source is None:
+        return None
+    (one,) = compared
+    before = tuple(
+        dict.fromkeys(
+            name
+            for each in chain.transitions
+            if each.target == transition.source
+            for name in chain.predicates[each.predicate].types
+        )
+    )
+    here = chain.predicates[transition.predicate].types
+    high = transition.upper
+    upper = None if high is None else (values.in_order(high.right, here), high.operator)
+    return Order(one.operator, values.in_order(one.left, before), values.in_order(one.right, here), upper)
+
+
+def _shared_value(draft: Draft, chain: Chain) -> dict[str, str]:
+    """For each type an attribute whose value all events of an answer share; empty where there is none.
+
+    Nor is there one where the query has keys of its own, and where what is forgotten is not told by it.
+    """
+    if draft.tree.partition_by or draft.tree.consume is not Consume.NONE:
+        return {}
+    shared: dict[str, str] = {}
+    for name in dict.fromkeys(name for each in chain.predicates for name in each.types):
+        attributes = draft.layout.schema.attributes_of(name) or {}
+        there = [each for each in draft.shared_keys if each in attributes]
+        if not there:
+            return {}
+        shared[name] = there[0]
+    return shared

@@ -1,0 +1,139 @@
+"""What the rules of planning look at: a checked query, compiled once, and what its comparisons come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from estero.automata.cea import CEA, EventPredicate
+from estero.automata.compile.compile_pattern import Compiled, compile_pattern
+from estero.automata.compile.products import intervals_only
+from estero.automata.correlated.equality_classes import partitioned
+from estero.automata.correlated.push_down import PushedDown, push_down
+from estero.automata.determinize import DEFAULT_STATE_CAP
+from estero.automata.registers import Value
+from estero.automata.residual import Residual, columns_read
+from estero.language.tree.query import QueryTree, Strategy
+from estero.language.tree.selection import Shown, shown_labels
+from estero.plan.plan import Classification, Layout, Window, payload_of
+
+NOTHING_COMPARED = "no events are compared with each other"
+
+
+class Compilation(NamedTuple):
+    """A query as it is evaluated, its automaton, and what registers do for comparisons of several events."""
+
+    tree: QueryTree
+    compiled: Compiled
+    pushed: PushedDown
+
+    @property
+    def compares(self) -> bool:
+        """Whether anything is left for registers or a filter."""
+        return bool(self.pushed.residuals) or self.pushed.program is not None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A query that `check_query` has found no error in, for events that are laid out so.
+
+    `text` is how it prints, where that is not the text of its tree. `given` is an automaton that takes the
+    place of the pattern's. `asked_for`: one plan was asked for by name, so that a rule serves the query if it
+    can, whatever serves it better. Properties raise `LimitExceeded` where an automaton gets too big.
+    """
+
+    tree: QueryTree
+    layout: Layout
+    text: str = ""
+    given: CEA | None = None
+    state_cap: int = DEFAULT_STATE_CAP
+    asked_for: bool = False
+
+    def __str__(self) -> str:
+        return self.text or str(self.tree)
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The automaton of the whole pattern, and the comparisons of several events."""
+        interval = self.tree.strategy is Strategy.STRICT
+        if self.given is not None:
+            return Compiled(intervals_only(self.given) if interval else self.given)
+        return compile_pattern(self.tree.pattern, self.tree.streams, interval=interval)
+
+    @cached_property
+    def whole(self) -> Compilation:
+        """The query as it is written."""
+        return self._compilation(self.tree, self.compiled)
+
+    @cached_property
+    def in_partitions(self) -> Compilation | str:
+        """The query without the equalities that its partitions say, or a phrase on why there is no such.
+
+        The partitions are those by PARTITION BY and by whatever equalities give all events one key.
+        """
+        if not self.compiled.residuals:
+            return NOTHING_COMPARED
+        tree = self._partitioned
+        if isinstance(tree, str):
+            return tree
+        alone = compile_pattern(tree.pattern, tree.streams)
+        if len(alone.residuals) >= len(self.compiled.residuals):
+            return "partitions would leave as much to be compared"
+        return self._compilation(tree, alone)
+
+    @cached_property
+    def shared_keys(self) -> tuple[str, ...]:
+        """The alternatives of the first key that equalities give all events; none where they give none."""
+        tree = self._partitioned
+        return () if isinstance(tree, str) else tree.partition_by[0].alternatives
+
+    @property
+    def best(self) -> Compilation:
+        """The query in partitions where its equalities make some, else as it is written."""
+        return self.whole if isinstance(self.in_partitions, str) else self.in_partitions
+
+    @cached_property
+    def shown(self) -> tuple[Shown, ...]:
+        """The labels that answers show."""
+        return shown_labels(self.tree, self.layout.schema)
+
+    @cached_property
+    def window(self) -> Window | None:
+        """How far back a complex event reaches."""
+        return Window.of(self.tree, self.layout)
+
+    def classification(
+        self,
+        predicates: Sequence[EventPredicate],
+        residuals: Sequence[Residual] = (),
+        values: Sequence[Value] = (),
+        *,
+        keys: Sequence[Sequence[str]] = (),
+        keep_all: bool = False,
+    ) -> Classification:
+        """What is computed of each event, for these predicates and what `residuals` and `values` read."""
+        layout = self.layout
+        brackets = [bracket.alternatives for bracket in self.tree.partition_by]
+        checked = columns_read(residuals, layout.schema, layout.type_column)
+        return Classification(
+            predicates=tuple(predicates),
+            schema=layout.schema,
+            type_column=layout.type_column,
+            only_type=layout.only_type,
+            keys=tuple(map(tuple, keys)),
+            keep_all=keep_all,
+            order=layout.order,
+            payload=payload_of(self.shown, brackets, checked),
+            values=tuple(values),
+        )
+
+    @cached_property
+    def _partitioned(self) -> QueryTree | str:
+        return partitioned(self.tree, self.layout.schema, self.compiled)
+
+    def _compilation(self, tree: QueryTree, compiled: Compiled) -> Compilation:
+        return Compilation(
+            tree, compiled, push_down(compiled.residuals, compiled.automaton, self.layout.schema)
+        )

@@ -1,0 +1,93 @@
+"""What events are joined by: the values that the classification computes, and the keys made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from estero.automata.pcea import JoinKey
+from estero.automata.registers import Value
+from estero.language.check.kinds import kind_of
+from estero.language.tree.expressions import Attribute, Node
+from estero.language.tree.schema import Kind, Schema
+
+_EXACT = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
+"""Kinds whose values are themselves in 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPart:
+    """One value of a join key: of numbers `values` of the classification those that are not NULL.
+
+    Each has one value column, or two for strings (their two hashes); an event has at most one of them.
+    """
+
+    values: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """How a join key is put together; `exact` where its values fit into 128 bits as they are."""
+
+    parts: tuple[KeyPart, ...]
+    exact: bool
+
+
+class Values:
+    """Gathers the values that join keys are made of and that are compared by order, each once."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._kinds: dict[str, Kind] = {}
+        for attributes in (*schema.types.values(), schema.shared or {}):
+            for name, kind in attributes.items():
+                if self._kinds.get(name, Kind.NULL) is Kind.NULL or kind is Kind.FLOAT:
+                    self._kinds[name] = kind  # of both numbers it is floats, as the column is read
+        self.found: dict[Value, int] = {}
+
+    def columns(self, keys: Sequence[JoinKey]) -> tuple[KeyColumn, ...]:
+        """The columns of the keys. One that is compared with another is exact if the other is."""
+        pairs = {each for key in keys if key.width == 2 for form in key.forms.values() for each in form}
+        inexact = {key.width for key in keys if key.width > 2}
+        inexact |= {2} if any(self._kind(each) not in _EXACT for each in pairs) else set()
+        merged = self._types_of_plain_values(keys)
+        return tuple(
+            KeyColumn(
+                tuple(self._part(key, place, merged) for place in range(key.width)), key.width not in inexact
+            )
+            for key in keys
+        )
+
+    def _types_of_plain_values(self, keys: Sequence[JoinKey]) -> dict[Node, tuple[str, ...]]:
+        """For each expression that is a part of a key for all its types: all those types."""
+        types: dict[Node, dict[str, None]] = {}
+        for key in keys:
+            for place in range(key.width):
+                expressions = {form[place] for form in key.forms.values()}
+                if len(expressions) == 1:
+                    types.setdefault(expressions.pop(), {}).update(dict.fromkeys(key.forms))
+        return {expression: tuple(names) for expression, names in types.items()}
+
+    def _part(self, key: JoinKey, place: int, merged: dict[Node, tuple[str, ...]]) -> KeyPart:
+        types: dict[Node, list[str]] = {}
+        for name, form in key.forms.items():
+            types.setdefault(form[place], []).append(name)
+        if len(types) == 1:
+            (expression,) = types
+            return KeyPart((self._numbers(expression, merged[expression]),))
+        return KeyPart(tuple(self._numbers(each, tuple(names)) for each, names in types.items()))
+
+    def _numbers(self, expression: Node, types: tuple[str, ...]) -> tuple[int, ...]:
+        hashes: tuple[int | None, ...] = (0, 1) if self._kind(expression) is Kind.STRING else (None,)
+        values = [Value(expression, types, hashed) for hashed in hashes]
+        return tuple(self.found.setdefault(value, len(self.found)) for value in values)
+
+    def in_order(self, expression: Node, types: tuple[str, ...]) -> int:
+        """The number of a value that is compared by order; of a string its first hash, which is to differ."""
+        value = Value(expression, types, 0 if self._kind(expression) is Kind.STRING else None)
+        return self.found.setdefault(value, len(self.found))
+
+    def _kind(self, expression: Node) -> Kind | None:
+        """The kind of the column; integers where nothing is known of it."""
+        if isinstance(expression, Attribute) and expression.name not in self._kinds:
+            return Kind.INT
+        return kind_of(expression, self._kinds)

@@ -1,0 +1,68 @@
+"""Which plan a query gets: the first of the rules that serves it, and why not one further up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, Literal, NamedTuple
+
+from estero.automata.cea import CEA
+from estero.language.tree.query import QueryTree
+from estero.plan.automaton import in_partitions, with_registers
+from estero.plan.chains import chained
+from estero.plan.draft import Draft
+from estero.plan.joins import joined
+from estero.plan.plan import Layout, Plan
+
+PlanName = Literal["PCEA", "chain", "partitions", "CEA"]
+
+
+class Rule(NamedTuple):
+    """`serve` gives the plan of a query, or the reason why it gives none, as a phrase."""
+
+    name: PlanName
+    title: str
+    serve: Callable[[Draft], Plan | str]
+
+
+RULES: Final = (
+    Rule("PCEA", "PCEA + heap", joined),  # joins the parts of an ALL
+    Rule("chain", "a chain automaton", chained),  # joins neighbours, in an index
+    Rule("partitions", "a CEA in partitions", in_partitions),  # that equalities of the pattern make
+    Rule("CEA", "a CEA alone", with_registers),  # registers and a filter check what it compares
+)
+"""From top to bottom: the first plan there is serves the query, and the last one serves every query."""
+
+PLANS: Final = tuple(rule.name for rule in RULES)
+"""The names of all plans."""
+
+
+class NotServedError(ValueError):
+    """A plan was asked for that cannot serve the query; says why."""
+
+
+def plan_of(
+    tree: QueryTree,
+    layout: Layout,
+    *,
+    automaton: CEA | None = None,
+    text: str = "",
+    only: PlanName | None = None,
+) -> Plan:
+    """The plan of a query that `check_query` has found no error in.
+
+    `automaton` takes the place of its pattern's, and `text` that of its own text. `only` asks for one of the
+    plans: all that can serve a query have equal answers. Raises `NotServedError`, with the reason, where that
+    one cannot.
+    """
+    draft = Draft(tree, layout, text, automaton, asked_for=only is not None)
+    if automaton is not None:
+        return with_registers(draft)
+    refused: list[tuple[str, str]] = []
+    for rule in RULES:
+        if only in (None, rule.name):
+            plan = rule.serve(draft)
+            if isinstance(plan, Plan):
+                return replace(plan, refused=tuple(refused))
+            refused.append((rule.title, plan))
+    raise NotServedError("; ".join(f"this query is not served by {title}: {why}" for title, why in refused))
