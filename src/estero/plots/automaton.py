@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from estero.automata.residual import NO_HIDDEN
@@ -92,10 +92,8 @@ def _without_streams(predicate: EventPredicate) -> EventPredicate:
 
 
 def _guard(guard: Guard, names: Sequence[str]) -> str:
-    parts = [names[bit] for bit in sorted(guard.present)] + [
-        f"¬ {names[bit]}" for bit in sorted(guard.absent)
-    ]
-    return " ∧ ".join(parts) if parts else "any event"
+    absent = (f"¬ {names[bit]}" for bit in sorted(guard.absent))
+    return " ∧ ".join([*(names[bit] for bit in sorted(guard.present)), *absent]) or "any event"
 
 
 def _width(lines: Sequence[_Text]) -> float:
@@ -113,10 +111,7 @@ def _column_places(column: Sequence[int], texts: Texts) -> list[float]:
         elif right - left <= 2:
             for c in range(left, right):
                 room[c] = max(room[c], (_width(lines) + GAP) / (right - left) + 2 * RADIUS)
-    places = [0.0]
-    for each in room:
-        places.append(places[-1] + each)
-    return places
+    return list(accumulate(room, initial=0.0))
 
 
 def _draw_arc(
@@ -166,19 +161,11 @@ def _draw_arrow(axes: Axes, points: Sequence[Point], *, faint: bool) -> None:
     tip = points[-1]
     shaft = [point for point in points if math.dist(point, tip) > HEAD / 2]
     tail = next(point for point in reversed(points) if math.dist(point, tip) >= HEAD)
-    axes.plot(
-        [x for x, _ in shaft],
-        [y for _, y in shaft],
-        color=colour,
-        lw=1.1,
-        linestyle=(0, (3.5, 2.5)) if faint else "-",
-        zorder=1,
-    )
-    axes.add_patch(
-        FancyArrowPatch(
-            path=Path([tail, tip]), arrowstyle="-|>", mutation_scale=10, color=colour, lw=0.6, zorder=2
-        )
-    )
+    style = (0, (3.5, 2.5)) if faint else "-"
+    axes.plot(*zip(*shaft, strict=True), color=colour, lw=1.1, linestyle=style, zorder=1)
+    head = FancyArrowPatch(path=Path([tail, tip]), arrowstyle="-|>", mutation_scale=10, color=colour, lw=0.6)
+    head.set_zorder(2)
+    axes.add_patch(head)
 
 
 def _draw_states(axes: Axes, cea: CEA, places: Layout) -> None:
@@ -271,15 +258,11 @@ def _label_place(places: Layout, arc: Arc, curve: Sequence[Point]) -> Point:
     return curve[round(len(curve) * (0.5 if leaving == coming else 0.56 if leaving > coming else 0.44))]
 
 
-def _bezier(a: Point, b: Point, c: Point, d: Point, steps: int = 160) -> list[Point]:
+def _bezier(*corners: Point, steps: int = 160) -> list[Point]:
     points = []
     for i in range(steps + 1):
         t = i / steps
-        w = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
-        points.append(
-            (
-                sum(k * p[0] for k, p in zip(w, (a, b, c, d), strict=True)),
-                sum(k * p[1] for k, p in zip(w, (a, b, c, d), strict=True)),
-            )
-        )
+        weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+        x, y = (sum(w * corner[axis] for w, corner in zip(weights, corners, strict=True)) for axis in (0, 1))
+        points.append((x, y))
     return points

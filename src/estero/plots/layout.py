@@ -46,32 +46,24 @@ def columns(states: int, initial: Sequence[int], arcs: Sequence[Arc]) -> list[in
     for source, target in arcs:
         if source != target:
             following[source].append(target)
-    done: list[int] = []
-    colour = [0] * states
-    back: set[Arc] = set()
-    for root in [*sorted(initial), *range(states)]:
-        if colour[root]:
-            continue
-        colour[root] = 1
-        stack = [(root, iter(following[root]))]
-        while stack:
-            state, rest = stack[-1]
-            for target in rest:
-                if colour[target] == 1:
-                    back.add((state, target))
-                elif colour[target] == 0:
-                    colour[target] = 1
-                    stack.append((target, iter(following[target])))
-                    break
-            else:
-                colour[state] = 2
-                done.append(state)
-                stack.pop()
+    # Depth first, without recursion: an arc leads back where its target is on the way to its source.
+    todo = [(state, False) for state in reversed([*sorted(initial), *range(states)])]
+    found, way, done = set[int](), set[int](), list[int]()
+    forward: dict[int, list[int]] = {}
+    while todo:
+        state, through = todo.pop()
+        if through:
+            way.remove(state)
+            done.append(state)
+        elif state not in found:
+            found.add(state)
+            way.add(state)
+            forward[state] = [target for target in following[state] if target not in way]
+            todo += [(state, True), *((target, False) for target in reversed(forward[state]))]
     column = [0] * states
     for state in reversed(done):
-        for target in following[state]:
-            if (state, target) not in back:
-                column[target] = max(column[target], column[state] + 1)
+        for target in forward[state]:
+            column[target] = max(column[target], column[state] + 1)
     return column
 
 
@@ -113,19 +105,16 @@ def _ordered(
             if not 0 <= beside < len(current):
                 continue
             rank = {stop: float(i) for i, stop in enumerate(current[beside])}
-            own = {stop: float(i) for i, stop in enumerate(current[c])}
-            current[c] = sorted(current[c], key=lambda stop: _mean(stop, near, rank, own))
+            means = [
+                fmean([rank[other] for other in near[stop] if other in rank] or [float(i)])
+                for i, stop in enumerate(current[c])
+            ]
+            order = sorted(range(len(means)), key=means.__getitem__)
+            current[c] = [current[c][i] for i in order]
         crossings = _crossings(current, links)
         if crossings < fewest:
             best, fewest = [list(layer) for layer in current], crossings
     return best
-
-
-def _mean(
-    stop: _Stop, near: Mapping[_Stop, list[_Stop]], rank: Mapping[_Stop, float], own: Mapping[_Stop, float]
-) -> float:
-    ranks = [rank[other] for other in near[stop] if other in rank]
-    return fmean(ranks) if ranks else own[stop]
 
 
 def _crossings(layers: Sequence[Sequence[_Stop]], links: Sequence[tuple[_Stop, _Stop]]) -> int:
@@ -144,13 +133,9 @@ def _heights(layers: Sequence[Sequence[_Stop]], near: Mapping[_Stop, list[_Stop]
     height = {stop: -float(i) for layer in layers for i, stop in enumerate(layer)}
     for _ in range(30):
         for layer in layers:
-            wanted = [_wish(stop, near, height) for stop in layer]
+            wanted = [fmean([height[other] for other in near[stop]] or [0.0]) for stop in layer]
             height.update(zip(layer, _apart(wanted, [stop.room for stop in layer]), strict=True))
     return height
-
-
-def _wish(stop: _Stop, near: Mapping[_Stop, list[_Stop]], height: Mapping[_Stop, float]) -> float:
-    return fmean(height[other] for other in near[stop]) if near[stop] else 0.0
 
 
 def _apart(wanted: Sequence[float], rooms: Sequence[float]) -> list[float]:
