@@ -10,7 +10,7 @@ import pytest
 import estero
 from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.compile.fragment import Part, Workshop
-from estero.automata.compile.need import Need
+from estero.automata.compile.symbolic_guard import SymbolicGuard
 from estero.automata.determinize import DEAD, LazyAutomaton
 from estero.automata.growth import growing_part
 from estero.language.syntax.parser import parse_pattern
@@ -113,7 +113,7 @@ def test_parts_that_are_optional_add_one_state_each() -> None:
 def test_the_construction_of_a_long_sequence_is_linear() -> None:
     """Each atom, and each of them once more as a part of the sequence."""
     shop = Workshop()
-    parts = [Part(shop.atom(Need(("A",)), frozenset("A"))) for _ in range(5_000)]
+    parts = [Part(shop.atom(SymbolicGuard(("A",)), frozenset("A"))) for _ in range(5_000)]
     shop.sequence(parts)
     assert shop.arcs == 5_000
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import estero
-from estero.automata.formulas.given import automaton_of
+from estero.automata.formulas.user_automaton import automaton_of
 from estero.reference.queries import ComplexEvent, Event, evaluate_pattern
 from laws.evaluators import by_end
 from strategies import TYPES, streams, to_table

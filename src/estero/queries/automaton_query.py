@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from estero.automata.formulas.given import automaton_of
 from estero.automata.formulas.to_formula import automaton_outline, automaton_to_formula
+from estero.automata.formulas.user_automaton import automaton_of
 from estero.errors import LimitExceeded
 from estero.language.syntax.parser import parse_query
 from estero.language.tree.words import quoted

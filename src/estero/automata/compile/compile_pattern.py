@@ -4,7 +4,7 @@ Each case builds the fragment of a pattern from those of its parts; `fragment` a
 glue. The number of states is linear in the pattern once bounded iterations are written out, except that
 OR inside a filter copies what it filters, AND and ALL multiply, and UNLESS keeps sets of states. What is
 optional costs transitions, not states.
-Filters that are more than one-event predicates come out as residuals (places.py).
+Filters that are more than one-event predicates come out as residuals (residual_filters.py).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Final
 from estero.automata.cea import CEA, EventPredicate
 from estero.automata.compile.filters import apply_filter
 from estero.automata.compile.fragment import Arc, Fragment, Part, Pass, Workshop, freeze
-from estero.automata.compile.need import ANYTHING, Need, need_of
 from estero.automata.compile.products import all_of, also_seen, conjunction, passed_over, strict, unless
 from estero.automata.compile.residual_filters import Atom, Places, find_places
+from estero.automata.compile.symbolic_guard import ANYTHING, SymbolicGuard, guard_of
 from estero.automata.residual import NO_HIDDEN, Hidden, Residual, carries
 from estero.language.tree import pattern as p
 from estero.language.tree.schema import type_names
@@ -86,7 +86,7 @@ class _Compiler:
         shop = self.workshop
         match pattern:
             case p.EventType():
-                return shop.atom(Need(type_names(pattern, self.streams)), frozenset({pattern.name}))
+                return shop.atom(SymbolicGuard(type_names(pattern, self.streams)), frozenset({pattern.name}))
             case p.As(inner, variable):
                 return self._labelled(inner, lambda labels: labels | {variable} if labels else labels)
             case p.Rename(inner, old, new):
@@ -134,7 +134,7 @@ class _Compiler:
         return self.workshop.relabel(
             fragment,
             lambda arc: (
-                arc._replace(need=replace(arc.need, first=True)) if arc.source == fragment.initial else arc
+                arc._replace(guard=replace(arc.guard, first=True)) if arc.source == fragment.initial else arc
             ),
         )
 
@@ -205,7 +205,7 @@ class _Compiler:
         no = self.workshop.atom(replace(ANYTHING, absent=frozenset({predicate})), frozenset())
         if not atom.hidden:
             return no
-        yes = self.workshop.atom(need_of(predicate), frozenset())
+        yes = self.workshop.atom(guard_of(predicate), frozenset())
         return self.workshop.union(
             [no, self.workshop.relabel(yes, lambda arc: arc._replace(hidden=atom.hidden))]
         )

@@ -76,14 +76,16 @@ def _keep_if(workshop: Workshop, fragment: Fragment, condition: Node) -> Fragmen
 
 
 def _narrow(arc: Arc, condition: EventFilter) -> Arc:
-    return arc._replace(need=arc.need.also(condition.predicate)) if condition.variable in arc.labels else arc
+    return (
+        arc._replace(guard=arc.guard.also(condition.predicate)) if condition.variable in arc.labels else arc
+    )
 
 
 def _seen_false(workshop: Workshop, fragment: Fragment, refuted: EventFilter) -> Fragment:
     """Two layers: before and after an event of the variable of which the predicate is false."""
     after = workshop.copy(fragment)
     crossing = [
-        arc._replace(need=arc.need.also(Not(refuted.predicate)), target=copied.target)
+        arc._replace(guard=arc.guard.also(Not(refuted.predicate)), target=copied.target)
         for arc, copied in zip(fragment.arcs, after.arcs, strict=True)
         if refuted.variable in arc.labels
     ]

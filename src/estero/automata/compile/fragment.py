@@ -14,7 +14,7 @@ from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, Guard, LabelSet, Origin, Transition
-from estero.automata.compile.need import ANYTHING, Need, need_of
+from estero.automata.compile.symbolic_guard import ANYTHING, SymbolicGuard, guard_of
 from estero.automata.exploration import between
 from estero.automata.growth import too_large
 from estero.automata.residual import NO_HIDDEN, HiddenSet
@@ -31,17 +31,17 @@ class Arc(NamedTuple):
     """A transition of a fragment; `hidden` are labels that answers do not show."""
 
     source: int
-    need: Need
+    guard: SymbolicGuard
     labels: LabelSet
     target: int
     hidden: HiddenSet = NO_HIDDEN
 
     def moved(self, source: int, target: int) -> Arc:
         """The same between other states."""
-        return Arc(source, self.need, self.labels, target, self.hidden)
+        return Arc(source, self.guard, self.labels, target, self.hidden)
 
 
-Pass = tuple[Need, HiddenSet]
+Pass = tuple[SymbolicGuard, HiddenSet]
 """What is read and not marked between two parts."""
 
 
@@ -106,10 +106,10 @@ class Workshop:
             self._inside.pop()
             self._origin = before
 
-    def atom(self, need: Need, labels: LabelSet) -> Fragment:
+    def atom(self, guard: SymbolicGuard, labels: LabelSet) -> Fragment:
         """One event."""
         initial, final = self.state(), self.state()
-        return Fragment(initial, final, (Arc(initial, need, labels, final),))
+        return Fragment(initial, final, (Arc(initial, guard, labels, final),))
 
     def copy(self, fragment: Fragment) -> Fragment:
         """The same with fresh states."""
@@ -150,7 +150,7 @@ class Workshop:
                 arcs += [arc.moved(a, b) for a in begins for b in ends]
                 self.spend(len(begins) * len(ends))
             if number:
-                arcs.extend(Arc(first, need, NO_LABELS, first, hidden) for need, hidden in part.skips)
+                arcs.extend(Arc(first, guard, NO_LABELS, first, hidden) for guard, hidden in part.skips)
             may_begin = may_begin and part.nullable
         return Fragment(initial, final, tuple(arcs))
 
@@ -166,7 +166,7 @@ class Workshop:
             arcs += [
                 arc._replace(target=middle) if arc.target == round_.final else arc for arc in round_.arcs
             ]
-            links.append([Arc(middle, need, NO_LABELS, middle, hidden) for need, hidden in skips])
+            links.append([Arc(middle, guard, NO_LABELS, middle, hidden) for guard, hidden in skips])
             if number >= least:
                 links[-1] += [arc._replace(target=final) for arc in ends]
         arcs += rounds[-1].arcs
@@ -213,18 +213,18 @@ def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> C
         for state in (arc.source, arc.target):
             numbers.setdefault(state, len(numbers))
     numbers.setdefault(fragment.final, len(numbers))
-    needs = {id(arc.need): arc.need for arc in arcs}
-    asked = [each for need in needs.values() for each in (*need.present, *sorted(need.absent, key=str))]
+    symbolic = {id(arc.guard): arc.guard for arc in arcs}
+    asked = [each for guard in symbolic.values() for each in (*guard.present, *sorted(guard.absent, key=str))]
     named = [each for each in dict.fromkeys(asked) if each != FIRST]
-    predicates = {each: bit for bit, each in enumerate([*named, FIRST] if FIRST in asked else named)}
-
-    def guard(need: Need) -> Guard:
-        present, absent = (frozenset(predicates[p] for p in each) for each in (need.present, need.absent))
-        return Guard(present, absent)
-
-    guards = {number: guard(need) for number, need in needs.items()}
+    bits = {each: bit for bit, each in enumerate([*named, FIRST] if FIRST in asked else named)}
+    guards = {
+        number: Guard(
+            frozenset(bits[each] for each in guard.present), frozenset(bits[each] for each in guard.absent)
+        )
+        for number, guard in symbolic.items()
+    }
     transitions = dict.fromkeys(
-        Transition(numbers[arc.source], guards[id(arc.need)], arc.labels, numbers[arc.target], arc.hidden)
+        Transition(numbers[arc.source], guards[id(arc.guard)], arc.labels, numbers[arc.target], arc.hidden)
         for arc in arcs
     )
     return CEA(
@@ -232,7 +232,7 @@ def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> C
         initial=frozenset({numbers[fragment.initial]}),
         final=frozenset({numbers[fragment.final]}),
         transitions=tuple(transitions),
-        predicates=tuple(predicates),
+        predicates=tuple(bits),
         origins=() if origins is None else tuple(origins[state] for state in numbers),
     )
 
@@ -244,16 +244,16 @@ def thaw(workshop: Workshop, automaton: CEA) -> Fragment:
     fresh.update(dict.fromkeys(automaton.final, final))
     arcs: list[Arc] = []
     for each in automaton.transitions:
-        need = _need(each.guard, automaton.predicates)
-        if need is None:
+        guard = _symbolic(each.guard, automaton.predicates)
+        if guard is None:
             continue
         sources = [fresh[each.source], *([initial] if each.source in automaton.initial else [])]
-        arcs.extend(Arc(source, need, each.labels, fresh[each.target], each.hidden) for source in sources)
+        arcs.extend(Arc(source, guard, each.labels, fresh[each.target], each.hidden) for source in sources)
     return Fragment(initial, final, tuple(arcs))
 
 
-def _need(guard: Guard, predicates: Sequence[EventPredicate]) -> Need | None:
-    need: Need | None = ANYTHING
+def _symbolic(guard: Guard, predicates: Sequence[EventPredicate]) -> SymbolicGuard | None:
+    found: SymbolicGuard | None = ANYTHING
     for bit in sorted(guard.present):
-        need = None if need is None else need.meet(need_of(predicates[bit]))
-    return None if need is None else need.without(predicates[bit] for bit in sorted(guard.absent))
+        found = None if found is None else found.meet(guard_of(predicates[bit]))
+    return None if found is None else found.without(predicates[bit] for bit in sorted(guard.absent))

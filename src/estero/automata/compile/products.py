@@ -12,11 +12,11 @@ from typing import Any
 
 from estero.automata.cea import CEA, NO_LABELS, EventPredicate, LabelSet
 from estero.automata.compile.fragment import Arc, Fragment, Workshop, freeze, thaw
-from estero.automata.compile.need import Need
+from estero.automata.compile.symbolic_guard import SymbolicGuard
 from estero.automata.exploration import explore, leaving
 from estero.automata.residual import NO_HIDDEN, Hidden, HiddenSet
 
-Step = tuple[tuple[Need, LabelSet, HiddenSet], Hashable]
+Step = tuple[tuple[SymbolicGuard, LabelSet, HiddenSet], Hashable]
 """What a transition asks and marks, and the state after it."""
 
 
@@ -28,9 +28,9 @@ def conjunction(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
     def steps(state: tuple[int, int]) -> Iterator[Step]:
         for a in leaving_one[state[0]]:
             for b in leaving_two[state[1]]:
-                need = met(a.need, b.need) if a.labels == b.labels else None
-                if need is not None:
-                    yield (need, a.labels, a.hidden | b.hidden), (a.target, b.target)
+                guard = met(a.guard, b.guard) if a.labels == b.labels else None
+                if guard is not None:
+                    yield (guard, a.labels, a.hidden | b.hidden), (a.target, b.target)
 
     return _product(workshop, (one.initial, two.initial), steps, (one.final, two.final))
 
@@ -38,7 +38,7 @@ def conjunction(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
 def all_of(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
     """Unions of a complex event of each: a part may still wait in its initial state, or be through."""
     leaving_one, leaving_two = leaving(one.arcs), leaving(two.arcs)
-    stand_still = Need()
+    stand_still = SymbolicGuard()
     met = _Met(workshop)
 
     def moves(part: Fragment, arcs: dict[int, list[Arc]], state: int) -> Iterator[Arc]:
@@ -49,10 +49,10 @@ def all_of(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
     def steps(state: tuple[int, int]) -> Iterator[Step]:
         for a in moves(one, leaving_one, state[0]):
             for b in moves(two, leaving_two, state[1]):
-                need = met(a.need, b.need)
+                guard = met(a.guard, b.guard)
                 target = (a.target, b.target)
-                if need is not None and target != (one.initial, two.initial):
-                    yield (need, a.labels | b.labels, a.hidden | b.hidden), target
+                if guard is not None and target != (one.initial, two.initial):
+                    yield (guard, a.labels | b.labels, a.hidden | b.hidden), target
 
     return _product(workshop, (one.initial, two.initial), steps, (one.final, two.final))
 
@@ -70,11 +70,11 @@ def unless(workshop: Workshop, wanted: Fragment, forbidden: Fragment) -> Fragmen
         open_runs = [arc for source in (forbidden.initial, *state[1]) for arc in after_forbidden[source]]
         asked = _asked(open_runs)
         for arc in after_wanted[state[0]]:
-            for need in _cases(workshop, arc.need, asked):
-                reached = frozenset(each.target for each in open_runs if _passes(need, each.need))
+            for guard in _cases(workshop, arc.guard, asked):
+                reached = frozenset(each.target for each in open_runs if _passes(guard, each.guard))
                 if forbidden.final not in reached:
                     after = nothing if arc.target == wanted.final else reached
-                    yield (need, arc.labels, arc.hidden), (arc.target, after)
+                    yield (guard, arc.labels, arc.hidden), (arc.target, after)
 
     return _product(workshop, (wanted.initial, nothing), steps, (wanted.final, nothing))
 
@@ -95,7 +95,7 @@ def strict(workshop: Workshop, fragment: Fragment) -> Fragment:
             if state[1] is _Marked.NOW and not arc.labels:
                 after = _Marked.NO_MORE
             after = _Marked.NOT_YET if arc.target == fragment.final else after
-            yield (arc.need, arc.labels, arc.hidden), (arc.target, after)
+            yield (arc.guard, arc.labels, arc.hidden), (arc.target, after)
 
     return _product(workshop, (fragment.initial, _Marked.NOT_YET), steps, (fragment.final, _Marked.NOT_YET))
 
@@ -113,7 +113,7 @@ def also_seen(
     added = frozenset(hidden)
     arcs: list[Arc] = []
     for arc in fragment.arcs:
-        true, false = arc.need.split(predicate)
+        true, false = arc.guard.split(predicate)
         if true is not None:
             arcs.append(Arc(arc.source, true, arc.labels, arc.target, arc.hidden | added))
         if false is not None:
@@ -125,13 +125,13 @@ def passed_over(
     workshop: Workshop,
     forbidden: Iterable[EventPredicate],
     watched: Iterable[tuple[EventPredicate, HiddenSet]],
-) -> list[tuple[Need, HiddenSet]]:
+) -> list[tuple[SymbolicGuard, HiddenSet]]:
     """What may stand between two parts: no event that is `forbidden`; `watched` ones are marked as hidden."""
-    base = Need().without(forbidden)
-    cases: list[tuple[Need, HiddenSet]] = [] if base is None else [(base, NO_HIDDEN)]
+    base = SymbolicGuard().without(forbidden)
+    cases: list[tuple[SymbolicGuard, HiddenSet]] = [] if base is None else [(base, NO_HIDDEN)]
     for predicate, hidden in watched:
         workshop.spend(2 * len(cases))
-        split = [(need.split(predicate), before) for need, before in cases]
+        split = [(guard.split(predicate), before) for guard, before in cases]
         cases = [(true, before | hidden) for (true, _), before in split if true is not None]
         cases += [(false, before) for (_, false), before in split if false is not None]
     return cases
@@ -151,39 +151,39 @@ def _product(
     start, names[final] = names[initial], workshop.state()
     arcs: dict[tuple[int, int, LabelSet, int, HiddenSet], Arc] = {}
     same = _Same()
-    for source, (need, labels, hidden), target in explore(
+    for source, (guard, labels, hidden), target in explore(
         [initial], lambda state: () if state == final else steps(state)
     ):
         workshop.spend(1)
-        known = same(need)
+        known = same(guard)
         arc = Arc(names[source], known, labels, names[target], hidden)
         arcs[arc.source, id(known), labels, arc.target, hidden] = arc
     return Fragment(start, names[final], tuple(arcs.values()))
 
 
 class _Same:
-    """Gives equal needs as one object: hashing a need takes longer than all else that makes a transition."""
+    """Gives equal guards as one object: hashing one takes longer than all else that makes a transition."""
 
     def __init__(self) -> None:
-        self._by_id: dict[int, tuple[Need, Need]] = {}
-        self._by_value: dict[Need, Need] = {}
+        self._by_id: dict[int, tuple[SymbolicGuard, SymbolicGuard]] = {}
+        self._by_value: dict[SymbolicGuard, SymbolicGuard] = {}
 
-    def __call__(self, need: Need) -> Need:
-        if id(need) not in self._by_id:
-            # Beside it stands the need itself, so that its id is not given to another.
-            self._by_id[id(need)] = self._by_value.setdefault(need, need), need
-        return self._by_id[id(need)][0]
+    def __call__(self, guard: SymbolicGuard) -> SymbolicGuard:
+        if id(guard) not in self._by_id:
+            # Beside it stands the guard itself, so that its id is not given to another.
+            self._by_id[id(guard)] = self._by_value.setdefault(guard, guard), guard
+        return self._by_id[id(guard)][0]
 
 
 class _Met:
-    """What is true of an event that passes two needs, worked out once for each pair of them."""
+    """What is true of an event that passes two guards, worked out once for each pair of them."""
 
     def __init__(self, workshop: Workshop) -> None:
         self._workshop = workshop
         self._same = _Same()
-        self._met: dict[tuple[int, int], Need | None] = {}
+        self._met: dict[tuple[int, int], SymbolicGuard | None] = {}
 
-    def __call__(self, one: Need, two: Need) -> Need | None:
+    def __call__(self, one: SymbolicGuard, two: SymbolicGuard) -> SymbolicGuard | None:
         self._workshop.spend(1)
         one, two = self._same(one), self._same(two)
         pair = id(one), id(two)
@@ -195,22 +195,24 @@ class _Met:
 def _asked(arcs: Iterable[Arc]) -> list[EventPredicate]:
     return list(
         dict.fromkeys(
-            predicate for arc in arcs for predicate in (*arc.need.present, *sorted(arc.need.absent, key=str))
+            predicate
+            for arc in arcs
+            for predicate in (*arc.guard.present, *sorted(arc.guard.absent, key=str))
         )
     )
 
 
-def _cases(workshop: Workshop, need: Need, asked: list[EventPredicate]) -> list[Need]:
-    """`need` split by whether each predicate is true, such that every case decides all of them."""
-    cases = [need]
+def _cases(workshop: Workshop, guard: SymbolicGuard, asked: list[EventPredicate]) -> list[SymbolicGuard]:
+    """`guard` split by whether each predicate is true, such that every case decides all of them."""
+    cases = [guard]
     for predicate in asked:
         workshop.spend(2 * len(cases))
         cases = [part for case in cases for part in case.split(predicate) if part is not None]
     return cases
 
 
-def _passes(case: Need, need: Need) -> bool:
+def _passes(case: SymbolicGuard, guard: SymbolicGuard) -> bool:
     """Whether events of a case pass, which decides every predicate that is asked."""
-    return all(case.implies(each) for each in need.present) and not any(
-        case.implies(each) for each in need.absent
+    return all(case.implies(each) for each in guard.present) and not any(
+        case.implies(each) for each in guard.absent
     )

@@ -1,8 +1,8 @@
 """Compiled pattern → chain automaton, where its comparisons are between neighbours, or why there is none.
 
-The states are those of the pattern's automaton together with what the last event carries (carried.py). This
-is the transition-to-state construction of the paper's Proposition 7, for every comparison and not PART-BY
-alone.
+The states are those of the pattern's automaton together with what the last event carries (neighbours.py).
+This is the transition-to-state construction of the paper's Proposition 7, for every comparison and not
+PART-BY alone.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 
 from estero.automata.cea import CEA, EventPredicate, Transition, why_others_matter
 from estero.automata.chain import ORDERS, Chain, ChainTransition, Neighbours, is_range
-from estero.automata.correlated.carried import Carried, Fact, NotCarriedError, Register, Step, event_name
+from estero.automata.correlated.neighbours import Carried, Fact, NotCarriedError, Register, Step, event_name
 from estero.automata.correlated.push_down import Decision
 from estero.automata.correlated.unambiguous import BEGIN, Edge, Letter, Machine, unambiguous
 from estero.automata.exploration import explore, leaving, merged
-from estero.automata.formulas.reads import read_of
+from estero.automata.formulas.atoms import read_of
 from estero.automata.registers import Action
 from estero.automata.residual import HiddenSet, Key, Residual, needed_hidden
 from estero.language.tree.conditions import conjoined, conjuncts, variables_of

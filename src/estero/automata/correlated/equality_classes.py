@@ -15,7 +15,7 @@ from typing import Final
 
 from estero.automata.cea import CEA, Transition, why_others_matter
 from estero.automata.compile.compile_pattern import Compiled, compile_pattern
-from estero.automata.correlated.carried import event_name
+from estero.automata.correlated.neighbours import event_name
 from estero.automata.correlated.push_down import Decision
 from estero.automata.exploration import leaving, merged, reached
 from estero.automata.registers import Action

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from estero.automata.cea import EventPredicate, LabelSet
 from estero.automata.chain import Neighbours
 from estero.automata.exploration import explore, leaving, reached
-from estero.automata.formulas.reads import not_true
+from estero.automata.formulas.atoms import not_true
 from estero.automata.residual import HiddenSet
 from estero.language.tree.conditions import conjuncts
 from estero.language.tree.expressions import Call, Not

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from estero.automata.cea import ALWAYS, CEA, FIRST, NO_LABELS, Guard, LabelSet
 from estero.automata.exploration import between
+from estero.automata.formulas.atoms import Atoms, Read, absent_of, atoms_for, read_of
 from estero.automata.formulas.rational import around, either, followed
-from estero.automata.formulas.reads import Atoms, Read, absent_of, atoms_for, read_of
 from estero.errors import LimitExceeded
 from estero.language.syntax.parser import MAXIMUM_DEPTH
 from estero.language.tree.conditions import conjoined

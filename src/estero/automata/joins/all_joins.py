@@ -1,4 +1,4 @@
-"""ALL of single events that equalities join, as the atoms of a conjunctive query (planned by plan_joins.py).
+"""ALL of single events that equalities join, as the atoms of a conjunctive query (joins/hierarchical.py).
 
 Each class of equal values is a variable, each part an atom. Every part marks exactly one event, so a
 comparison of two variables is one of two values, and what speaks of one variable is asked of one event.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from estero.automata.cea import CEA, EventPredicate, Guard, LabelSet, Transition
 from estero.automata.exploration import between, reached
-from estero.automata.formulas.guard_text import Clause, clauses_of
+from estero.automata.formulas.event_text import Clause, clauses_of
 
 INITIAL, FINAL = object(), object()
 """The states that stand for all initial and all final ones."""
@@ -42,7 +42,7 @@ def automaton_of(
     """The automaton with these transitions, each a tuple (state, event, labels, state).
 
     `initial` and `final` are one state or a collection of states; any hashable value names a state. The
-    event is a text (guard_text.py); no labels means that it is read and not reported. `types` are the
+    event is a text (event_text.py); no labels means that it is read and not reported. `types` are the
     types of events that there are.
 
     Raises `QueryError` for a wrong text, with the place in it, and `ValueError`, with the names of the

@@ -1,4 +1,4 @@
-"""What a transition asks of an event, before bits are given out."""
+"""What a transition of a fragment asks of an event: the guard before bits are given out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from estero.language.tree.expressions import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class SymbolicGuard:
     """What must be true of an event, and what must not.
 
     `types` None asks nothing; otherwise the event has one of these types and all `conditions`, of which none
@@ -23,7 +23,7 @@ class Need:
     absent: frozenset[EventPredicate] = frozenset()
     first: bool = False
 
-    def also(self, condition: Node) -> Need:
+    def also(self, condition: Node) -> SymbolicGuard:
         """This and one more condition."""
         return replace(self, conditions=tuple(dict.fromkeys((*self.conditions, *conjuncts(condition)))))
 
@@ -35,14 +35,14 @@ class Need:
             return first
         return (EventPredicate(self.types, conjoined(self.conditions)), *first)
 
-    def meet(self, other: Need) -> Need | None:
+    def meet(self, other: SymbolicGuard) -> SymbolicGuard | None:
         """Both at once, or None where no event can pass."""
         types = _common(self.types, other.types)
         conditions = tuple(dict.fromkeys((*self.conditions, *other.conditions)))
-        both = Need(types, conditions, frozenset(), self.first or other.first)
+        both = SymbolicGuard(types, conditions, frozenset(), self.first or other.first)
         return both.without(self.absent | other.absent) if types != () else None
 
-    def without(self, absent: Iterable[EventPredicate]) -> Need | None:
+    def without(self, absent: Iterable[EventPredicate]) -> SymbolicGuard | None:
         """This, and none of `absent` is true of the event; None where no event can pass."""
         left = [each for each in absent if not self.excludes(each)]
         if any(self.implies(each) for each in left):
@@ -63,21 +63,21 @@ class Need:
             return True
         return predicate != FIRST and self.types is not None and set(self.types).isdisjoint(predicate.types)
 
-    def split(self, predicate: EventPredicate) -> tuple[Need | None, Need | None]:
+    def split(self, predicate: EventPredicate) -> tuple[SymbolicGuard | None, SymbolicGuard | None]:
         """This with `predicate` true, and this with it not true; None where no event can pass."""
         if self.excludes(predicate):
             return None, self
-        return self.meet(need_of(predicate)), self.without({predicate})
+        return self.meet(guard_of(predicate)), self.without({predicate})
 
 
-ANYTHING = Need()
+ANYTHING = SymbolicGuard()
 
 
-def need_of(predicate: EventPredicate) -> Need:
-    """The need that asks for just this predicate."""
+def guard_of(predicate: EventPredicate) -> SymbolicGuard:
+    """The guard that asks for just this predicate."""
     if predicate == FIRST:
-        return Need(first=True)
-    return Need(predicate.types, tuple(conjuncts(predicate.condition)))
+        return SymbolicGuard(first=True)
+    return SymbolicGuard(predicate.types, tuple(conjuncts(predicate.condition)))
 
 
 def _common(one: tuple[str, ...] | None, two: tuple[str, ...] | None) -> tuple[str, ...] | None:
