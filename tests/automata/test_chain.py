@@ -90,16 +90,16 @@ REFUSED = {
     "A AS u ; (B AS v FILTER v.n > u.n)+": "u and v are compared, and other events come between them",
     "(A AS x OR B AS y)+ FILTER x.n = y.n": "every event of x is compared with later ones, not only the last "
     "before them",
-    "A : B": "some events have to follow one another at once",
+    "A : B": "some events have to follow one another directly",
     "A ; NOT(C) ; B": "an event that must be absent is looked for",
     "A AS u ; NOT(B AS v FILTER v.n > u.n) ; C": "an event is read that is not shown",
     "(A ; B) KEEP [A]": "an event is read that is not shown",
     "START(A ; B)": "it asks which event is the first of the stream",
     "(A OR (A FILTER A[n > 1])) ; B": "the same marks can be made in two ways, as an event A can be read in "
     "two places",
-    "A AS x ; B AS y FILTER x.n < y.x": "an integer beside a float",
-    "A AS x ; B AS y FILTER x.s < y.s": "the order of strings",
-    "A AS x ; B AS y FILTER max(x.n) < y.n": "an aggregate is known when all its events are there",
+    "A AS x ; B AS y FILTER x.n < y.x": "it compares an integer with a float",
+    "A AS x ; B AS y FILTER x.s < y.s": "it orders strings",
+    "A AS x ; B AS y FILTER max(x.n) < y.n": "an aggregate is known only once all its events are there",
 }
 
 
@@ -282,7 +282,7 @@ def test_disequalities_have_an_index_of_their_own() -> None:
 
 def test_what_registers_cannot_say_stays_residual() -> None:
     found = chain_for("A AS x ; B+ AS y FILTER x.k = y.k AND max(y.n) > x.n")
-    assert found.reasons == ("an aggregate is known when all its events are there",)
+    assert found.reasons == ("an aggregate is known only once all its events are there",)
 
 
 def test_residuals_of_a_place_keep_its_hidden_labels() -> None:

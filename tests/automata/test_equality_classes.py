@@ -51,7 +51,7 @@ REFUSED = {
     "A AS x ; B AS y ; C AS z ; A AS w FILTER x.k = y.k AND z.k = w.k": "its equalities do not give all its "
     "events one key",
     "A AS x ; B AS y FILTER x.k = y.n": "its equalities do not give all its events one key",
-    "A AS x : B AS y FILTER x.k = y.k": "some events have to follow one another at once",
+    "A AS x : B AS y FILTER x.k = y.k": "some events have to follow one another directly",
     "(A AS x ; B AS y FILTER x.k = y.k) UNLESS C": "an event that must be absent is looked for",
     "START(A AS x ; B AS y FILTER x.k = y.k)": "it asks which event is the first of the stream",
     "(A AS x ; B AS y FILTER x.k = y.k) KEEP [x]": "an event is read that is not shown",

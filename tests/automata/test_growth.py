@@ -57,7 +57,7 @@ STATES_OF_AND = (
     [
         (
             "B ; ((A{1000}){1000} OR C)",
-            "50,000 automaton states; what grows is A{1000}{1000}: bound its iterations by smaller numbers",
+            "50,000 automaton states; what grows is A{1000}{1000}: give its iterations smaller upper bounds",
         ),
         (
             "B : (A" + " ; B?" * 1_000 + ")",

@@ -50,5 +50,5 @@ def test_a_final_state_that_does_not_exist_is_refused() -> None:
 def test_a_key_has_as_many_values_for_every_type() -> None:
     with pytest.raises(ValueError, match="a different number of values"):
         JoinKey({"T": (Attribute("x"),), "S": ()})
-    with pytest.raises(ValueError, match="of no type"):
+    with pytest.raises(ValueError, match="names no type"):
         JoinKey({})

@@ -73,24 +73,24 @@ PUSHED = (
 LEFT = {
     "A AS u ; B AS v FILTER u.n + 1 < v.n": "arithmetic on integers may overflow, which is an error for "
     "marked events only",
-    "A AS u ; B AS v ; C AS w FILTER u.x + v.x < w.x": "arithmetic over two variables in one side",
-    "A AS u ; B AS v FILTER u.n < v.x": "an integer beside a float",
-    "A AS u ; B AS v FILTER u.s < v.s": "the order of strings",
+    "A AS u ; B AS v ; C AS w FILTER u.x + v.x < w.x": "one side has arithmetic over two variables",
+    "A AS u ; B AS v FILTER u.n < v.x": "it compares an integer with a float",
+    "A AS u ; B AS v FILTER u.s < v.s": "it orders strings",
     "A AS u ; B AS v FILTER u.s != v.s": "strings that must differ",
-    "A+ AS u FILTER increasing(u.s)": "the order of strings",
-    "A+ AS u ; B AS v FILTER u.n != v.n": "values that must differ from several others are more than a "
-    "register holds",
-    "A+ AS u ; B AS v FILTER max(u.n) < v.n": "an aggregate is known when all its events are there",
-    "A+ AS u FILTER max(u.n) < 3": "an aggregate is known when all its events are there",
-    "(A AS u OR B)+ AS v FILTER u.n < v.n": "one event can carry both variables",
+    "A+ AS u FILTER increasing(u.s)": "it orders strings",
+    "A+ AS u ; B AS v FILTER u.n != v.n": "a register holds one value, and this one must differ from several",
+    "A+ AS u ; B AS v FILTER max(u.n) < v.n": "an aggregate is known only once all its events are there",
+    "A+ AS u FILTER max(u.n) < 3": "an aggregate is known only once all its events are there",
+    "(A AS u OR B)+ AS v FILTER u.n < v.n": "one event can belong to both variables",
     "A AS u ; B AS v FILTER u.n < v.n OR u.x < v.x": "it is more than a comparison of two variables",
     "A+ AS u FILTER some_day(u)": "a set predicate needs all its events at once",
-    "A AS u ; NOT(B AS v FILTER v.n > u.n) ; C": "it must fail, which is known when all its events are there",
-    "A AS u ; B AS v ; (C OR (A FILTER u.n < v.n))": "its variables are all bound around the place of the "
-    "filter",
+    "A AS u ; NOT(B AS v FILTER v.n > u.n) ; C": "it must be false, which is known only once all its events "
+    "are there",
+    "A AS u ; B AS v ; (C OR (A FILTER u.n < v.n))": "all its variables are bound outside of the part that "
+    "it filters",
     "(A OR B)+ PARTITION BY [k, n]": "a key is the first of several attributes that an event has",
     "(A AS u OR B)+ AS v PARTITION BY [u.k, v.n]": "one event can have two of the keys",
-    "(A AS u OR B AS v)+ PARTITION BY [u.k, v.x]": "an integer beside a float",
+    "(A AS u OR B AS v)+ PARTITION BY [u.k, v.x]": "it compares an integer with a float",
     "A AS u ; B AS v FILTER u.missing < v.n": "the kind of missing is not known",
 }
 """Patterns whose last filter stays residual, and why."""

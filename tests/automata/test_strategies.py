@@ -95,7 +95,7 @@ def test_too_many_states_to_compare_are_an_error() -> None:
     with pytest.raises(LimitExceeded) as caught:
         limited.row(state, limited.class_of(2))
     assert str(caught.value) == (
-        "MAX needs more than 2 states to compare complex events of a start; what grows is A: "
+        "MAX needs more than 2 states to compare complex events with the same start; what grows is A: "
         "bound the iterations of the pattern or make its predicates exclude one another"
     )
 

@@ -146,7 +146,7 @@ def why_others_matter(automaton: CEA) -> str:
                 return "an event that must be absent is looked for"
             return "an event is read that is not shown"
     if any(state not in waiting for state in entered - automaton.final):
-        return "some events have to follow one another at once"
+        return "some events have to follow one another directly"
     return ""
 
 

@@ -29,7 +29,7 @@ def too_large(cap: int, of: str, inside: Sequence[Pattern]) -> LimitExceeded:
     `inside` are the parts of the pattern that are under construction, the smallest one last.
     """
     part = f"; what grows is {shortened(inside[-1])}" if inside else ""
-    remedy = _remedy(inside[-1]) if inside else "bound its iterations by smaller numbers"
+    remedy = _remedy(inside[-1]) if inside else "give its iterations smaller upper bounds"
     return LimitExceeded(f"the pattern needs more than {cap:,} automaton {of}{part}: {remedy}")
 
 
@@ -42,9 +42,9 @@ def _remedy(part: Pattern) -> str:
         case Unless():
             return "forbid less at once, one event rather than a sequence of them"
         case Filter():
-            return "write fewer OR between different variables, or one query for each case"
+            return "use fewer ORs between different variables, or one query for each case"
         case Iteration():
-            return "bound its iterations by smaller numbers"
+            return "give its iterations smaller upper bounds"
         case Succession(parts) if any(isinstance(each, Optional) for each in parts):
             return "make fewer of its parts optional"
         case _:

@@ -27,7 +27,7 @@ class JoinKey:
 
     def __post_init__(self) -> None:
         if not self.forms:
-            raise ValueError("a join key is of no type")
+            raise ValueError("a join key names no type")
         if len({len(expressions) for expressions in self.forms.values()}) > 1:
             raise ValueError(f"a join key has a different number of values for different types: {self}")
 

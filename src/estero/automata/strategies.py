@@ -134,7 +134,8 @@ class MaxAutomaton:
         if pair not in self._numbers:
             if len(self.pairs) >= self.state_cap:
                 raise LimitExceeded(
-                    f"MAX needs more than {self.state_cap:,} states to compare complex events of a start"
+                    f"MAX needs more than {self.state_cap:,} states to compare complex events with the same "
+                    "start"
                     f"{what_grows(self.automaton.cea, [self._together(*each) for each in self.pairs])}: "
                     "bound the iterations of the pattern or make its predicates exclude one another"
                 )

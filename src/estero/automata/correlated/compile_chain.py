@@ -34,7 +34,7 @@ _TOO_MANY: Final = f"its chain automaton has more than {STATE_CAP:,} states"
 MOST_DIFFERENT: Final = 4
 """The most disequalities of one transition: an index of them has a pointer for each sequence of them."""
 
-SECOND_ORDER: Final = "the same neighbours are compared by another order already"
+SECOND_ORDER: Final = "the same neighbours are already compared by another order"
 """Why a comparison that no index serves stays residual."""
 
 

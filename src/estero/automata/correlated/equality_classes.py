@@ -20,18 +20,10 @@ from estero.automata.correlated.push_down import Decision
 from estero.automata.exploration import leaving, merged, reached
 from estero.automata.registers import Action
 from estero.automata.residual import Hidden, Key, Residual
+from estero.language.tree import pattern as p
 from estero.language.tree.conditions import conjoined, conjuncts
 from estero.language.tree.expressions import Attribute, Comparison
 from estero.language.tree.expressions import Node as Condition
-from estero.language.tree.pattern import (
-    EventType,
-    Filter,
-    PartitionBy,
-    PartitionKey,
-    Pattern,
-    Unless,
-    with_children,
-)
 from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
 from estero.language.tree.schema import Schema, type_names
 from estero.language.tree.selection import label_types
@@ -50,7 +42,7 @@ class Partitioned:
     """What a pattern is the same as: `pattern`, without its equalities, in each partition by `keys`."""
 
     keys: tuple[KeyBracket, ...]
-    pattern: Pattern
+    pattern: p.Pattern
 
 
 def partitioned(tree: QueryTree, schema: Schema, compiled: Compiled | None = None) -> QueryTree | str:
@@ -74,7 +66,7 @@ def partitioned(tree: QueryTree, schema: Schema, compiled: Compiled | None = Non
 
 
 def as_partition(
-    pattern: Pattern, schema: Schema, streams: tuple[str, ...] = (), compiled: Compiled | None = None
+    pattern: p.Pattern, schema: Schema, streams: tuple[str, ...] = (), compiled: Compiled | None = None
 ) -> Partitioned | str:
     """The keys that all events of a complex event of `pattern` share, and what is left of the pattern.
 
@@ -242,22 +234,22 @@ class _Rewriting:
     schema: Schema
     streams: tuple[str, ...]
 
-    def of(self, pattern: Pattern, around: tuple[Pattern, ...]) -> Pattern:
+    def of(self, pattern: p.Pattern, around: tuple[p.Pattern, ...]) -> p.Pattern:
         """The pattern without them; `around` are those it is in, outermost first."""
         inside = (*around, pattern)
         match pattern:
-            case Filter(inner, condition):
+            case p.Filter(inner, condition):
                 left = conjoined(part for part in conjuncts(condition) if not self._is_said(part, inside))
                 rest = self.of(inner, inside)
                 return rest if left is None else replace(pattern, pattern=rest, condition=left)
-            case PartitionBy(inner, keys) if any(self._agree(key, keys, inside) for key in self.keys):
+            case p.PartitionBy(inner, keys) if any(self._agree(key, keys, inside) for key in self.keys):
                 return self.of(inner, inside)
-            case Unless(inner):
+            case p.Unless(inner):
                 return replace(pattern, pattern=self.of(inner, inside))
             case _:
-                return with_children(pattern, lambda child: self.of(child, inside))
+                return p.with_children(pattern, lambda child: self.of(child, inside))
 
-    def _is_said(self, condition: Condition, inside: tuple[Pattern, ...]) -> bool:
+    def _is_said(self, condition: Condition, inside: tuple[p.Pattern, ...]) -> bool:
         match condition:
             case Comparison("=", Attribute(left, str(one)), Attribute(right, str(other))):
                 return any(
@@ -267,7 +259,7 @@ class _Rewriting:
             case _:
                 return False
 
-    def _has_key(self, key: KeyOf, variable: str, attribute: str, inside: tuple[Pattern, ...]) -> bool:
+    def _has_key(self, key: KeyOf, variable: str, attribute: str, inside: tuple[p.Pattern, ...]) -> bool:
         """Whether this attribute is the key of all events that the variable can mark."""
         for pattern in reversed(inside):
             types = label_types(pattern)
@@ -275,7 +267,7 @@ class _Rewriting:
                 return all(key.get(name) == attribute for name in self._names(types[variable]))
         return False
 
-    def _agree(self, key: KeyOf, keys: Sequence[PartitionKey], inside: tuple[Pattern, ...]) -> bool:
+    def _agree(self, key: KeyOf, keys: Sequence[p.PartitionKey], inside: tuple[p.Pattern, ...]) -> bool:
         """Whether a nested PARTITION BY asks for no more than this key."""
         for each in keys:
             if each.variable is not None and not self._has_key(key, each.variable, each.attribute, inside):
@@ -289,7 +281,7 @@ class _Rewriting:
                 return False
         return True
 
-    def _names(self, types: Iterable[EventType]) -> set[str]:
+    def _names(self, types: Iterable[p.EventType]) -> set[str]:
         """The names of types that the schema knows, as events of other types do not exist."""
         names = {name for each in types for name in type_names(each, self.streams)}
         return {name for name in names if self.schema.attributes_of(name) is not None}

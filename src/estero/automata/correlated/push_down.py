@@ -154,7 +154,7 @@ class Decision:
 
     def _drafts(self, residual: Residual) -> list[Draft]:
         if residual.refuted:
-            raise _StaysResidualError("it must fail, which is known when all its events are there")
+            raise _StaysResidualError("it must be false, which is known only once all its events are there")
         match residual.condition:
             case e.Comparison() as comparison:
                 return self._comparison(residual, comparison)
@@ -176,7 +176,7 @@ class Decision:
         _check_compared(left.kind, operator, right.kind, strings_differ=self._strings_differ)
         scope = self._scope(residual, [left.key, right.key])
         if self._on_one_event(left.key, right.key):
-            raise _StaysResidualError("one event can carry both variables")
+            raise _StaysResidualError("one event can belong to both variables")
         found: list[Draft] = []
         for first, pair, second in (
             (left, _PAIRS[operator], right),
@@ -185,9 +185,7 @@ class Decision:
             if not self._follows([first.key, second.key], scope):
                 continue
             if operator == "!=" and self._follows([first.key, first.key, second.key], scope):
-                raise _StaysResidualError(
-                    "values that must differ from several others are more than a register holds"
-                )
+                raise _StaysResidualError("a register holds one value, and this one must differ from several")
             stores = ((first.key, pair.store, first.value),)
             checks = ((second.key, pair.check, second.value),)
             found.append(Draft(scope, stores, checks, first.kind is Kind.STRING))
@@ -196,12 +194,12 @@ class Decision:
     def _side(self, residual: Residual, expression: e.Node) -> _Side:
         nodes = list(expression.walk())
         if any(isinstance(node, e.Aggregate) for node in nodes):
-            raise _StaysResidualError("an aggregate is known when all its events are there")
+            raise _StaysResidualError("an aggregate is known only once all its events are there")
         attributes = [node for node in nodes if isinstance(node, e.Attribute)]
         variables = {node.variable for node in attributes if node.variable is not None}
         if len(variables) != 1:
             raise _StaysResidualError(
-                "arithmetic over two variables in one side" if variables else "one side is a constant"
+                "one side has arithmetic over two variables" if variables else "one side is a constant"
             )
         kinds = {node.name: self._kind(node.name) for node in attributes}
         if any(_may_overflow(node, kinds) for node in nodes):
@@ -263,7 +261,7 @@ class Decision:
             return None
         around = {key for key in keys if not (isinstance(key, Hidden) and key.place == residual.place)}
         if len(around) == len(set(keys)):
-            raise _StaysResidualError("its variables are all bound around the place of the filter")
+            raise _StaysResidualError("all its variables are bound outside of the part that it filters")
         outer = {key.place if isinstance(key, Hidden) else None for key in around}
         if len(outer) > 1:
             raise _StaysResidualError("its variables are bound at several places")
@@ -284,7 +282,7 @@ class Decision:
         return bool(states)
 
 
-_ORDER_OF_STRINGS = "the order of strings"
+_ORDER_OF_STRINGS = "it orders strings"
 
 
 def _check_compared(
@@ -292,7 +290,7 @@ def _check_compared(
 ) -> None:
     """Says why registers cannot compare values of these kinds, where they cannot."""
     if left is not right:
-        raise _StaysResidualError("an integer beside a float")
+        raise _StaysResidualError("it compares an integer with a float")
     if left is Kind.STRING:
         if operator == "!=" and not strings_differ:
             raise _StaysResidualError("strings that must differ")

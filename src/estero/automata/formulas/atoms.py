@@ -10,19 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from estero.automata.cea import CEA, FIRST, EventPredicate, Guard, LabelSet
+from estero.language.tree import pattern as p
 from estero.language.tree.conditions import conjoined, conjuncts
 from estero.language.tree.expressions import Call, EventFilter, Literal, Node, Not
-from estero.language.tree.pattern import (
-    As,
-    Disjunction,
-    EventType,
-    Filter,
-    Link,
-    Pattern,
-    Rename,
-    Start,
-    Unless,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +56,22 @@ def not_true(condition: Node) -> Node:
     return Not(Call("coalesce", (condition, Literal(False))))
 
 
-def absent_of(guard: Guard, predicates: Sequence[EventPredicate]) -> Link | None:
+def absent_of(guard: Guard, predicates: Sequence[EventPredicate]) -> p.Link | None:
     """The link ``; NOT(…) ;`` over events that pass `guard`, if the guard only forbids; ``;`` if nothing."""
     if guard.present:
         return None
-    absent: list[Pattern] = []
+    absent: list[p.Pattern] = []
     for bit in sorted(guard.absent):
         for name in predicates[bit].types:
             event, condition = event_type(name), predicates[bit].condition
-            absent.append(event if condition is None else Filter(event, EventFilter(event.name, condition)))
-    return Link(False, tuple(absent))
+            absent.append(event if condition is None else p.Filter(event, EventFilter(event.name, condition)))
+    return p.Link(False, tuple(absent))
 
 
-def event_type(name: str) -> EventType:
+def event_type(name: str) -> p.EventType:
     """The atom that reads events of just this type, where the query names no stream."""
     stream, sign, local = name.partition(">")
-    return EventType(local, stream) if sign and stream and local else EventType(name)
+    return p.EventType(local, stream) if sign and stream and local else p.EventType(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +82,19 @@ class Atoms:
     dropped: str
     top: Mapping[str, Node]
 
-    def pattern(self, read: Read) -> Pattern:
+    def pattern(self, read: Read) -> p.Pattern:
         """The pattern of one event; its labels are those of the read, once only `wanted` ones are kept."""
         raised = any(label in self.top for label in read.labels)
-        parts: dict[LabelSet, list[Pattern]] = {}
+        parts: dict[LabelSet, list[p.Pattern]] = {}
         for name, condition in read.cases:
             event = event_type(name)
-            one: Pattern = event
+            one: p.Pattern = event
             if condition is not None and not raised:
-                one = Filter(event, EventFilter(event.name, condition))
+                one = p.Filter(event, EventFilter(event.name, condition))
             given = event.name
             if event.name in self.wanted and event.name not in read.labels:
                 given = min(read.labels, default=self.dropped)
-                one = Rename(one, event.name, given)
+                one = p.Rename(one, event.name, given)
             parts.setdefault(read.labels - {given}, []).append(one)
         marked = [_named(_either(alternatives), labels) for labels, alternatives in parts.items()]
         whole = _either(marked)
@@ -112,9 +102,9 @@ class Atoms:
             case None:
                 return whole
             case True:
-                return Start(whole)
+                return p.Start(whole)
             case False:
-                return Unless(whole, Start(_either([event_type(name) for name, _ in read.cases])))
+                return p.Unless(whole, p.Start(_either([event_type(name) for name, _ in read.cases])))
 
 
 def atoms_for(reads: Sequence[Read], types: Iterable[str]) -> Atoms:
@@ -146,11 +136,11 @@ def atoms_for(reads: Sequence[Read], types: Iterable[str]) -> Atoms:
     return Atoms(wanted, dropped, {label: alike[label] for label in speakers})
 
 
-def _named(pattern: Pattern, labels: LabelSet) -> Pattern:
+def _named(pattern: p.Pattern, labels: LabelSet) -> p.Pattern:
     for label in sorted(labels):
-        pattern = As(pattern, label)
+        pattern = p.As(pattern, label)
     return pattern
 
 
-def _either(parts: Sequence[Pattern]) -> Pattern:
-    return parts[0] if len(parts) == 1 else Disjunction(tuple(parts))
+def _either(parts: Sequence[p.Pattern]) -> p.Pattern:
+    return parts[0] if len(parts) == 1 else p.Disjunction(tuple(parts))

@@ -12,17 +12,7 @@ from itertools import product
 from estero.automata.cea import EventPredicate
 from estero.errors import QueryError, Span
 from estero.language.syntax.parser import parse_condition
-from estero.language.tree.expressions import (
-    Aggregate,
-    And,
-    Attribute,
-    Comparison,
-    EventFilter,
-    Node,
-    Not,
-    Or,
-    SetPredicate,
-)
+from estero.language.tree import expressions as e
 from estero.language.tree.names import listed, suggestion
 
 MOST_CLAUSES = 256
@@ -78,14 +68,14 @@ class _Reader:
     types: Sequence[str] | None
     where: str
 
-    def clauses(self, node: Node, *, wanted: bool) -> list[Clause]:
+    def clauses(self, node: e.Node, *, wanted: bool) -> list[Clause]:
         """The alternatives that make `node` true, or not true unless `wanted`."""
         match node:
-            case Not(part):
+            case e.Not(part):
                 return self.clauses(part, wanted=not wanted)
-            case And(parts) | Or(parts):
+            case e.And(parts) | e.Or(parts):
                 each = [self.clauses(part, wanted=wanted) for part in parts]
-                if isinstance(node, And) != wanted:
+                if isinstance(node, e.And) != wanted:
                     return [clause for alternatives in each for clause in alternatives]
                 return self._all(each, node.span)
             case _:
@@ -108,21 +98,21 @@ class _Reader:
                 )
         return found
 
-    def _predicate(self, node: Node) -> EventPredicate:
+    def _predicate(self, node: e.Node) -> EventPredicate:
         match node:
-            case Attribute(name, None) if node.span.start != self.star:
+            case e.Attribute(name, None) if node.span.start != self.star:
                 return EventPredicate((self._type(name, node.span),))
-            case EventFilter(_, condition) if node.span.start == self.star:
+            case e.EventFilter(_, condition) if node.span.start == self.star:
                 return EventPredicate(self._all_types(node.span), self._about_one_event(condition))
-            case EventFilter(name, condition):
+            case e.EventFilter(name, condition):
                 return EventPredicate((self._type(name, node.span),), self._about_one_event(condition))
-            case Comparison(">", Attribute(stream, None), Attribute(name, None)):
+            case e.Comparison(">", e.Attribute(stream, None), e.Attribute(name, None)):
                 return EventPredicate((self._type(f"{stream}>{name}", node.span),))
-            case Comparison(">", Attribute(stream, None), EventFilter(name, condition)):
+            case e.Comparison(">", e.Attribute(stream, None), e.EventFilter(name, condition)):
                 names = (self._type(f"{stream}>{name}", node.span),)
                 return EventPredicate(names, self._about_one_event(condition))
             case _:
-                attributes = any(isinstance(each, Attribute) for each in node.walk())
+                attributes = any(isinstance(each, e.Attribute) for each in node.walk())
                 raise self._wrong(
                     "this does not say which events are read",
                     node.span,
@@ -152,10 +142,10 @@ class _Reader:
             )
         return tuple(dict.fromkeys(self.types))
 
-    def _about_one_event(self, condition: Node) -> Node:
+    def _about_one_event(self, condition: e.Node) -> e.Node:
         for node in condition.walk():
-            if isinstance(node, EventFilter | Aggregate | SetPredicate) or (
-                isinstance(node, Attribute) and node.variable is not None
+            if isinstance(node, e.EventFilter | e.Aggregate | e.SetPredicate) or (
+                isinstance(node, e.Attribute) and node.variable is not None
             ):
                 raise self._wrong(
                     "a transition looks at one event",
