@@ -43,8 +43,6 @@ Where all are left (dense) smaller batches take a tenth longer.
 """
 
 _LETTERS = 40
-_INTEGER = ColumnType(Kind.INT, "BIGINT")
-_TIMESTAMP = ColumnType(Kind.TIMESTAMP, "TIMESTAMP")
 
 
 class Source:
@@ -52,8 +50,10 @@ class Source:
 
     `schema` is what the language checks against, `layout` what a query is planned for: it knows the length
     of a tick of ``__time`` in nanoseconds, None where there is no time or its unit is not known. Where each
-    type has its own table (`mapped`), the type column is `MAPPED_TYPE`, or a name like it that is free. A
-    `one_shot` source can be read once.
+    type has its own table (`mapped`), the type column is `MAPPED_TYPE`, or a name like it that is free, and
+    `view` is the query of their union. `columns` are the names of all attributes in order, `column_types` how
+    expressions read them. `zone` is that of the time column, `file` the one path of the events, None where
+    there is none. A `one_shot` source can be read once.
     """
 
     def __init__(self, inputs: Mapping[str, Input], layout: EventLayout, *, mapped: bool = False) -> None:
@@ -64,6 +64,10 @@ class Source:
         self._screening = 0
         tables = {name: self._describe(name, each, layout.type) for name, each in inputs.items()}
         self._columns = SourceColumns(inputs, tables, layout, mapped=mapped)
+        self.file = self._columns.file
+        self.zone = self._columns.zone
+        self.view = self._columns.view
+        self.columns = self._columns.names
         self.type_column = self._columns.type_column
         self.column_types = self._columns.types
         self.only_type = layout.only_type
@@ -93,26 +97,6 @@ class Source:
         if process not in self._connections:
             self._connections[process] = connect()
         return self._connections[process]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of all attributes, in order."""
-        return self._columns.names
-
-    @property
-    def view(self) -> str | None:
-        """The query that makes one relation of the inputs, None where there is none to make."""
-        return self._columns.view
-
-    @property
-    def zone(self) -> str | None:
-        """The zone of the time column, None where it has none or there is no time."""
-        return self._columns.zone
-
-    @property
-    def file(self) -> str | None:
-        """The path that the events come from, where it is one."""
-        return self._columns.file
 
     def odd_value(self, column: str) -> str:
         """The value of a text file that made a column one of strings, as a hint; "" where there is none.

@@ -8,7 +8,7 @@ that keeps a column from having the type that the rows above it promise.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -96,13 +96,7 @@ class TextLayout:
     @property
     def query(self) -> str:
         """The query that reads all rows, each column in its type."""
-        return " UNION ALL BY NAME ".join(
-            f"SELECT {', '.join(map(self._selected, _here(self.columns, part)))} FROM {part.relation}"
-            for part in self.parts
-        )
-
-    def _selected(self, column: TextColumn) -> str:
-        return f"{converted(column)} AS {quoted(column.name)}"
+        return _rows(self.columns, self.parts, converted)
 
 
 def settled(
@@ -115,7 +109,7 @@ def settled(
 
     Columns whose type is given keep it. Raises `DataError` for the first row that does not fit such a type.
     """
-    texts = _texts(columns, parts)
+    texts = _rows(columns, parts, lambda column: quoted(column.name))
     first = _classes(connection, f"SELECT * FROM ({texts}) LIMIT {SAMPLE}", columns, {})
     found = _classes(connection, texts, columns, first)
     typed = [_typed(column, *found[column.name]) for column in columns]
@@ -129,16 +123,14 @@ def settled(
     return TextLayout(form, tuple(ordered), tuple(parts))
 
 
-def _here(columns: Sequence[TextColumn], part: Part) -> list[TextColumn]:
-    return [column for column in columns if column.name in part.names]
-
-
-def _texts(columns: Sequence[TextColumn], parts: Sequence[Part]) -> str:
-    """The query that reads all rows as text."""
-    return " UNION ALL BY NAME ".join(
-        f"SELECT {', '.join(quoted(column.name) for column in _here(columns, part))} FROM {part.relation}"
-        for part in parts
-    )
+def _rows(columns: Sequence[TextColumn], parts: Sequence[Part], value: Callable[[TextColumn], str]) -> str:
+    """The query that reads all rows, with the `value` in SQL of each column."""
+    queries = []
+    for part in parts:
+        here = [column for column in columns if column.name in part.names]
+        selected = ", ".join(f"{value(column)} AS {quoted(column.name)}" for column in here)
+        queries.append(f"SELECT {selected} FROM {part.relation}")
+    return " UNION ALL BY NAME ".join(queries)
 
 
 _Found = dict[str, tuple[Text, bool]]
@@ -207,15 +199,9 @@ def converted(column: TextColumn) -> str:
         return quoted(column.name)
     if column.format is not None:
         return f"CAST(strptime({quoted(column.name)}, {literal(column.format)}) AS {column.type})"
-    return f"CAST({_trimmed(column)} AS {column.type})"
-
-
-def _trimmed(column: TextColumn) -> str:
-    return (
-        f"trim({number_text(column)})"
-        if column.given or column.classes & Text.SPACED
-        else number_text(column)
-    )
+    text = number_text(column)
+    spaced = column.given or column.classes & Text.SPACED
+    return f"CAST({f'trim({text})' if spaced else text} AS {column.type})"
 
 
 def misfits(column: TextColumn) -> str:
