@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -22,7 +21,7 @@ from estero.errors import DataError
 from estero.events.database import Connection, may_be_changed
 from estero.events.files.paths import as_one_file
 from estero.events.files.text_kinds import TextColumn, literal, quoted
-from estero.events.files.text_layout import Part, TextLayout, settled
+from estero.events.files.text_layout import Part, TextLayout, merged, settled
 from estero.events.reading_errors import data_error, interruptible
 
 _DELIMITERS = (",", ";", "\t", "|")
@@ -40,14 +39,6 @@ _MOST_BYTES = 1 << 24
 _CHUNK = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """How one file is written: the dialect, the `names` of its columns, the types found in its first rows."""
-
-    names: tuple[str, ...]
-    dialect: Mapping[str, object]
-
-
 def csv_layout(connection: Connection, files: Sequence[str], options: Mapping[str, object]) -> TextLayout:
     """The layout of these files; `options` are those of DuckDB's ``read_csv``.
 
@@ -55,10 +46,7 @@ def csv_layout(connection: Connection, files: Sequence[str], options: Mapping[st
     other columns than the first, and for a value that does not fit a type that is given.
     """
     check_options(options)
-    heads = [_head(connection, file, options) for file in files]
-    parts = []
-    for head, group in itertools.groupby(range(len(files)), heads.__getitem__):
-        parts.append(_part([files[place] for place in group], head))
+    parts = merged(_part(connection, file, options) for file in files)
     _check_same(parts, by_name=options.get("union_by_name") is True)
     return settled(connection, "csv", _columns(parts, options), parts)
 
@@ -169,11 +157,19 @@ def _width(delimiter: str, line: str) -> int:
     return len(next(csv.reader([line], delimiter=delimiter), [""]))
 
 
-def _head(connection: Connection, file: str, options: Mapping[str, object]) -> _Head:
-    """The dialect and the names of one file."""
+def _part(connection: Connection, file: str, options: Mapping[str, object]) -> Part:
+    """One file, with its dialect and the names of its columns."""
+    names, dialect = _names_and_dialect(connection, file, options)
+    told = {**dialect, "auto_detect": False, "columns": dict.fromkeys(names, "VARCHAR")}
+    return Part((file,), names, "read_csv", _told(told), dialect)
+
+
+def _names_and_dialect(
+    connection: Connection, file: str, options: Mapping[str, object]
+) -> tuple[tuple[str, ...], Mapping[str, object]]:
     dialect = with_dialect(file, options)
     if isinstance(columns := options.get("columns"), Mapping):
-        return _Head(tuple(map(str, columns)), {"header": True, **_dialect_only(dialect)})
+        return tuple(map(str, columns)), {"header": True, **_dialect_only(dialect)}
     asked = {name: value for name, value in dialect.items() if name not in _TYPE_OPTIONS}
     relation = connection.execute(f"FROM sniff_csv({literal(as_one_file(file))}{_told(asked)})")
     described = [column[0] for column in relation.description or ()]
@@ -182,7 +178,7 @@ def _head(connection: Connection, file: str, options: Mapping[str, object]) -> _
     told = {**_dialect_only(dialect), "header": bool(found["HasHeader"]), "skip": found["SkipRows"]}
     if told["header"] and may_be_changed(names):
         check_names(_header(connection, file, told, len(names)), file)
-    return _Head(names, told)
+    return names, told
 
 
 def _header(connection: Connection, file: str, told: Mapping[str, object], width: int) -> list[str]:
@@ -195,12 +191,6 @@ def _header(connection: Connection, file: str, told: Mapping[str, object], width
 
 def _dialect_only(options: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in options.items() if name not in _OF_TYPES}
-
-
-def _part(files: Sequence[str], head: _Head) -> Part:
-    texts = dict.fromkeys(head.names, "VARCHAR")
-    told = {**head.dialect, "auto_detect": False, "columns": texts}
-    return Part(tuple(files), head.names, "read_csv", _told(told), head.dialect)
 
 
 def _check_same(parts: Sequence[Part], *, by_name: bool) -> None:

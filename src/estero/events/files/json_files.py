@@ -21,7 +21,7 @@ from estero.events.files.text_kinds import (
     quoted,
     type_of,
 )
-from estero.events.files.text_layout import SAMPLE, Part, TextLayout
+from estero.events.files.text_layout import SAMPLE, Part, TextLayout, merged
 
 _LARGEST = 1_000_000_000
 """Bytes that one event may have: DuckDB asks for a bound, and takes the memory only where it needs it."""
@@ -38,15 +38,12 @@ def json_layout(connection: Connection, files: Sequence[str]) -> TextLayout:
     Reads all events. A column whose values are of no common kind is one of JSON, which is shown and not
     compared. Raises `DataError` for what is no JSON, and for an event that is no object.
     """
-    parts: list[Part] = []
-    names: dict[str, None] = {}
-    for file in files:
-        shape, found = _shape_and_keys(connection, file)
-        names.update(dict.fromkeys(found))
-        if parts and parts[-1].told["shape"] == shape:
-            parts[-1] = _part((*parts[-1].files, file), shape)
-        else:
-            parts.append(_part((file,), shape))
+    shapes, keys = zip(*(_shape_and_keys(connection, file) for file in files), strict=True)
+    names = dict.fromkeys(name for each in keys for name in each)
+    parts = merged(
+        Part((file,), (), "read_json", "", {"shape": shape})
+        for file, shape in zip(files, shapes, strict=True)
+    )
     if not names:
         raise DataError("the events have no keys, so there is no column", file=files[0])
     check_names(tuple(names), files[0])
@@ -56,10 +53,6 @@ def json_layout(connection: Connection, files: Sequence[str]) -> TextLayout:
     columns = _columns(connection, parts, texts, _classes(connection, texts, first))
     read = {column.name: "VARCHAR" if _is_time(column) else column.type for column in columns}
     return TextLayout("json", tuple(columns), tuple(_reading(part, read) for part in parts))
-
-
-def _part(files: tuple[str, ...], shape: str) -> Part:
-    return Part(files, (), "read_json", "", {"shape": shape})
 
 
 def _reading(part: Part, types: dict[str, str]) -> Part:

@@ -7,8 +7,9 @@ that keeps a column from having the type that the rows above it promise.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -83,6 +84,14 @@ class Part:
         """The rows of some of the files, in SQL."""
         listed = ", ".join(literal(as_one_file(file)) for file in files)
         return f"{self.reader}([{listed}]{self.options})"
+
+
+def merged(parts: Iterable[Part]) -> list[Part]:
+    """The parts, of which neighbours are one where they differ in their files only."""
+    return [
+        replace(alike, files=tuple(file for part in group for file in part.files))
+        for alike, group in itertools.groupby(parts, lambda part: replace(part, files=()))
+    ]
 
 
 @dataclass(frozen=True, slots=True)
