@@ -22,7 +22,8 @@ from estero.classify.classify import (
     time_column,
 )
 from estero.classify.column_names import MAPPED_TYPE
-from estero.classify.columns import column_type
+from estero.classify.duckdb_dialect import DUCKDB
+from estero.classify.spark_dialect import SPARK
 from estero.events.sources import open_source
 from estero.language.tree.expressions import (
     And,
@@ -187,18 +188,18 @@ def test_events_without_a_key_are_dropped_even_where_all_are_kept() -> None:
 def test_the_prefilter_is_plain_and_leaves_out_what_may_fail() -> None:
     sum_above = Comparison(">", Arithmetic("+", N, Literal(1)), Literal(0))
     named = Comparison("=", Attribute("s"), Literal("x"))
-    condition = relevance(asking(EventPredicate(("A",), And((named, sum_above)))), "spark")
+    condition = relevance(asking(EventPredicate(("A",), And((named, sum_above)))), SPARK)
     assert condition.startswith("(`type` = 'A' AND `s` = 'x') AND (CAST(CASE WHEN `type` = 'A' THEN")
-    plain = relevance(asking(EventPredicate(("A",), named), EventPredicate(("B",), above(3))), "spark")
+    plain = relevance(asking(EventPredicate(("A",), named), EventPredicate(("B",), above(3))), SPARK)
     assert plain == "((`type` = 'A' AND `s` = 'x') OR (`type` = 'B' AND `n` > 3L))"
-    either = relevance(asking(EventPredicate(("A",), Or((named, sum_above)))), "spark")
+    either = relevance(asking(EventPredicate(("A",), Or((named, sum_above)))), SPARK)
     assert either.startswith("(`type` = 'A') AND (CAST(")
 
 
 def test_float_arithmetic_cannot_fail_and_is_part_of_the_prefilter() -> None:
     half = Comparison(">", Arithmetic("/", N, Literal(2)), Attribute("x"))
-    assert "bits" not in relevance(asking(EventPredicate(("A",), half)), "duckdb")
-    assert "/" in relevance(asking(EventPredicate(("A",), half)), "duckdb")
+    assert "bits" not in relevance(asking(EventPredicate(("A",), half)), DUCKDB)
+    assert "/" in relevance(asking(EventPredicate(("A",), half)), DUCKDB)
 
 
 def test_the_statement_reads_as_it_is_meant() -> None:
@@ -265,11 +266,11 @@ def test_bits_on_spark_are_those_of_the_reference(
 ) -> None:
     numbered = to_table(events).append_column("__place", pa.array(range(len(events))))
     frame = spark.createDataFrame(numbered)
-    columns = {name: column_type(kind, "spark") for name, kind in frame.dtypes}
+    columns = {name: SPARK.column_type(kind) for name, kind in frame.dtypes}
     classification = Classification(asked, Schema(shared=ATTRIBUTES, time="time"), type_column="type")
-    words = predicate_columns(classification, "spark", columns=columns)
+    words = predicate_columns(classification, SPARK, columns)
     rows = (
-        frame.where(relevance(classification, "spark", columns=columns))
+        frame.where(relevance(classification, SPARK, columns))
         .selectExpr("__place", *(f"{sql} AS {name}" for name, sql in words.items()))
         .toArrow()
         .sort_by("__place")
@@ -281,12 +282,12 @@ def test_bits_on_spark_are_those_of_the_reference(
 def test_keys_and_times_on_spark_are_64_bits(spark: SparkSession) -> None:
     table = pa.table({"t": [1, 2, 3], "s": ["a", "b", "a"], "k": [7, None, 7]})
     frame = spark.createDataFrame(table)
-    columns = {name: column_type(kind, "spark") for name, kind in frame.dtypes}
+    columns = {name: SPARK.column_type(kind) for name, kind in frame.dtypes}
     schema = Schema(shared={name: column.kind for name, column in columns.items()}, time="t")
     classification = Classification((), schema, keys=(("s",), ("k",)), keep_all=True)
-    keys = key_columns(classification, "spark", columns=columns)
-    time = time_column(classification, "spark", columns=columns)
-    chosen = frame.where(relevance(classification, "spark", columns=columns))
+    keys = key_columns(classification, SPARK, columns)
+    time = time_column(classification, SPARK, columns)
+    chosen = frame.where(relevance(classification, SPARK, columns))
     rows = chosen.selectExpr(f"{time} AS t", *keys.values()).toArrow().sort_by("t")
     first, second = (list(row.values()) for row in rows.to_pylist())
     assert [first[0], second[0]] == [1, 3]

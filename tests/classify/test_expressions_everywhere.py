@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estero.classify.columns import column_type
-from estero.classify.expression_sql import ExpressionWriter
+from estero.classify.duckdb_dialect import DUCKDB
+from estero.classify.expressions import ExpressionWriter
+from estero.classify.spark_dialect import SPARK
 from estero.errors import DataError
 from estero.language.tree.expressions import (
     And,
@@ -111,10 +112,10 @@ def on_duckdb(nodes: Sequence[Node], rows: pa.Table) -> list[list[Value]]:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("rows", rows)
         types = {
-            name: column_type(kind, "duckdb")
+            name: DUCKDB.column_type(kind)
             for name, kind, *_ in connection.execute("DESCRIBE rows").fetchall()
         }
-        writer = ExpressionWriter(types, "duckdb")
+        writer = ExpressionWriter(types, DUCKDB)
         selected = [f"{writer.value(node).sql.sql('duckdb')} AS v{n}" for n, node in enumerate(nodes)]
         answer = connection.sql(f"SELECT {', '.join(selected)} FROM rows").to_arrow_table()
     return [answer.column(n).to_pylist() for n in range(len(nodes))]
@@ -123,7 +124,7 @@ def on_duckdb(nodes: Sequence[Node], rows: pa.Table) -> list[list[Value]]:
 def on_spark(spark: SparkSession) -> Evaluate:
     def evaluate(nodes: Sequence[Node], rows: pa.Table) -> list[list[Value]]:
         frame = _frame(spark, rows)
-        writer = ExpressionWriter({name: column_type(kind, "spark") for name, kind in frame.dtypes}, "spark")
+        writer = ExpressionWriter({name: SPARK.column_type(kind) for name, kind in frame.dtypes}, SPARK)
         selected = [f"{writer.value(node).sql.sql('spark')} AS v{n}" for n, node in enumerate(nodes)]
         answer = frame.selectExpr(*selected).toArrow()
         return [answer.column(n).to_pylist() for n in range(len(nodes))]

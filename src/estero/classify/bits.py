@@ -8,10 +8,11 @@ from sqlglot import exp
 
 from estero.automata.cea import EventPredicate
 from estero.classify.column_names import BITS, SCREENED
-from estero.classify.columns import ColumnType, Dialect, as_read, cast, is_one_of
+from estero.classify.columns import ColumnType
+from estero.classify.dialect import Dialect
 from estero.classify.equalities import split
-from estero.classify.expression_sql import SQL, ExpressionWriter
-from estero.classify.sql_text import text_of
+from estero.classify.expressions import ExpressionWriter
+from estero.classify.sql_trees import SQL, cast, either, number, text, total
 from estero.language.tree.expressions import And, Arithmetic, Attribute, Call, Negative, Node, Or
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
@@ -35,12 +36,14 @@ def screen_name(word: int) -> str:
     return f"{SCREENED}{word}"
 
 
-def has_type(types: Sequence[str], classification: Classification, columns: Mapping[str, ColumnType]) -> SQL:
+def has_type(
+    types: Sequence[str], classification: Classification, columns: Mapping[str, ColumnType], dialect: Dialect
+) -> SQL:
     """Whether the event is of one of these types."""
     column = classification.type_column
     if column is None:
         return exp.true() if classification.only_type in types else exp.false()
-    return is_one_of(column, columns[column], types)
+    return dialect.is_one_of(column, columns[column], types)
 
 
 class BitWriter:
@@ -64,7 +67,7 @@ class BitWriter:
         for bit, predicate in enumerate(members):
             groups.setdefault(tuple(sorted(predicate.types)), []).append((bit, predicate))
         terms = [self._guarded(types, self._bits(group)) for types, group in groups.items()]
-        return self._as_integer(_sum(terms) if terms else exp.Literal.number(0))
+        return cast(total(terms or [number(0)]), "BIGINT")
 
     def screened_words(self, rests: Sequence[Node | None]) -> dict[str, str]:
         """The words of bits where the first part of each predicate is in ``__screen…``: name → SQL."""
@@ -74,19 +77,17 @@ class BitWriter:
             for bit, rest in enumerate(rests[word * WORD : (word + 1) * WORD]):
                 masks[rest] = masks.get(rest, 0) | 1 << bit
             terms = [self._screened(screen_name(word), mask, rest) for rest, mask in masks.items()]
-            total = self._as_integer(_sum(terms) if terms else exp.Literal.number(0))
-            words[bits_name(word)] = text_of(total, self._dialect)
+            words[bits_name(word)] = self._dialect.text(cast(total(terms or [number(0)]), "BIGINT"))
         return words
 
     def _screened(self, name: str, mask: int, rest: Node | None) -> SQL:
         """The bits of `mask` that are set and whose rest is true; it is not asked of other events."""
         screen = exp.column(name, quoted=True)
-        bits = exp.paren(exp.BitwiseAnd(this=screen, expression=self._number(mask)))
+        bits = exp.paren(exp.BitwiseAnd(this=screen, expression=self._dialect.integer(mask)))
         if rest is None:
             return bits
-        asked = exp.NEQ(this=bits, expression=self._number(0))
-        is_true = self._case(self._expressions.condition(rest), bits.copy())
-        return self._case(asked, is_true)
+        asked = exp.NEQ(this=bits, expression=number(0))
+        return self._where(asked, self._where(self._expressions.condition(rest), bits.copy()))
 
     def _bits(self, group: Sequence[tuple[int, EventPredicate]]) -> SQL:
         """The bits of predicates with the same types; equalities of one column are one look-up.
@@ -102,12 +103,12 @@ class BitWriter:
                 always |= 1 << bit
             elif name is not None:
                 masks = looked_up.setdefault(name, {})
-                masks.update({text: masks.get(text, 0) | 1 << bit for text in sorted(strings)})
+                masks.update({each: masks.get(each, 0) | 1 << bit for each in sorted(strings)})
             else:
                 condition = self._expressions.condition(predicate.condition)
-                terms.append(self._case(condition, self._number(1 << bit)))
+                terms.append(self._where(condition, self._dialect.integer(1 << bit)))
         terms += [self._look_up(name, masks) for name, masks in looked_up.items()]
-        return _sum([self._number(always), *terms] if always or not terms else terms)
+        return total([self._dialect.integer(always), *terms] if always or not terms else terms)
 
     def _single_equality(self, predicate: EventPredicate) -> tuple[str | None, frozenset[str]]:
         """The column and its strings, where that is all that the condition asks for."""
@@ -118,28 +119,22 @@ class BitWriter:
 
     def _look_up(self, name: str, masks: Mapping[str, int]) -> SQL:
         if not masks:  # two different strings at once
-            return self._number(0)
-        cases = [
-            exp.If(this=exp.Literal.string(text), true=self._number(mask)) for text, mask in masks.items()
-        ]
-        return exp.Case(this=as_read(name, self._columns[name]), ifs=cases, default=self._number(0))
+            return self._dialect.integer(0)
+        cases = [exp.If(this=text(value), true=self._dialect.integer(mask)) for value, mask in masks.items()]
+        column = self._dialect.as_read(name, self._columns[name])
+        return exp.Case(this=column, ifs=cases, default=self._dialect.integer(0))
 
     def _guarded(self, types: tuple[str, ...], bits: SQL) -> SQL:
         """The bits, where the type is one of these; a condition is never asked of other types."""
-        test = has_type(types, self._classification, self._columns)
-        if test == exp.true():
-            return bits
-        return self._case(test, bits)
+        test = self._has_type(types)
+        return bits if test == exp.true() else self._where(test, bits)
 
-    def _case(self, test: SQL, number: SQL) -> SQL:
-        """The number where the test holds, else 0."""
-        return exp.Case(ifs=[exp.If(this=test, true=number)], default=self._number(0))
+    def _has_type(self, types: Sequence[str]) -> SQL:
+        return has_type(types, self._classification, self._columns, self._dialect)
 
-    def _number(self, number: int) -> SQL:
-        return exp.Literal.number(f"{number}L" if self._dialect == "spark" else number)
-
-    def _as_integer(self, value: SQL) -> SQL:
-        return cast(value, "BIGINT")
+    def _where(self, test: SQL, bits: SQL) -> SQL:
+        """The bits where the test holds, else 0."""
+        return either(test, bits, self._dialect.integer(0))
 
     # --------------------------------------------------------------------------------- relevance
 
@@ -150,7 +145,7 @@ class BitWriter:
             parts.append(self._prefilter())
             if not all(self._is_safe(each.condition) for each in self._classification.predicates):
                 words = map(self.word, words_of(self._classification))
-                exact = [exp.NEQ(this=word, expression=self._number(0)) for word in words]
+                exact = [exp.NEQ(this=word, expression=self._dialect.integer(0)) for word in words]
                 parts.append(exp.paren(exp.or_(*exact)))
         return exp.and_(*parts) if parts else exp.true()
 
@@ -161,7 +156,10 @@ class BitWriter:
             groups.setdefault(tuple(sorted(predicate.types)), []).append(predicate)
         alternatives = []
         for types, group in groups.items():
-            test, some = has_type(types, self._classification, self._columns), self._some_weakened(group)
+            test, some = (
+                has_type(types, self._classification, self._columns, self._dialect),
+                self._some_weakened(group),
+            )
             alternatives.append(test if some is None else exp.and_(test, some))
         return exp.paren(exp.or_(*alternatives)) if alternatives else exp.false()
 
@@ -178,7 +176,10 @@ class BitWriter:
                 strings.setdefault(name, set()).update(texts)
             else:
                 conditions[self._expressions.condition(weaker)] = None
-        members = [is_one_of(name, self._columns[name], sorted(texts)) for name, texts in strings.items()]
+        members = [
+            self._dialect.is_one_of(name, self._columns[name], sorted(texts))
+            for name, texts in strings.items()
+        ]
         return exp.or_(*members, *conditions)
 
     def _weakened(self, condition: Node) -> Node | None:
@@ -207,10 +208,3 @@ class BitWriter:
             or (isinstance(node, Call) and node.name == "abs")
         )
         return computes and self._expressions.value(node).kind is Kind.INT
-
-
-def _sum(terms: list[SQL]) -> SQL:
-    total = terms[0]
-    for term in terms[1:]:
-        total = exp.Add(this=total, expression=term)
-    return total

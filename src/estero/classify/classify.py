@@ -9,15 +9,18 @@ into the scan.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from estero.classify.bits import BitWriter, bits_name, words_of
 from estero.classify.column_names import ARRIVAL, KEYS, POSITION, TIME, event_column
-from estero.classify.columns import ColumnType, Dialect, as_read, as_sorted, canonical, ticks
-from estero.classify.expression_sql import SQL
+from estero.classify.columns import ColumnType, canonical
+from estero.classify.dialect import Dialect
+from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.partition_keys import KeyWriter
-from estero.classify.sql_text import text_of
+from estero.classify.spark_dialect import SPARK
+from estero.classify.sql_trees import number
 from estero.classify.values import ValueWriter
 from estero.language.tree.expressions import Node
 from estero.language.tree.schema import Kind
@@ -42,34 +45,33 @@ def classify_sql(
     With `screened`, `source` is screened (screening.py) and has its positions: predicate k is true where
     bit k of ``__screen…`` is set and `screened[k]` is true, and rows without any bit are left in.
     """
-    dialect: Dialect = "duckdb"
+    dialect = DUCKDB
     known = _columns(classification, columns)
-    number = positions and screened is None
-    inner = _positioned(classification, source, known, ordered=ordered, positions=number)
+    inner = _positioned(
+        classification, source, known, ordered=ordered, positions=positions and screened is None
+    )
     outputs: dict[str, str] = {}
     if positions:
-        outputs[POSITION] = _name(POSITION)
-    time = time_column(classification, dialect, columns=known)
-    outputs[TIME] = _name(POSITION) if time is None and positions else time or "0"
-    outputs.update(key_columns(classification, dialect, columns=known))
+        outputs[POSITION] = dialect.quoted(POSITION)
+    time = time_column(classification, dialect, known)
+    outputs[TIME] = dialect.quoted(POSITION) if time is None and positions else time or "0"
+    outputs.update(key_columns(classification, dialect, known))
     writer = BitWriter(classification, dialect, known)
     kept = KeyWriter(classification, dialect, known).known()
     if screened is None:
-        outputs.update(predicate_columns(classification, dialect, columns=known))
+        outputs.update(predicate_columns(classification, dialect, known))
         kept.append(writer.relevance())
-        outputs.update(value_columns(classification, dialect, columns=known))
+        outputs.update(value_columns(classification, dialect, known))
     else:
         words = writer.screened_words(screened)
-        some = [
-            exp.NEQ(this=exp.column(word, quoted=True), expression=exp.Literal.number(0)) for word in words
-        ]
+        some = [exp.NEQ(this=exp.column(word, quoted=True), expression=number(0)) for word in words]
         values = ValueWriter(classification, dialect, known).columns(asked=exp.paren(exp.or_(*some)))
-        outputs |= words | {name: text_of(value.sql, dialect) for name, value in values.items()}
+        outputs |= words | {name: dialect.text(value.sql) for name, value in values.items()}
     for name in classification.payload:
-        outputs[event_column(name)] = _name(event_column(name))
+        outputs[event_column(name)] = dialect.quoted(event_column(name))
     condition = exp.and_(*kept) if kept else exp.true()
-    selected = ", ".join(f"{sql} AS {_name(name)}" for name, sql in outputs.items())
-    return f"SELECT {selected} FROM ({inner}) WHERE {text_of(condition, dialect)}"
+    selected = ", ".join(f"{sql} AS {dialect.quoted(name)}" for name, sql in outputs.items())
+    return f"SELECT {selected} FROM ({inner}) WHERE {dialect.text(condition)}"
 
 
 def columns_of(classification: Classification) -> dict[str, ColumnType]:
@@ -93,17 +95,15 @@ def _columns(
 
 
 def predicate_columns(
-    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+    classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None = None
 ) -> dict[str, str]:
     """The words of bits: name → SQL of a 64-bit integer, never NULL. There is at least one word."""
     writer = BitWriter(classification, dialect, _columns(classification, columns))
-    return {
-        bits_name(word): text_of(writer.word(word), dialect, copy=False) for word in words_of(classification)
-    }
+    return {bits_name(word): dialect.text(writer.word(word), copy=False) for word in words_of(classification)}
 
 
 def key_columns(
-    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+    classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None = None
 ) -> dict[str, str]:
     """The two halves of the partition key: name → SQL, none without PARTITION BY.
 
@@ -115,30 +115,30 @@ def key_columns(
         return {}
     writer = KeyWriter(classification, dialect, _columns(classification, columns))
     first, second = writer.halves()
-    return {KEYS[0]: text_of(first, dialect), KEYS[1]: text_of(second, dialect)}
+    return {KEYS[0]: dialect.text(first), KEYS[1]: dialect.text(second)}
 
 
 def value_columns(
-    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+    classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None = None
 ) -> dict[str, str]:
     """The values that registers compare: name → SQL, in the form in which they cross (values.py)."""
     writer = ValueWriter(classification, dialect, _columns(classification, columns))
-    return {name: text_of(value.sql, dialect) for name, value in writer.columns().items()}
+    return {name: dialect.text(value.sql) for name, value in writer.columns().items()}
 
 
 def time_column(
-    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+    classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None = None
 ) -> str | None:
     """The time in ticks as SQL (microseconds, or nanoseconds for such a column), or None without a time."""
     name = classification.schema.time
     if name is None:
         return None
     known = _columns(classification, columns)
-    return text_of(ticks(name, known[name], dialect), dialect)
+    return dialect.text(dialect.ticks(name, known[name]))
 
 
 def relevance(
-    classification: Classification, dialect: Dialect, *, columns: Mapping[str, ColumnType] | None = None
+    classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None = None
 ) -> str:
     """The condition that keeps relevant events: some bit is set (or `keep_all`), and the key is known.
 
@@ -147,18 +147,48 @@ def relevance(
     """
     known = _columns(classification, columns)
     keys = KeyWriter(classification, dialect, known).known()
-    return text_of(exp.and_(*keys, BitWriter(classification, dialect, known).relevance()), dialect)
+    return dialect.text(exp.and_(*keys, BitWriter(classification, dialect, known).relevance()))
 
 
-def stream_order(classification: Classification, columns: Mapping[str, ColumnType]) -> list[SQL]:
+def stream_order(
+    classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType]
+) -> list[str]:
     """What the stream is sorted by before arrival: the time, then the columns of `order`."""
     time = classification.schema.time
-    first = [] if time is None or time not in columns else [as_read(time, columns[time])]
-    return first + [as_sorted(name, columns[name]) for name in classification.order if name in columns]
+    first = [] if time is None or time not in columns else [dialect.as_read(time, columns[time])]
+    ties = [dialect.as_sorted(name, columns[name]) for name in classification.order if name in columns]
+    return [dialect.text(each) for each in first + ties]
 
 
-def _name(name: str) -> str:
-    return exp.to_identifier(name, quoted=True).sql("duckdb")
+def duckdb_text(statement: str) -> str:
+    """DuckDB's statement for people, on several lines."""
+    return DUCKDB.readable(statement)
+
+
+def spark_text(classification: Classification, source: str = "events") -> str:
+    """What Spark computes, as one statement over `source` for people; needs no session.
+
+    On Spark these are column expressions of a DataFrame, and `SORT BY` is a sort within each task. It is
+    written for columns of Spark's own types (BIGINT, DOUBLE, TIMESTAMP, …).
+    """
+    columns = {
+        name: replace(column, stands=exp.column(name, quoted=True))
+        for name, column in columns_of(classification).items()
+    }
+    outputs: dict[str, str] = {}
+    time = time_column(classification, SPARK, columns)
+    if time is not None:
+        outputs[TIME] = time
+    outputs |= key_columns(classification, SPARK, columns)
+    outputs |= predicate_columns(classification, SPARK, columns)
+    outputs |= value_columns(classification, SPARK, columns)
+    outputs |= {name: SPARK.quoted(name) for name in classification.payload}
+    selected = ", ".join(f"{sql} AS {SPARK.quoted(name)}" for name, sql in outputs.items())
+    statement = f"SELECT {selected} FROM {source} WHERE {relevance(classification, SPARK, columns)}"
+    if classification.keys:
+        statement += f" DISTRIBUTE BY {', '.join(KEYS)}"
+    order = ", ".join(stream_order(classification, SPARK, columns))
+    return SPARK.readable(f"{statement} SORT BY {order}" if order else statement)
 
 
 def _positioned(
@@ -170,7 +200,7 @@ def _positioned(
     positions: bool,
 ) -> str:
     """`source` with its positions, in stream order."""
-    ordering = ", ".join(each.sql(dialect="duckdb") for each in stream_order(classification, columns))
+    ordering = ", ".join(stream_order(classification, DUCKDB, columns))
     if not ordered and ordering:
         arrival = f"SELECT *, row_number() OVER () AS {ARRIVAL} FROM {source}"
         source = f"(SELECT * EXCLUDE ({ARRIVAL}) FROM ({arrival}) ORDER BY {ordering}, {ARRIVAL})"

@@ -19,9 +19,10 @@ from sqlglot import exp
 from estero.automata.registers import Value
 from estero.classify.bits import has_type
 from estero.classify.column_names import VALUES
-from estero.classify.columns import ColumnType, Dialect, cast, micros
-from estero.classify.expression_sql import SQL, ExpressionWriter, Typed
-from estero.classify.partition_keys import hash_of_string
+from estero.classify.columns import ColumnType
+from estero.classify.dialect import Dialect
+from estero.classify.expressions import ExpressionWriter, Typed
+from estero.classify.sql_trees import SQL, call, cast, either, is_not_null, number, text
 from estero.engine.int64 import GREATEST
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.schema import Kind
@@ -71,20 +72,17 @@ class ValueWriter:
         return {value_name(n): self._column(value, typed, asked) for n, (value, typed) in enumerate(values)}
 
     def _column(self, value: Value, typed: Typed, asked: SQL | None) -> ValueColumn:
-        conditions = [has_type(value.types, self._classification, self._columns)]
+        conditions = [has_type(value.types, self._classification, self._columns, self._dialect)]
         if asked is not None and self._can_fail(value):
             conditions.append(asked.copy())
         conditions = [each for each in conditions if each != exp.true()]
         is_float = typed.kind is Kind.FLOAT
         sql = self._in_its_form(value, typed)
         if conditions:
-            sql = exp.Case().when(exp.and_(*conditions), sql)
-        return ValueColumn(self._cast(sql, value, is_float=is_float), is_float)
-
-    def _cast(self, sql: SQL, value: Value, *, is_float: bool) -> SQL:
-        if value.hashed is not None and self._dialect == "duckdb":
-            return cast(sql, "UBIGINT")
-        return cast(sql, "DOUBLE" if is_float else "BIGINT")
+            sql = either(exp.and_(*conditions), sql)
+        hashed = value.hashed is not None
+        engine_type = self._dialect.hash_type if hashed else "DOUBLE" if is_float else "BIGINT"
+        return ValueColumn(cast(sql, engine_type), is_float)
 
     def _in_its_form(self, value: Value, typed: Typed) -> SQL:
         match typed.kind:
@@ -93,8 +91,8 @@ class ValueWriter:
             case Kind.STRING:
                 if value.hashed is None:
                     raise ValueError(f"strings are compared by their hashes: {value.expression}")
-                known = exp.Not(this=exp.Is(this=exp.paren(typed.sql), expression=exp.Null()))
-                return exp.Case().when(known, hash_of_string(typed.sql, value.hashed, self._dialect))
+                known = is_not_null(exp.paren(typed.sql))
+                return either(known, self._dialect.hash_of_string(typed.sql, value.hashed))
             case None:
                 return exp.Null()
             case _:
@@ -105,22 +103,17 @@ class ValueWriter:
 
         It is an error of an event whose value no integer of 64 bits holds in nanoseconds.
         """
-        if typed.tick == "ns":
-            return exp.Anonymous(this="epoch_ns", expressions=[typed.sql])
-        ticks = micros(typed.sql, self._dialect)
-        if not self._nanos:
+        ticks = self._dialect.ticks_of(typed.sql, typed.tick)
+        if typed.tick == "ns" or not self._nanos:
             return ticks
         most = GREATEST // 1000
-        beyond = exp.Not(
-            this=exp.Between(this=ticks, low=exp.Literal.number(-most), high=exp.Literal.number(most))
-        )
-        text = (
+        beyond = exp.Not(this=exp.Between(this=ticks, low=number(-most), high=number(most)))
+        said = (
             f"estero: {value.expression!s} is before 1677 or after 2262, and it is compared "
             "with times in nanoseconds\nconvert the one or the other"
         )
-        error = exp.Anonymous(this="error", expressions=[exp.Literal.string(text)])
-        nanoseconds = exp.Mul(this=ticks.copy(), expression=exp.Literal.number(1000))
-        return exp.Case().when(beyond, error).else_(nanoseconds)
+        nanoseconds = exp.Mul(this=ticks.copy(), expression=number(1000))
+        return either(beyond, call("error", text(said)), nanoseconds)
 
     def _can_fail(self, value: Value) -> bool:
         read = [node.name for node in value.expression.walk() if isinstance(node, Attribute)]

@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping
 import pyarrow as pa
 
 from estero.classify.column_names import KEYS, MAPPED_TYPE, check_names_together, event_column, free_name
-from estero.classify.columns import ColumnType, has_order
+from estero.classify.columns import ColumnType
+from estero.classify.duckdb_dialect import DUCKDB
 from estero.errors import DataError
 from estero.events.inputs import Input
 from estero.events.reading_errors import how_to_have_timestamps
@@ -140,7 +141,7 @@ class SourceColumns:
             )
         for name in self._layout.order:
             for here in (columns[name] for columns in self._tables.values() if name in columns):
-                if not has_order(here.engine_type, here.column):
+                if not DUCKDB.has_order(here.engine_type, here.column):
                     raise DataError(
                         f"the order column holds values of type {here.engine_type}, which have no order here",
                         file=self.file,

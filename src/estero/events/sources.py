@@ -19,7 +19,8 @@ from estero.automata.cea import EventPredicate
 from estero.classify.bits import bits_name
 from estero.classify.classify import classify_sql, stream_order
 from estero.classify.column_names import check_names
-from estero.classify.columns import ColumnType, as_read, column_type, reference
+from estero.classify.columns import ColumnType, reference
+from estero.classify.duckdb_dialect import DUCKDB
 from estero.errors import DataError
 from estero.events.database import EVENTS, Connection, connect
 from estero.events.execution import Execution
@@ -170,7 +171,7 @@ class Source:
             return name in self._inputs
         if self.one_shot:
             return True
-        column = as_read(self.type_column, self.column_types[self.type_column])
+        column = DUCKDB.as_read(self.type_column, self.column_types[self.type_column])
         same = exp.EQ(this=column, expression=exp.Literal.string(name))
         return bool(self._rows(f"SELECT 1 FROM {EVENTS} WHERE {same.sql('duckdb')} LIMIT 1"))
 
@@ -182,7 +183,7 @@ class Source:
             return tuple(sorted(self._inputs))
         if self.one_shot:
             return ()
-        column = as_read(self.type_column, self.column_types[self.type_column]).sql("duckdb")
+        column = DUCKDB.as_read(self.type_column, self.column_types[self.type_column]).sql("duckdb")
         rows = self._rows(f"SELECT DISTINCT {column} AS name FROM {EVENTS} WHERE {column} IS NOT NULL")
         return tuple(sorted(str(row[0]) for row in rows))
 
@@ -199,7 +200,7 @@ class Source:
             rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
             check_names(each.names(connection, [row[0] for row in rows]), each.file)
         names = [row[0] for row in rows] if each.schema is None else each.schema.names
-        kinds = {name: column_type(row[1], "duckdb") for name, row in zip(names, rows, strict=True)}
+        kinds = {name: DUCKDB.column_type(row[1]) for name, row in zip(names, rows, strict=True)}
         if type_column in kinds and kinds[type_column].kind is Kind.NULL and each.may_be_empty:
             kinds[type_column] = ColumnType(Kind.STRING, "VARCHAR")
         return {
@@ -211,7 +212,7 @@ class Source:
         name = self.schema.time
         if name is None or self.one_shot or self.column_types[name].kind is not Kind.STRING:
             return
-        value = as_read(name, self.column_types[name]).sql("duckdb")
+        value = DUCKDB.as_read(name, self.column_types[name]).sql("duckdb")
         numbered = f"SELECT {value} AS value, row_number() OVER () AS row FROM {EVENTS}"
         none = "value IS NOT NULL AND TRY_CAST(value AS TIMESTAMPTZ) IS NULL"
         for text, row in self._rows(f"SELECT value, row FROM ({numbered}) WHERE {none} LIMIT 1"):
@@ -260,7 +261,7 @@ class Source:
     def _check_order_in_sql(self) -> bool:
         time = self.schema.time
         ordering = Classification((), self.schema, order=self.order)
-        values = [each.sql("duckdb") for each in stream_order(ordering, self.column_types)]
+        values = stream_order(ordering, DUCKDB, self.column_types)
         at = None if time is None else reference(time, self.column_types[time])
         is_null = "false" if at is None else f"{at.sql('duckdb')} IS NULL"
         here, before = ", ".join(values), ", ".join(f"lag({each}) OVER ()" for each in values)

@@ -36,7 +36,7 @@ class Explanation:
         for title, lines in plan.automaton_sections():
             yield title, "\n".join(lines)
         if self.sql is not None:
-            from estero.classify.shown_sql import duckdb_text, spark_text
+            from estero.classify.classify import duckdb_text, spark_text
 
             yield "Classification (DuckDB)", duckdb_text(self.sql)
             yield "Classification (Spark)", spark_text(plan.classification)

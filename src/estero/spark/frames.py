@@ -3,7 +3,7 @@
 Everything here is Spark SQL over the columns of the DataFrame (classify.py writes it), so that the
 relevance condition reaches the scan and irrelevant events never reach Python. Nothing runs a job.
 
-Spark reads SQL with templates and settings of its own (sql_text.py). So no name of a user is ever in it:
+Spark reads SQL with templates and settings of its own (spark_dialect.py). So no name of a user is ever in it:
 columns are renamed first, by calls that parse nothing, and then have the names of a `room`.
 """
 
@@ -41,9 +41,8 @@ from estero.classify.column_names import (
     check_names,
     event_column,
 )
-from estero.classify.columns import ColumnType, column_type, in_utc, reference
-from estero.classify.expression_sql import MATCHER
-from estero.classify.sql_text import text_of
+from estero.classify.columns import ColumnType, reference
+from estero.classify.spark_dialect import MATCHER, SPARK
 from estero.classify.values import ValueWriter
 from estero.errors import DataError
 from estero.plan.plan import Classification
@@ -64,7 +63,7 @@ def columns_of_frame(schema: StructType) -> dict[str, ColumnType]:
     check_names(schema.names, None)
     return {
         field.name: replace(
-            column_type(field.dataType.simpleString(), "spark"), stands=exp.column(field.name, quoted=True)
+            SPARK.column_type(field.dataType.simpleString()), stands=exp.column(field.name, quoted=True)
         )
         for field in schema.fields
     }
@@ -102,8 +101,8 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
     """
     columns = columns_in_room(df.schema)
     if _is_in_utc(df):
-        columns = {name: in_utc(column) for name, column in columns.items()}
-    relevant = relevance(classification, "spark", columns=columns)
+        columns = {name: SPARK.in_utc(column) for name, column in columns.items()}
+    relevant = relevance(classification, SPARK, columns)
     computed = computed_texts(classification, columns) | payload_texts(classification, columns)
     ordering = _ordering(classification, columns)
     give_matcher_for(df.sparkSession, (relevant, *computed.values()))
@@ -144,7 +143,7 @@ def streamed(
     watermark: *all* events move it, so Spark must not filter before it looks at the times.
     """
     columns = columns_in_room(events)
-    relevant = f"coalesce({relevance(classification, 'spark', columns=columns)}, false)"
+    relevant = f"coalesce({relevance(classification, SPARK, columns)}, false)"
     computed = computed_texts(classification, columns) | payload_texts(classification, columns)
     ordering = _ordering(classification, columns)
     give_matcher_for(df.sparkSession, (relevant, *computed.values()))
@@ -183,7 +182,7 @@ def classified_schema(events: StructType, classification: Classification, *, ord
         fields += [pa.field(name, pa.uint64()) for name in KEYS]
     columns = columns_of_frame(events)
     fields += [pa.field(bits_name(word), pa.int64()) for word in words_of(classification)]
-    values = ValueWriter(classification, "spark", columns).columns()
+    values = ValueWriter(classification, SPARK, columns).columns()
     fields += [pa.field(name, value.arrow_type) for name, value in values.items()]
     fields += [pa.field(event_column(name), arrow_type(name, events)) for name in classification.payload]
     return pa.schema(fields)
@@ -226,29 +225,29 @@ def quoted(name: str) -> str:
 
 
 def _as_it_is(name: str, columns: Mapping[str, ColumnType]) -> str:
-    return text_of(reference(name, columns[name]), "spark")
+    return SPARK.text(reference(name, columns[name]))
 
 
 def _key_is_known(classification: Classification, columns: Mapping[str, ColumnType]) -> str:
-    return relevance(replace(classification, keep_all=True), "spark", columns=columns)
+    return relevance(replace(classification, keep_all=True), SPARK, columns)
 
 
 def computed_texts(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
     """What is computed of each event but its payload: name → Spark SQL."""
     texts: dict[str, str] = {}
-    time, ticks = classification.schema.time, time_column(classification, "spark", columns=columns)
+    time, ticks = classification.schema.time, time_column(classification, SPARK, columns)
     if time is not None and ticks is not None:
         texts[TIME] = (
             f"IF({_as_it_is(time, columns)} IS NULL, CAST(raise_error('{NULL_TIME}') AS BIGINT), {ticks})"
         )
-    texts |= key_columns(classification, "spark", columns=columns)
-    texts |= predicate_columns(classification, "spark", columns=columns)
-    return texts | value_columns(classification, "spark", columns=columns)
+    texts |= key_columns(classification, SPARK, columns)
+    texts |= predicate_columns(classification, SPARK, columns)
+    return texts | value_columns(classification, SPARK, columns)
 
 
 def _ordering(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
-    values = stream_order(classification, columns)
-    return {f"{ORDER}{place}": text_of(each, "spark") for place, each in enumerate(values)}
+    texts = stream_order(classification, SPARK, columns)
+    return {f"{ORDER}{place}": each for place, each in enumerate(texts)}
 
 
 def _sort_keys(names: Iterable[str]) -> tuple[Column | str, ...]:

@@ -23,7 +23,7 @@ from pyspark.sql.udtf import AnalyzeResult, OrderingColumn, PartitioningColumn, 
 
 from estero.classify.classify import relevance, stream_order
 from estero.classify.column_names import KEYS, POSITION, RELEVANT, TIME
-from estero.classify.sql_text import text_of
+from estero.classify.spark_dialect import SPARK
 from estero.engine.int64 import fall
 from estero.errors import DataError, EsteroError
 from estero.language.tree.query import AttributeWindow, QueryTree
@@ -180,7 +180,7 @@ def analyze(schema: StructType, query: Query, options: Mapping[str, Any]) -> Ana
 def _crossing(schema: StructType, classification: Classification) -> dict[str, str]:
     """What crosses of each row: name → Spark SQL. Of irrelevant rows only what tells their place."""
     columns = columns_of_frame(schema)
-    relevant = f"coalesce({relevance(classification, 'spark', columns=columns)}, false)"
+    relevant = f"coalesce({relevance(classification, SPARK, columns)}, false)"
     crossing = {RELEVANT: relevant}
     for name, value in computed_texts(classification, columns).items():
         crossing[name] = value if name == TIME else f"CASE WHEN {relevant} THEN {value} END"
@@ -191,7 +191,7 @@ def _crossing(schema: StructType, classification: Classification) -> dict[str, s
 
 def _order_texts(schema: StructType, classification: Classification) -> list[str]:
     """What the rows are sorted by, as Spark SQL."""
-    return [text_of(each, "spark") for each in stream_order(classification, columns_of_frame(schema))]
+    return stream_order(classification, SPARK, columns_of_frame(schema))
 
 
 def _check_templates(schema: StructType, classification: Classification) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from estero.answers.report import answer_schema, label_of
 from estero.classify.column_names import KEYS, POSITION, SHARE, TIME, is_working
-from estero.classify.columns import LOCAL_TIME
+from estero.classify.spark_dialect import LOCAL_TIME
 from estero.engine.walk.share import Share
 from estero.errors import NOWHERE, DataError, QueryError
 from estero.events.sources import open_source

@@ -1,4 +1,4 @@
-"""Conditions over columns of values, evaluated by DuckDB as expression_sql.py writes them."""
+"""Conditions over columns of values, evaluated by DuckDB as expressions.py writes them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from estero.answers.sieve.instances import UNKNOWN, Truths
 from estero.classify.column_names import attribute_in
-from estero.classify.columns import ColumnType, as_read, canonical, column_type
-from estero.classify.expression_sql import ExpressionWriter
+from estero.classify.columns import ColumnType, canonical
+from estero.classify.duckdb_dialect import DUCKDB
+from estero.classify.expressions import ExpressionWriter
 from estero.errors import DataError
 from estero.events.database import connect
 from estero.events.reading_errors import interruptible
@@ -49,7 +50,7 @@ class Evaluator:
         self._connection.register(_TABLE, schema.empty_table())
         described = self._connection.execute(f"DESCRIBE FROM {_TABLE}").fetchall()
         self._connection.unregister(_TABLE)
-        self.columns = {attribute_in(name): column_type(kind, "duckdb") for name, kind, *_ in described}
+        self.columns = {attribute_in(name): DUCKDB.column_type(kind) for name, kind, *_ in described}
         """How expressions read each attribute (columns.py)."""
 
     def question(self, condition: Node, variable: str | None = None) -> Question:
@@ -71,7 +72,7 @@ class Evaluator:
         flat = substituted(condition, as_column)
         types = {column: self.type_of(name) for (_, name), column in attributes.items()}
         types.update({column: self.type_of_aggregate(each) for each, column in aggregates.items()})
-        truth = ExpressionWriter(types, "duckdb").condition(flat).sql(dialect="duckdb")
+        truth = DUCKDB.text(ExpressionWriter(types, DUCKDB).condition(flat))
         sql = f"SELECT CAST(coalesce(CAST(({truth}) AS TINYINT) * 2, {UNKNOWN}) AS TINYINT) AS {_TRUTH}"
         spoken_of = dict.fromkeys(each for each, _ in attributes)
         return Question(
@@ -92,7 +93,7 @@ class Evaluator:
         """Values of a column in the form of their kind (columns.py)."""
         if column.cast is None:
             return values
-        sql = f"SELECT {as_read('v', column).sql('duckdb')} AS v FROM {_TABLE}"
+        sql = f"SELECT {DUCKDB.text(DUCKDB.as_read('v', column))} AS v FROM {_TABLE}"
         return self._column(sql, {"v": values}, len(values))
 
     def type_of(self, name: str) -> ColumnType:

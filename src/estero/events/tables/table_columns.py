@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from estero.classify.column_names import event_column
-from estero.classify.columns import ColumnType, Tick, as_read, cast, reference
+from estero.classify.columns import ColumnType, Tick, reference
+from estero.classify.duckdb_dialect import DUCKDB
+from estero.classify.sql_trees import cast
 from estero.errors import DataError
 from estero.events.database import EVENTS
 from estero.language.tree.schema import Kind
@@ -50,11 +52,11 @@ def union_query(tables: Tables, union: Mapping[str, ColumnType], type_column: st
     """All events of ``events0``, ``events1``, …, the tables in order, with their types in `type_column`."""
     parts = []
     for place, (type_name, columns) in enumerate(tables.items()):
-        selected = [f"{exp.Literal.string(type_name).sql('duckdb')} AS {_quoted(type_column)}"]
+        selected = [f"{exp.Literal.string(type_name).sql('duckdb')} AS {DUCKDB.quoted(type_column)}"]
         for name, here in columns.items():
             sharing = [each[name] for each in tables.values() if name in each]
             value = _in_union(name, here, union[name], sharing)
-            selected.append(f"{value.sql('duckdb')} AS {_quoted(event_column(name))}")
+            selected.append(f"{value.sql('duckdb')} AS {DUCKDB.quoted(event_column(name))}")
         parts.append(f"SELECT {', '.join(selected)} {renaming_query(columns, place)}")
     return " UNION ALL BY NAME ".join(parts)
 
@@ -64,11 +66,9 @@ def renaming_query(columns: Iterable[str], place: int = 0) -> str:
 
     They are named by their places, because DuckDB has names of its own for empty ones.
     """
-    return f"FROM {EVENTS}{place} AS named({', '.join(_quoted(event_column(name)) for name in columns)})"
-
-
-def _quoted(name: str) -> str:
-    return exp.to_identifier(name, quoted=True).sql("duckdb")
+    return (
+        f"FROM {EVENTS}{place} AS named({', '.join(DUCKDB.quoted(event_column(name)) for name in columns)})"
+    )
 
 
 def _common(name: str, one: TableColumn, other: TableColumn) -> TableColumn:
@@ -105,7 +105,7 @@ def _in_union(name: str, here: TableColumn, shared: ColumnType, tables: Sequence
         return exp.Null()
     if column == shared and not here.engine_type.startswith("ENUM("):
         return reference(name, column)
-    value = as_read(name, column)
+    value = DUCKDB.as_read(name, column)
     bent = cast(value.copy(), _engine_type(shared))
     if column.kind is Kind.INT and shared.kind is Kind.FLOAT:
         whole = exp.EQ(this=cast(bent.copy(), "HUGEINT"), expression=cast(value.copy(), "HUGEINT"))

@@ -1,0 +1,197 @@
+"""What the engines say differently in SQL: each dialect is a class, in a file of its own.
+
+===========================  ================================  =========================================
+semantics.md says            engines                           here
+===========================  ================================  =========================================
+overflow is an error         Spark only in ANSI mode, DuckDB   ``try_add`` and an explicit ``raise_error``;
+                             unless it rewrites the condition  ``add``, which DuckDB does not rewrite
+integers against floats      both round the integer first      an exact comparison (expressions.py)
+``/``, ``%`` by zero is NULL  errors, or infinities            an explicit CASE
+``min_int % -1`` is 0        DuckDB: an overflow               an explicit CASE
+float literals               DuckDB reads 0.1 as a decimal     written with an exponent, ``1e-1``
+instants                     by the session's zone             ``as_read``; literals as UTC instants
+===========================  ================================  =========================================
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
+
+from sqlglot import exp
+
+from estero.classify.columns import ColumnType, Tick, canonical, reference
+from estero.classify.sql_trees import SQL, cast, is_one_of, negative, number, text
+from estero.language.tree.schema import Kind
+
+EXACT = 2**53
+"""Integers up to here are exact as floats."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Dialect(ABC):
+    """How one engine writes what all expressions are made of."""
+
+    name: ClassVar[str]
+    """What sqlglot calls the dialect."""
+    types: ClassVar[Mapping[str, ColumnType]]
+    """How columns of the engine's types are read; columns of other types are opaque."""
+    text_type: ClassVar[str]
+    hash_type: ClassVar[str]
+    """The type of a hash of a string."""
+
+    # ---------------------------------------------------------------------------------- columns
+
+    def column_type(self, engine_type: str) -> ColumnType:
+        """How expressions read a column of the engine's type.
+
+        >>> from estero.classify.duckdb_dialect import DUCKDB
+        >>> DUCKDB.column_type("DECIMAL(10,2)").kind
+        <Kind.FLOAT: 'a float'>
+        """
+        if engine_type.upper().startswith("DECIMAL"):
+            return ColumnType(Kind.FLOAT, "DOUBLE")
+        return self.types.get(engine_type, canonical(Kind.OPAQUE))
+
+    def as_read(self, name: str, column: ColumnType) -> SQL:
+        """The column as expressions read it: in its kind's own form, timestamps as the engine's instants.
+
+        In DuckDB instants are naive timestamps in UTC (the session's zone is UTC). In Spark they are
+        ``timestamp``; a ``timestamp_ntz`` or a date is moved there without asking the session's zone.
+        """
+        value = reference(name, column)
+        return value if column.cast is None else cast(value, column.cast)
+
+    def as_sorted(self, name: str, column: ColumnType) -> SQL:
+        """The column as it breaks ties: as it is, because a decimal or a large integer would lose by a cast.
+
+        Strings of other types (enumerations, collations) are in the order of their code points.
+        """
+        cast_first = column.kind in (Kind.STRING, Kind.NULL)
+        return self.as_read(name, column) if cast_first else reference(name, column)
+
+    def ticks(self, name: str, column: ColumnType) -> SQL:
+        """A time column as 64-bit ticks."""
+        value = self.as_read(name, column)
+        return self.ticks_of(value, column.tick) if column.kind is Kind.TIMESTAMP else value
+
+    def is_one_of(self, name: str, column: ColumnType, texts: Sequence[str]) -> SQL:
+        """Whether a string column is one of `texts`; never true of none."""
+        return is_one_of(self.as_read(name, column), texts)
+
+    # --------------------------------------------------------------------------------- literals
+
+    @abstractmethod
+    def integer(self, value: int) -> SQL:
+        """A literal of 64 bits."""
+
+    def floating(self, value: float) -> SQL:
+        """A literal of 64 bits, also where it is NaN or infinite."""
+        if not math.isfinite(value):
+            name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+            return cast(text(name), "DOUBLE")
+        literal = number(self._float_text(repr(abs(value))))
+        return negative(literal, is_negative=math.copysign(1.0, value) < 0)
+
+    @abstractmethod
+    def _float_text(self, digits: str) -> str:
+        """What marks digits as a float and not a decimal."""
+
+    @abstractmethod
+    def instant(self, moment: datetime) -> SQL:
+        """A literal instant; `moment` has a zone."""
+
+    # -------------------------------------------------------------------------------- operations
+
+    @abstractmethod
+    def like(self, value: SQL, pattern: str) -> SQL:
+        """``value LIKE pattern``; a backslash escapes ``% _ \\`` and nothing else."""
+
+    @abstractmethod
+    def matches(self, value: SQL, regex: str) -> SQL:
+        """Whether a part of a string matches a regular expression of the language."""
+
+    @abstractmethod
+    def checked(self, operator: str, left: SQL, right: SQL, known: Sequence[SQL]) -> SQL:
+        """``+ - *`` on 64-bit integers; an overflow is an error. The operands are not NULL where `known`."""
+
+    @abstractmethod
+    def wide(self, value: SQL, *, is_literal: bool) -> SQL:
+        """A 64-bit integer as an operand of 64 bits."""
+
+    @abstractmethod
+    def rounded(self, function: str, value: SQL) -> SQL:
+        """``floor`` or ``ceil`` of a float, a float."""
+
+    @abstractmethod
+    def ticks_of(self, value: SQL, tick: Tick) -> SQL:
+        """Microseconds, or nanoseconds, since the epoch of an instant of this resolution, of 64 bits."""
+
+    def nanoseconds_of(self, value: SQL, tick: Tick) -> SQL:
+        """What instants of different resolutions are compared by, if need be in more than 64 bits."""
+        return self.ticks_of(value, tick)
+
+    @abstractmethod
+    def part_of_time(self, part: str, value: SQL, tick: Tick) -> SQL:
+        """``year`` to ``second`` of an instant in UTC, a 64-bit integer."""
+
+    # ------------------------------------------------------------------------------------ hashes
+
+    @abstractmethod
+    def hashes(self, values: Sequence[tuple[SQL, Kind]]) -> tuple[SQL, SQL]:
+        """Two independent hashes of values of these kinds: unsigned in DuckDB, signed in Spark."""
+
+    def hash_of_string(self, value: SQL, which: int) -> SQL:
+        """Number 0 or 1 of the two hashes of a string."""
+        return self.hashes([(value, Kind.STRING)])[which]
+
+    # -------------------------------------------------------------------------------------- text
+
+    def text(self, tree: SQL, *, copy: bool = True) -> str:
+        """The text of a tree that the engine reads as it is meant; without `copy` the tree may be changed."""
+        return tree.sql(dialect=self.name, copy=copy)
+
+    def quoted(self, name: str) -> str:
+        """The text of a name."""
+        return exp.to_identifier(name, quoted=True).sql(self.name)
+
+    def readable(self, statement: str) -> str:
+        """The same statement for people: on several lines, its strings as they are.
+
+        It stays as it is where it is nested too deeply to be read again: the parser descends through some
+        ten functions for each level, so it meets Python's limit of 1,000 before the engines meet theirs.
+        """
+        import sqlglot
+
+        try:
+            return (
+                sqlglot.parse_one(statement, read=self.name)
+                .transform(self._plain)
+                .sql(self.name, pretty=True)
+            )
+        except RecursionError:
+            return statement
+
+    def _plain(self, tree: SQL) -> SQL:
+        """A node of a statement as people read it."""
+        return tree
+
+
+def micros_of(moment: datetime) -> int:
+    """Microseconds since the epoch; `moment` has a zone."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def escaped(pattern: str) -> str:
+    """The pattern of LIKE with escapes only where both engines accept them: before ``% _ \\``."""
+    parts: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        escape = character == "\\"
+        meant = next(characters, "\\") if escape else character
+        parts.append(f"\\{meant}" if escape and meant in {"%", "_", "\\"} else meant)
+    return "".join(parts)

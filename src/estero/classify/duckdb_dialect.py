@@ -1,0 +1,127 @@
+"""SQL as DuckDB writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import ClassVar, Final
+
+from sqlglot import exp
+
+from estero.classify.columns import ColumnType, Tick
+from estero.classify.dialect import Dialect, escaped
+from estero.classify.sql_trees import SQL, bound, call, cast, either, negative, number, text
+from estero.language.regex.dialects import for_re2
+from estero.language.tree.schema import Kind
+
+_SALT = "\u2021estero"
+_SALT_BITS = 0x5851F42D4C957F2D
+_SORTED = frozenset({"BLOB", "TIME", "TIME_NS", "INTERVAL"})
+"""Types that expressions do not know, and that have an order nevertheless."""
+_CHECKED = {"+": "add", "-": "subtract", "*": "multiply"}
+
+
+class DuckDB(Dialect):
+    """The dialect of DuckDB, in a session whose zone is UTC."""
+
+    name = "duckdb"
+    text_type = "VARCHAR"
+    hash_type = "UBIGINT"
+    types: ClassVar[Mapping[str, ColumnType]] = {
+        '"NULL"': ColumnType(Kind.NULL, "BIGINT"),
+        "BOOLEAN": ColumnType(Kind.BOOL),
+        "BIGINT": ColumnType(Kind.INT),
+        "TINYINT": ColumnType(Kind.INT, "BIGINT"),
+        "SMALLINT": ColumnType(Kind.INT, "BIGINT"),
+        "INTEGER": ColumnType(Kind.INT, "BIGINT"),
+        "UTINYINT": ColumnType(Kind.INT, "BIGINT"),
+        "USMALLINT": ColumnType(Kind.INT, "BIGINT"),
+        "UINTEGER": ColumnType(Kind.INT, "BIGINT"),
+        "UBIGINT": ColumnType(Kind.INT, "BIGINT", checked=True),
+        "HUGEINT": ColumnType(Kind.INT, "BIGINT", checked=True),
+        "UHUGEINT": ColumnType(Kind.INT, "BIGINT", checked=True),
+        "DOUBLE": ColumnType(Kind.FLOAT),
+        "FLOAT": ColumnType(Kind.FLOAT, "DOUBLE"),
+        "VARCHAR": ColumnType(Kind.STRING),
+        "UUID": ColumnType(Kind.STRING, "VARCHAR"),
+        "TIMESTAMP": ColumnType(Kind.TIMESTAMP),
+        "TIMESTAMP_S": ColumnType(Kind.TIMESTAMP, "TIMESTAMP"),
+        "TIMESTAMP_MS": ColumnType(Kind.TIMESTAMP, "TIMESTAMP"),
+        "TIMESTAMP WITH TIME ZONE": ColumnType(Kind.TIMESTAMP, "TIMESTAMP"),
+        "DATE": ColumnType(Kind.TIMESTAMP, "TIMESTAMP"),
+        "TIMESTAMP_NS": ColumnType(Kind.TIMESTAMP, tick="ns"),
+        "TIMESTAMPTZ_NS": ColumnType(Kind.TIMESTAMP, tick="ns"),
+    }
+
+    def column_type(self, engine_type: str) -> ColumnType:
+        """How expressions read a column of a type as DESCRIBE names it."""
+        if engine_type.startswith("ENUM("):
+            return ColumnType(Kind.STRING, "VARCHAR")
+        return super().column_type(engine_type)
+
+    def has_order(self, engine_type: str, column: ColumnType) -> bool:
+        """Whether values of this type break ties, the same way on every engine."""
+        return column.kind is not Kind.OPAQUE or engine_type in _SORTED
+
+    def integer(self, value: int) -> SQL:
+        return negative(number(abs(value)), is_negative=value < 0)
+
+    def _float_text(self, digits: str) -> str:
+        return digits if "e" in digits else f"{digits}e0"
+
+    def instant(self, moment: datetime) -> SQL:
+        return cast(text(moment.replace(tzinfo=None).isoformat(" ")), "TIMESTAMP")
+
+    def like(self, value: SQL, pattern: str) -> SQL:
+        like = exp.Like(this=bound(value), expression=text(escaped(pattern)))
+        return exp.Escape(this=like, expression=text("\\"))
+
+    def matches(self, value: SQL, regex: str) -> SQL:
+        return call("regexp_matches", value, text(for_re2(regex)))
+
+    def checked(self, operator: str, left: SQL, right: SQL, known: Sequence[SQL]) -> SQL:
+        # DuckDB turns n + 1 > 0 into n > -1, which forgets the overflow, but leaves add alone.
+        return call(_CHECKED[operator], left, right)
+
+    def wide(self, value: SQL, *, is_literal: bool) -> SQL:
+        return cast(value, "BIGINT") if is_literal else value  # a small literal is of a small type
+
+    def rounded(self, function: str, value: SQL) -> SQL:
+        return call(function, value)
+
+    def ticks_of(self, value: SQL, tick: Tick) -> SQL:
+        return call("epoch_ns" if tick == "ns" else "epoch_us", value)
+
+    def nanoseconds_of(self, value: SQL, tick: Tick) -> SQL:
+        ticks = self.ticks_of(value, tick)
+        if tick == "ns":
+            return ticks
+        return exp.paren(exp.Mul(this=cast(ticks, "HUGEINT"), expression=number(1000)), copy=False)
+
+    def part_of_time(self, part: str, value: SQL, tick: Tick) -> SQL:
+        instant = _microsecond_of(call("epoch_ns", value)) if tick == "ns" else value
+        return cast(call(part, instant), "BIGINT")
+
+    def hashes(self, values: Sequence[tuple[SQL, Kind]]) -> tuple[SQL, SQL]:
+        salted = (_salted(value, kind) for value, kind in values)
+        return call("hash", *(value for value, _ in values)), call("hash", *salted)
+
+
+DUCKDB: Final = DuckDB()
+
+
+def _salted(value: SQL, kind: Kind) -> SQL:
+    """Another value for another value, so that its hash says nothing about the first one."""
+    if kind in (Kind.STRING, Kind.FLOAT):
+        shown = value.copy() if kind is Kind.STRING else cast(value.copy(), "VARCHAR")
+        return call("concat", shown, text(_SALT))
+    return call("xor", value.copy(), number(_SALT_BITS))
+
+
+def _microsecond_of(nanoseconds: SQL) -> SQL:
+    """The timestamp of the microsecond that has begun (a cast takes the nearest)."""
+    beyond = call("mod", nanoseconds.copy(), number(1000))
+    whole = exp.Sub(this=nanoseconds.copy(), expression=beyond)
+    micros = exp.IntDiv(this=exp.paren(whole), expression=number(1000))
+    step = either(exp.LT(this=beyond.copy(), expression=number(0)), number(1), number(0))
+    return call("make_timestamp", exp.Sub(this=micros, expression=step))

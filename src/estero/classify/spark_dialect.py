@@ -1,0 +1,170 @@
+"""SQL as Spark writes it, whatever its session's settings are.
+
+Spark replaces ``${…}`` in every text that it parses (``spark.sql.variable.substitute``), inside of strings,
+too, and reads backslashes in strings as ``spark.sql.parser.escapedStringLiterals`` says. So a string with
+a letter that may mean something is written in hexadecimal digits: Spark makes a constant of them before it
+looks for filters to push into a scan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import ClassVar, Final
+
+from sqlglot import exp
+
+from estero.classify.columns import ColumnType, Tick, reference
+from estero.classify.dialect import EXACT, Dialect, escaped, micros_of
+from estero.classify.sql_trees import SQL, bound, call, cast, either, negative, number, text, total
+from estero.language.regex.dialects import for_re2
+from estero.language.regex.java import for_java, like_for_java
+from estero.language.tree.schema import Kind
+
+LOCAL_TIME = "timestamp_ntz"
+"""Timestamps without a zone, which are taken to be in UTC."""
+MATCHER = "estero_matches"
+"""The function that matches expressions which Java cannot: of a text and RE2's syntax."""
+
+_MOST_LOOPS_OF_LIKE = 2
+"""Spark makes a regular expression of LIKE, and Java tries all ways through ``%a%b%c%``."""
+_PLAIN = re.compile(r"[\w !#%&()*+,./:;<=>?@^|~\-]*")
+"""Strings that mean themselves in every setting."""
+_OVERFLOW = "estero: 64-bit overflow"
+_CHECKED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
+_SECOND = 1_000_000
+_DAY = 86_400 * _SECOND
+_CLOCK = {"hour": (3600 * _SECOND, 24), "minute": (60 * _SECOND, 60), "second": (_SECOND, 60)}
+"""The length of each in microseconds, and how many make up the next."""
+
+
+class Spark(Dialect):
+    """The dialect of Spark: no setting of a session changes what it means."""
+
+    name = "spark"
+    text_type = "STRING"
+    hash_type = "BIGINT"
+    types: ClassVar[Mapping[str, ColumnType]] = {
+        "void": ColumnType(Kind.NULL, "BIGINT"),
+        "boolean": ColumnType(Kind.BOOL),
+        "bigint": ColumnType(Kind.INT),
+        "tinyint": ColumnType(Kind.INT, "BIGINT"),
+        "smallint": ColumnType(Kind.INT, "BIGINT"),
+        "int": ColumnType(Kind.INT, "BIGINT"),
+        "double": ColumnType(Kind.FLOAT),
+        "float": ColumnType(Kind.FLOAT, "DOUBLE"),
+        "string": ColumnType(Kind.STRING),
+        "timestamp": ColumnType(Kind.TIMESTAMP),
+        "timestamp_ntz": ColumnType(Kind.TIMESTAMP, LOCAL_TIME),
+        "date": ColumnType(Kind.TIMESTAMP, LOCAL_TIME),
+    }
+
+    def column_type(self, engine_type: str) -> ColumnType:
+        """How expressions read a column of a type as ``df.dtypes`` names it."""
+        if engine_type.startswith(("char(", "varchar(", "string collate ")):
+            return ColumnType(Kind.STRING, "STRING")
+        return super().column_type(engine_type)
+
+    def in_utc(self, column: ColumnType) -> ColumnType:
+        """The same column where the session is in UTC: Spark's own cast is right, and fast, there."""
+        return replace(column, cast="timestamp") if column.cast == LOCAL_TIME else column
+
+    def as_read(self, name: str, column: ColumnType) -> SQL:
+        if column.cast != LOCAL_TIME:
+            return super().as_read(name, column)
+        return call("timestamp_micros", _micros_of_local_time(reference(name, column)))
+
+    def integer(self, value: int) -> SQL:
+        if value == -(2**63):
+            return cast(text(str(value)), "BIGINT")
+        return negative(number(f"{abs(value)}L"), is_negative=value < 0)
+
+    def _float_text(self, digits: str) -> str:
+        return f"{digits}D"
+
+    def instant(self, moment: datetime) -> SQL:
+        return call("timestamp_micros", self.integer(micros_of(moment)))
+
+    def like(self, value: SQL, pattern: str) -> SQL:
+        if pattern.count("%") > _MOST_LOOPS_OF_LIKE:
+            return exp.RegexpLike(this=bound(value), expression=text(like_for_java(pattern)))
+        # A backslash is the escape; settings can make ESCAPE '\\' fail.
+        return exp.Like(this=bound(value), expression=text(escaped(pattern)))
+
+    def matches(self, value: SQL, regex: str) -> SQL:
+        in_java = for_java(regex)
+        if in_java is None:
+            return call(MATCHER, value, text(for_re2(regex)))
+        return exp.RegexpLike(this=bound(value), expression=text(in_java))
+
+    def checked(self, operator: str, left: SQL, right: SQL, known: Sequence[SQL]) -> SQL:
+        failure = cast(call("raise_error", text(_OVERFLOW)), "BIGINT")
+        beyond = either(exp.and_(*known), failure, exp.Null()) if known else failure
+        return call("coalesce", call(_CHECKED[operator], left, right), beyond)
+
+    def wide(self, value: SQL, *, is_literal: bool) -> SQL:
+        return value
+
+    def rounded(self, function: str, value: SQL) -> SQL:
+        # Spark makes 64-bit integers of floats, which is only right of those that have a fraction.
+        has_fraction = exp.LT(this=call("abs", value.copy()), expression=self.floating(float(EXACT)))
+        return either(has_fraction, cast(call(function, value), "DOUBLE"), value.copy())
+
+    def ticks_of(self, value: SQL, tick: Tick) -> SQL:
+        return call("unix_micros", value)  # there is no finer resolution
+
+    def part_of_time(self, part: str, value: SQL, tick: Tick) -> SQL:
+        # Functions of timestamps ask the session's zone; those of dates do not.
+        instant = self.ticks_of(value, tick)
+        if part in _CLOCK:
+            unit, modulus = _CLOCK[part]
+            return self._divided(self._rest(instant, unit * modulus), unit)
+        midnight = exp.Sub(this=instant, expression=self._rest(instant, _DAY))
+        date = call("date_from_unix_date", cast(self._divided(midnight, _DAY), "INT"))
+        return cast(call(part, date), "BIGINT")
+
+    def _rest(self, value: SQL, modulus: int) -> SQL:
+        return call("pmod", value.copy(), self.integer(modulus))
+
+    def _divided(self, value: SQL, divisor: int) -> SQL:
+        return exp.paren(exp.IntDiv(this=exp.paren(value), expression=self.integer(divisor)))
+
+    def hashes(self, values: Sequence[tuple[SQL, Kind]]) -> tuple[SQL, SQL]:
+        plain = [value for value, _ in values]
+        return call("xxhash64", *plain), call("xxhash64", text("estero"), *(each.copy() for each in plain))
+
+    def text(self, tree: SQL, *, copy: bool = True) -> str:
+        return super().text(tree.transform(_in_safe_letters, copy=copy), copy=False)
+
+    def _plain(self, tree: SQL) -> SQL:
+        if isinstance(tree, exp.Cast) and isinstance(tree.this, exp.HexString):
+            return text(bytes.fromhex(tree.this.this).decode())
+        return tree
+
+
+SPARK: Final = Spark()
+
+
+def _in_safe_letters(tree: SQL) -> SQL:
+    if not (isinstance(tree, exp.Literal) and tree.is_string) or _PLAIN.fullmatch(tree.this):
+        return tree
+    return cast(exp.HexString(this=tree.this.encode().hex().upper()), "STRING")
+
+
+def _micros_of_local_time(value: SQL) -> SQL:
+    """Microseconds since 1970 on a clock that is never put forward: made of the parts of the local time.
+
+    ``timestampdiff`` would read it as an instant in the session's zone, an hour off in a gap of that zone.
+    """
+    local = cast(value, LOCAL_TIME)
+    seconds = call("date_part", text("SECOND"), local)
+    parts = [
+        (call("unix_date", cast(local.copy(), "DATE")), _DAY),
+        (call("hour", local.copy()), 3600 * _SECOND),
+        (call("minute", local.copy()), 60 * _SECOND),
+    ]
+    terms: list[SQL] = [exp.Mul(this=part, expression=number(f"{length}L")) for part, length in parts]
+    micros = exp.paren(exp.Mul(this=seconds, expression=number(_SECOND)), copy=False)
+    return total([*terms, cast(micros, "BIGINT")])
