@@ -122,17 +122,17 @@ def test_a_file_that_ends_inside_of_metadata_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_arrow_at_all_asks_for_no_memory(tmp_path: Path) -> None:
     path = tmp_path / "x.arrow"
     path.write_bytes(b"type,v\nA,1\n")
-    assert refused(path) == "it begins neither as a file nor as a stream of Arrow does"
+    assert refused(path) == "it begins neither like a file nor like a stream of Arrow"
 
 
 @pytest.mark.parametrize(
     ("slot", "offset", "value", "said"),
     [
-        (0, 0, -1, "a batch has impossible numbers of rows and NULLs"),
-        (1, 12, 4, "a batch has impossible numbers of rows and NULLs"),
-        (2, 20, 1 << 40, "a batch refers to what is not in it"),
-        (2, 12, 1 << 40, "a batch refers to what is not in it"),
-        (2, 0, 0xFFFFFFFF, "its metadata refers to what is not there"),
+        (0, 0, -1, "a batch has an impossible number of rows or NULLs"),
+        (1, 12, 4, "a batch has an impossible number of rows or NULLs"),
+        (2, 20, 1 << 40, "a batch refers to bytes outside of it"),
+        (2, 12, 1 << 40, "a batch refers to bytes outside of it"),
+        (2, 0, 0xFFFFFFFF, "its metadata refers to bytes outside of it"),
     ],
 )
 def test_a_batch_with_impossible_numbers_is_refused(

@@ -152,9 +152,9 @@ def test_an_order_column_of_lists_or_structs_is_refused(values: list[Any], shown
     with pytest.raises(DataError) as error:
         order_of(table)
     assert error.value.column == "o"
-    assert error.value.message == f"the order column holds values of type {shown}, which have no order here"
+    assert error.value.message == f"the order column holds values of type {shown}, which cannot be sorted"
     assert error.value.hint == "name columns of numbers, strings, truth values or times"
-    with pytest.raises(DataError, match="which have no order here"):
+    with pytest.raises(DataError, match="which cannot be sorted"):
         order_when_pushed(table)
 
 
@@ -240,7 +240,7 @@ def test_an_integer_that_is_no_float_is_not_bent_to_one() -> None:
         with pytest.raises(DataError) as error:
             pairs(query, {"A": whole, "B": floats})
         assert error.value.message == (
-            f"column 'k': {BIG + 1} in the table of A stands beside floats in that of B, "
+            f"column 'k': {BIG + 1} in the table of A is beside floats in that of B, "
             "and no float is equal to it"
         )
         assert error.value.hint == "rename one of the two columns, or convert it"
@@ -251,9 +251,7 @@ def test_an_integer_that_is_no_float_is_not_bent_to_one() -> None:
 def test_a_time_that_nanoseconds_do_not_hold_is_an_error_that_names_both() -> None:
     late = pa.table({"t": pa.array([dt.date(3000, 1, 1)]), "v": pa.array([dt.date(3000, 1, 1)])})
     nanos = pa.table({"t": pa.array([1], NANOS), "w": pa.array([1], NANOS)})
-    with pytest.raises(
-        DataError, match="3000-01-01 in the table of A stands beside nanoseconds in that of B"
-    ):
+    with pytest.raises(DataError, match="3000-01-01 in the table of A is beside nanoseconds in that of B"):
         pairs("SELECT NONE WHERE B ; A", {"A": late, "B": nanos})
     late, nanos = (each.set_column(0, "t", [[number]]) for number, each in enumerate((late, nanos)))
     query = "SELECT NONE WHERE A AS x ; B AS y FILTER x.v > y.w"

@@ -150,7 +150,7 @@ def _exported(events: Any, _: Sequence[str] | None) -> pa.RecordBatchReader:
 def _of_list(events: list[object] | tuple[object, ...]) -> Input:
     batches = list(_batches(events, "list"))
     if not batches:
-        raise DataError("the list of record batches is empty, so that it has no schema")
+        raise DataError("the list of record batches is empty, so it has no schema")
     with reading():
         return _of_table(pa.Table.from_batches(batches))
 
@@ -158,7 +158,7 @@ def _of_list(events: list[object] | tuple[object, ...]) -> Input:
 def _of_iterator(events: Iterator[object]) -> Input:
     first = next(events, None)
     if first is None:
-        raise DataError("the iterator of record batches is empty, so that it has no schema")
+        raise DataError("the iterator of record batches is empty, so it has no schema")
     if not isinstance(first, pa.Table | pa.RecordBatch):
         raise _no_batches("iterator", first)
     return _of_stream(_batches(itertools.chain((first,), events), "iterator"), first.schema)

@@ -21,7 +21,7 @@ _CSV_COLUMN = re.compile(r'Error when converting column "(.*?)"\. (.*)')
 _CSV_COUNT = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 _JSON = re.compile(r'(?:Malformed JSON|JSON transform error) in file "(.*?)",.*? in line (\d+): (.*)')
 _OWN = re.compile(r"estero: (.*)", re.DOTALL)
-"""What an expression of Estero's own says, in the words for users; a hint stands on a line of its own."""
+"""What Estero's own expressions say, in words for users; a hint is on a line of its own."""
 _PREFIX = re.compile(r"^(?:\w+ )*Error: ")
 
 _CSV_HINT = "fix the line, or say how to read the file: csv_options={'types': …, 'delim': …, 'nullstr': …}"
@@ -84,7 +84,7 @@ def data_error(error: BaseException, what: str | None = None) -> DataError:
 
 
 def _line_of_json(file: str, line: int) -> int:
-    """The line that is no JSON: the one named or, as DuckDB counts one too many for some, the one before."""
+    """The line that is not JSON: the one named or, as DuckDB may count one too many, the one before."""
     try:
         with Path(file).open(encoding="utf-8") as opened:
             before = next(islice(opened, max(line - 2, 0), None), "")

@@ -91,7 +91,7 @@ class SourceColumns:
     def tick_ns(self) -> int | None:
         """The length of a tick of the time column in nanoseconds, None where there is no time or no unit.
 
-        Raises `DataError` for a column that can be no time.
+        Raises `DataError` for a column that cannot be the time.
         """
         time, unit = self._layout.time, self._layout.time_unit
         if time is None:
@@ -133,7 +133,7 @@ class SourceColumns:
         return DataError(f"there is no {role} column {name!r}{where}", file=self.file, hint=hint)
 
     def _check_kinds(self) -> None:
-        """Raises `DataError` for types that are no strings, and for columns of `order` without an order."""
+        """Raises `DataError` for types that are not strings, and for values of `order` without an order."""
         if self.type_column is not None and self.types[self.type_column].kind is not Kind.STRING:
             kind = self.types[self.type_column].kind.value
             raise DataError(
@@ -143,7 +143,7 @@ class SourceColumns:
             for here in (columns[name] for columns in self._tables.values() if name in columns):
                 if not DUCKDB.has_order(here.engine_type, here.column):
                     raise DataError(
-                        f"the order column holds values of type {here.engine_type}, which have no order here",
+                        f"the order column holds values of type {here.engine_type}, which cannot be sorted",
                         file=self.file,
                         column=name,
                         hint="name columns of numbers, strings, truth values or times",

@@ -37,7 +37,7 @@ from estero.plan.plan import Classification, Layout
 BATCH = 131_072
 """Rows of a classified batch, at most."""
 SELECTIVE_BATCH = 32_768
-"""The same where few events are left, so that recognition begins while DuckDB's thread still screens.
+"""The same where few events are left: recognition begins while the thread of DuckDB is still screening.
 
 Measured with 195,000 of 10 million events left (taxi, 6 events): 0.30 s with 131,072, 0.25 with 32,768.
 Where all are left (dense) smaller batches take a tenth longer.
@@ -80,7 +80,7 @@ class Source:
         self.layout = Layout(self.schema, self.type_column, self.only_type, self.order, tick_ns)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the connections: events are read anew elsewhere. TypeError where they cannot be."""
+        """All but the connections: another process reads the events again. TypeError where it could not."""
         for each in self._inputs.values():
             try:
                 pickle.dumps(each.stream)
@@ -102,7 +102,7 @@ class Source:
     def odd_value(self, column: str) -> str:
         """The value of a text file that made a column one of strings, as a hint; "" where there is none.
 
-        Reads the file: it is for what goes on after an error.
+        Reads the file, so it is for messages of errors only.
         """
         for each in self._inputs.values():
             found = None if each.layout is None else odd_text(self._connection, each.layout, column)

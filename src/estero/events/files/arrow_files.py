@@ -1,9 +1,9 @@
 """Arrow files and streams in files: their columns and their batches, each of which is sound when it is used.
 
-Arrow believes what a file says of lengths, offsets and indices, and whoever reads past them ends the process.
-So messages are checked before Arrow reads them (`arrow_messages`), and columns that are used are validated in
-full: ten million rows with a type and a price take 0.12 s more. Files are read, not mapped: one that another
-process cuts short while it is mapped ends this one by a signal, and reading 440 MB takes 0.1 s more.
+Arrow believes the lengths, offsets and indices in a file, and reading past a buffer ends the process. So
+messages are checked before Arrow reads them (`arrow_messages`), and columns that are used are validated in
+full: ten million rows with a type and a price take 0.12 s more. Files are read, not mapped: if another
+process cuts one short while it is mapped, a signal ends this one, and reading 440 MB takes 0.1 s more.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _open(
     footed = pieces.size >= len(MAGIC) and pieces.read(0, len(MAGIC)) == MAGIC
     if not footed:
         if not pieces.begins_a_stream():
-            raise DamagedError("it begins neither as a file nor as a stream of Arrow does")
+            raise DamagedError("it begins neither like a file nor like a stream of Arrow")
         pieces.message(0)  # Arrow asks for as much memory as it says
     options = pa.ipc.IpcReadOptions(included_fields=included)
     reader = (pa.ipc.open_file if footed else pa.ipc.open_stream)(opened, options=options)
@@ -163,7 +163,7 @@ def _validate(batch: pa.RecordBatch) -> None:
 
 @contextmanager
 def _sound(file: str) -> Iterator[None]:
-    """Says of a file whose content cannot be that it is damaged; errors of the system are `reading`'s."""
+    """Says that a file is damaged where its content cannot be right; errors of the system stay."""
     try:
         yield
     except (ValueError, KeyError, OSError, struct.error) as error:  # Arrow's are among these

@@ -1,8 +1,8 @@
-"""What the messages of an Arrow file say of themselves, compared with what is there before Arrow reads it.
+"""What the messages of an Arrow file claim, compared with the bytes that are there before Arrow reads them.
 
-Arrow allocates what a message says that its body has, what a compressed buffer says that it unpacks to, and
-it joins dictionaries that nobody has looked at. Here the metadata (flatbuffers, of which only what is needed
-is read) is held against the size of the file, and each dictionary is looked at by itself.
+Arrow allocates as many bytes as a message claims for its body, or a compressed buffer for what it unpacks to,
+and it joins dictionaries that nobody has looked at. Here the metadata (flatbuffers, of which only what is
+needed is read) is compared with the size of the file, and each dictionary is validated by itself.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _START = 1 << 17
 """What little there is may unpack to in any case."""
 
 
-NOT_THERE = "its metadata refers to what is not there"
+NOT_THERE = "its metadata refers to bytes outside of it"
 
 
 class DamagedError(ValueError):
-    """A file of Arrow that says something of itself that cannot be."""
+    """A file of Arrow claims something that cannot be."""
 
 
 class _Table(NamedTuple):
@@ -113,7 +113,7 @@ class Message(NamedTuple):
 
 
 class Pieces:
-    """The bytes of a file, or what is like one, of which pieces are read."""
+    """The bytes of a file, or of something like one, read piece by piece."""
 
     def __init__(self, opened: BinaryIO) -> None:
         self._opened = opened
@@ -133,7 +133,7 @@ class Pieces:
         return int(struct.unpack(form, self.read(offset, struct.calcsize(form)))[0])
 
     def begins_a_stream(self) -> bool:
-        """Whether what is there can be the first message of a stream."""
+        """Whether the first bytes can be those of a stream."""
         return self.size >= 8 and (
             self.number(0, "<i") == _CONTINUATION or 0 < self.number(0, "<i") < self.size
         )
@@ -165,15 +165,15 @@ class Pieces:
             )
 
     def check_records(self, records: _Table, message: Message) -> None:
-        """Raises `DamagedError` unless what a batch says of its buffers fits its body."""
+        """Raises `DamagedError` unless the buffers that a batch claims are inside its body."""
         rows = records.number(0, "<q")
         nodes, buffers = records.items(1, _PAIR), records.items(2, _PAIR)
         if rows < 0 or (nodes["second"] < 0).any() or (nodes["first"] < nodes["second"]).any():
-            raise DamagedError("a batch has impossible numbers of rows and NULLs")
+            raise DamagedError("a batch has an impossible number of rows or NULLs")
         offsets, lengths = buffers["first"], buffers["second"]
         size = message.end - message.body
         if (offsets < 0).any() or (lengths < 0).any() or (lengths > size - np.minimum(offsets, size)).any():
-            raise DamagedError("a batch refers to what is not in it")
+            raise DamagedError("a batch refers to bytes outside of it")
         views = records.items(4, np.dtype("<i8"))
         if (views < 0).any() or (views > buffers.size).any():
             raise DamagedError("a batch says that it has more buffers than it has")
@@ -184,7 +184,7 @@ class Pieces:
                 self._check_unpacked(message.body + offset, length, most)
 
     def _check_unpacked(self, offset: int, length: int, most: int) -> None:
-        """Compares what a buffer says that it unpacks to with what it can."""
+        """Raises `DamagedError` where a buffer claims to unpack to more than it can."""
         unpacked = self.number(offset, "<q")
         if not _NOT_COMPRESSED <= unpacked <= most * length + _START:
             raise DamagedError(f"{length:,} bytes are said to unpack to {unpacked:,}")
@@ -203,7 +203,7 @@ class Pieces:
             raise DamagedError("a dictionary belongs to no column")
         if _has_dictionary(kind):
             if message.header.number(2, "<B"):
-                raise DamagedError("a dictionary with dictionaries in it is added to, which is not read here")
+                raise DamagedError("dictionaries are added to a nested dictionary, which is not supported")
             return  # the batches that use it are validated with it
         metadata = bytearray(message.metadata.data)
         metadata[message.metadata.place(1)] = RECORDS

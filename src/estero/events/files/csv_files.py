@@ -75,7 +75,7 @@ def malformed_row(
 
 
 def has_quoted_newlines(connection: Connection, layout: TextLayout) -> bool:
-    """Whether a value of these files goes on in the next line."""
+    """Whether some value of these files continues on the next line."""
     for part in layout.parts:
         quote = str(part.told.get("quote", '"')).encode()
         if quote and any(quote in chunk for file in part.files for chunk in _chunks(file)):
@@ -97,7 +97,7 @@ def inline_comment(files: Sequence[str], mark: str) -> tuple[str, int] | None:
 
 
 def nulls_of(options: Mapping[str, object]) -> tuple[str, ...]:
-    """The texts that stand for NULL, as the options say, beside the empty one."""
+    """The texts that mean NULL according to the options, beside the empty one."""
     given = options.get("nullstr", options.get("null", ()))
     texts = given if isinstance(given, list | tuple) else (given,)
     return tuple(str(text) for text in texts if text != "")
@@ -120,7 +120,7 @@ def with_dialect(file: str, options: Mapping[str, object]) -> dict[str, object]:
 
 
 def _beginning(file: str) -> tuple[int, str]:
-    """How many lines stand above the first one that is not blank or a comment, and that line.
+    """How many lines are above the first one that is neither blank nor a comment, and that line.
 
     Blank lines count only above a comment: readers pass over the others by themselves.
     """
@@ -134,7 +134,7 @@ def _beginning(file: str) -> tuple[int, str]:
 
 
 def _lines(file: str, *, whole: bool = False) -> Iterator[str]:
-    """The first lines of a file, or all; of a compressed one, too."""
+    """The first lines of a file, or all of them; it may be compressed."""
     rest, first = "", True
     for chunk in itertools.islice(_chunks(file), None if whole else _MOST_BYTES // _CHUNK):
         text = rest + chunk.decode("utf-8", errors="replace")
@@ -182,7 +182,7 @@ def _names_and_dialect(
 
 
 def _header(connection: Connection, file: str, told: Mapping[str, object], width: int) -> list[str]:
-    """The names in the header as they stand there: of two alike, DuckDB changes the second."""
+    """The names as the header writes them: of two that it takes for one, DuckDB changes the second."""
     columns = {f"column{place}": "VARCHAR" for place in range(width)}
     as_row = _told({**told, "header": False, "auto_detect": False, "columns": columns})
     first = connection.execute(f"FROM read_csv({literal(as_one_file(file))}{as_row}) LIMIT 1").fetchone()
@@ -210,7 +210,7 @@ def _check_same(parts: Sequence[Part], *, by_name: bool) -> None:
 
 
 def _columns(parts: Sequence[Part], options: Mapping[str, object]) -> list[TextColumn]:
-    """The columns of all files, with what the options say of them."""
+    """The columns of all files, with what the options say about them."""
     names = list(dict.fromkeys(name for part in parts for name in part.names))
     given = _given_types(names, options)
     time = options.get("timestampformat", options.get("timestamp_format"))

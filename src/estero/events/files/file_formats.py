@@ -58,7 +58,7 @@ def text_layout(form: str, files: Sequence[str], csv_options: Mapping[str, objec
 
 
 class _Options(dict[str, object]):
-    """Options by what they say, so that files read in the same way are looked through once."""
+    """Options that are equal in a cache where they say the same, so that files are read through once."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(repr(sorted(self.items(), key=lambda item: item[0])))
@@ -68,7 +68,7 @@ _Stamp = tuple[str, str, int, int, int, int]
 
 
 def _stamp(file: str) -> _Stamp:
-    """What changes when a file does, behind its path and where that begins."""
+    """A path, the directory where it begins, and what changes when the file does."""
     found = Path(file).stat()
     return (file, str(Path.cwd()), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 

@@ -36,7 +36,7 @@ def json_layout(connection: Connection, files: Sequence[str]) -> TextLayout:
     """The layout of these files: the columns are all keys of all events.
 
     Reads all events. A column whose values are of no common kind is one of JSON, which is shown and not
-    compared. Raises `DataError` for what is no JSON, and for an event that is no object.
+    compared. Raises `DataError` for text that is not JSON, and for an event that is not an object.
     """
     shapes, keys = zip(*(_shape_and_keys(connection, file) for file in files), strict=True)
     names = dict.fromkeys(name for each in keys for name in each)
@@ -78,7 +78,7 @@ def _is_time(column: TextColumn) -> bool:
 
 
 def _shape_and_keys(connection: Connection, file: str) -> tuple[str, list[str]]:
-    """How the events of a file stand in it, and their keys: those of the first events, then the others."""
+    """How a file is written, and the keys of its events: those of the first events, then the others."""
     if _extension(file) == ".json":
         if _first_letter(file) == "[":
             return "array", _keys(connection, file, "array")
@@ -88,7 +88,7 @@ def _shape_and_keys(connection: Connection, file: str) -> tuple[str, list[str]]:
             try:
                 return "unstructured", _keys(connection, file, "unstructured")
             except duckdb.InvalidInputException:
-                pass  # what is wrong with it as lines says more
+                pass  # the error of reading it as lines says more
     return "newline_delimited", _keys(connection, file, "newline_delimited")
 
 

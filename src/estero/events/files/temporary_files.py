@@ -1,4 +1,4 @@
-"""Files of this process's own that stand for what readers cannot take as it is: a pipe, an odd name.
+"""Temporary files in place of what readers cannot take as it is: a pipe, or a file with an odd name.
 
 They are in one temporary directory, which goes when the process ends.
 """

@@ -42,7 +42,7 @@ class Incoming(NamedTuple):
 
 
 class _Slot:
-    """What DuckDB knows as a relation of fixed columns, whatever table stands there."""
+    """A relation of fixed columns for DuckDB, in which a table is put for each batch."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.table = schema.empty_table()

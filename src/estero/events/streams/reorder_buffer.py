@@ -25,14 +25,14 @@ from estero.engine.int64 import are_before, count_before, fall
 _TIMES = (pa.TimestampScalar, pa.Date32Scalar, pa.Date64Scalar, pa.DurationScalar)
 
 Rank = tuple[Any, ...]
-"""Where an event sorts: its time, then what stands for each column of `order`."""
+"""Where an event sorts: its time, then a comparable value for each column of `order`."""
 
 _NULL, _NAN, _VALUE = 2, 1, 0
 """How the values of one column sort: NULL is after all others, NaN just before it."""
 
 
 class _Chunk(NamedTuple):
-    """Events in stream order; the first one's time comes first, so that a heap has the earliest on top."""
+    """Events in stream order. The time of the first comes first, so that a heap has the earliest on top."""
 
     time: int
     number: int

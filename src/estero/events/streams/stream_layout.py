@@ -1,4 +1,4 @@
-"""How the events of an endless stream are laid out, and how late they may be: what is said once for all."""
+"""How the events of an endless stream are laid out, and how late they may be."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def layout_of(schema: object, columns: EventLayout, lateness: Lateness | None = 
 
     `schema` is one of Arrow, a table, of which only the columns count, or a mapping of type name to these.
     Raises `DataError` for what has no schema, for columns that are not there and for a lateness without a
-    time; ValueError for what is no lateness.
+    time; ValueError for a lateness that is not one.
     """
     named = schema if isinstance(schema, Mapping) else {"": schema}
     if not named:
@@ -108,7 +108,8 @@ def layout_of(schema: object, columns: EventLayout, lateness: Lateness | None = 
 def ticks_of(lateness: Lateness, tick_ns: int | None) -> int:
     """A lateness in ticks of so many nanoseconds, None where their length is not known; rounded up.
 
-    Raises ValueError for what is no duration, is negative, or means nothing without the length of a tick.
+    Raises ValueError for a text that is not a duration, for a negative lateness, and for one that has no
+    meaning without the length of a tick.
 
     >>> ticks_of("1 minute 30s", 1_000_000)
     90000

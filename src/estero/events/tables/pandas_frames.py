@@ -41,7 +41,7 @@ _LETTERS = 40
 
 
 def table_of_frame(frame: pd.DataFrame) -> pa.Table:
-    """The columns of a frame, behind those of its index that have names.
+    """The named levels of the index of a frame, then its columns.
 
     Names are made strings; sparse columns are made dense. Raises `DataError` for columns with names of
     several levels, and for values that are of several kinds, or that Arrow does not know.

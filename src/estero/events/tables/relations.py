@@ -2,7 +2,7 @@
 
 A relation belongs to the connection on which it was made: only there are its tables, views and registered
 frames known. While a result of it is open that connection refuses every other statement, the user's too.
-So it is read to its end at once, the first time that someone asks; what is more than fits well into memory
+So it is read to its end at once, when it is first asked for; what does not fit well into memory
 waits in a file.
 """
 
@@ -26,7 +26,7 @@ _ROWS = 131_072
 
 
 class Relation:
-    """A relation that is run once, when it is first read; calling this gives a new stream of its rows.
+    """A relation that is run once, when it is first read; each call gives a new stream of its rows.
 
     Raises `DataError` where it cannot be run: its connection is closed, say, or reads something else.
     """
@@ -54,7 +54,7 @@ class Relation:
                 yield from pa.ipc.open_stream(mapped)
 
     def _read(self) -> list[pa.RecordBatch]:
-        """Runs it; the batches that stay in memory, those behind them are in the file."""
+        """Runs it and gives the batches that stay in memory; the others are in the file."""
         batches: list[pa.RecordBatch] = []
         size = 0
         with _running(), closing(self._relation.to_arrow_reader(_ROWS)) as reader:
@@ -75,7 +75,7 @@ class Relation:
 
 @contextmanager
 def _running() -> Iterator[None]:
-    """Turns what keeps a relation from being run into a `DataError`."""
+    """Turns an error of running a relation into a `DataError`."""
     try:
         with reading():
             yield

@@ -135,7 +135,7 @@ def _checked(name: str, here: TableColumn, fits: exp.Expr, bent: exp.Expr, said:
             expression=cast(shown, "VARCHAR"),
             safe=True,
         ),
-        expression=exp.Literal.string(f" in the table of {here.type_name} stands {said}\n{_HINT}"),
+        expression=exp.Literal.string(f" in the table of {here.type_name} is {said}\n{_HINT}"),
         safe=True,
     )
     missing = exp.Is(this=shown.copy(), expression=exp.Null())
