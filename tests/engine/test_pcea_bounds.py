@@ -22,10 +22,10 @@ from engine.pcea_runs import (
     recognized,
     star,
 )
+from estero.engine.cursor import FULL
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.pcea_runs import PceaRuns
 from estero.engine.runs.run_pcea import Transition
-from estero.engine.walk.enumeration import FULL
 from estero.engine.walk.matches import new_matches
 from estero.engine.walk.roots import Roots
 

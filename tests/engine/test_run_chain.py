@@ -24,11 +24,10 @@ from engine.chain_steps import (
     sequence,
     streams,
 )
-from estero.engine.cursor import CONSUME_ANY, CONSUME_ANY_ASKED
+from estero.engine.cursor import CONSUME_ANY, CONSUME_ANY_ASKED, DONE, FULL
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.chain_runs import ChainRuns
 from estero.engine.runs.run_chain import ChainStep, chain_tables
-from estero.engine.walk.enumeration import DONE, FULL
 from estero.engine.walk.lists import ListCounter
 from estero.engine.walk.matches import new_matches
 from estero.engine.walk.roots import Roots

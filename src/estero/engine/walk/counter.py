@@ -22,6 +22,8 @@ from estero.engine.walk.roots import Roots
 
 FITS = 2.0**62
 """Float counts below this are known to fit a signed 64-bit word in spite of their rounding."""
+SURE = FITS / 2
+"""Where a float count is at least FITS, the exact one is at least this."""
 
 S = TypeVar("S", bound=tuple[Any, ...])
 """The pools of a compact set: a named tuple."""
@@ -124,11 +126,15 @@ class Place(NamedTuple):
 class Counter(ABC, Generic[S]):
     """Counts of one compact set, kept up as it grows; `forget` when its nodes are renumbered.
 
-    `steps` is how many nodes on rims were counted so far. `walk` is the kernel that enumerates what this
-    counts.
+    `steps` is how many nodes on rims were counted so far.
     """
 
     walk: ClassVar[Callable[..., int]]
+    """The kernel that enumerates (see `enumeration.go_on`)."""
+    count: ClassVar[Callable[..., int]]
+    """The kernel that counts: ``count(compact, counts, roots, exact, rough, least)`` fills for each root the
+    number of its complex events modulo 2**64 (uint64), rounded, and a bound from below (float64); returns how
+    many nodes on rims it counted. `exact` is right where `rough` is below FITS."""
     counts: Any
     """What kernels get: the counts of the nodes that were there when something was counted last."""
 
@@ -176,26 +182,12 @@ class Counter(ABC, Generic[S]):
     def _counted(
         self, compact: S, roots: Roots
     ) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]:
-        """What `_count` fills."""
+        """What `count` fills."""
         size = roots.root.size
         found = np.zeros(size, np.uint64), np.zeros(size), np.zeros(size)
         with np.errstate(over="ignore"):  # words wrap around and are not used where they do
-            self.steps += self._count(compact, roots, *found)
+            self.steps += self.count(compact, self.counts, roots, *found)
         return found
-
-    @abstractmethod
-    def _count(
-        self,
-        compact: S,
-        roots: Roots,
-        exact: NDArray[np.uint64],
-        rough: NDArray[np.float64],
-        least: NDArray[np.float64],
-    ) -> int:
-        """Fills the number of complex events of each root: modulo 2**64, rounded, and a bound from below.
-
-        Returns how many nodes on rims were counted.
-        """
 
     @abstractmethod
     def seek(self, compact: S, root: int, oldest: int, index: int) -> Place:

@@ -22,13 +22,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.cursor import DONE, FULL, GROW, SEEK
 from estero.engine.jit import inlined, kernel
 from estero.engine.runs.run_chain import RunNodes
 from estero.engine.store.arena import NONE, copy_columns
 from estero.engine.store.ed_index import EdEntries, Sequences, find_next
 from estero.engine.walk.counter import FITS, Counter, Place
-from estero.engine.walk.enumeration import DONE, FULL, GROW, SEEK, STEPS, go_on, write_back
-from estero.engine.walk.roots import Roots
+from estero.engine.walk.enumeration import STEPS, go_on, write_back
 
 _CERTAIN = 2.0**52
 """Where bounds from below end: up to here sums of floats are exact."""
@@ -122,10 +122,11 @@ def count_entries(lists, counts, first):  # type: ignore[no-untyped-def]
 
 @kernel
 def count_run_nodes(lists, counts, roots, exact, most, least):  # type: ignore[no-untyped-def]
-    """Fills exact uint64, most and least float64 for each root: `exact` is right if `most` is below FITS."""
-    for place in range(roots.size):
-        exact[place], most[place] = count_of(lists, counts, roots[place])
-        least[place] = bound_of(lists, counts, roots[place])
+    """See `Counter.count`; there is no rim, as there is no window."""
+    for place in range(roots.root.size):
+        exact[place], most[place] = count_of(lists, counts, roots.root[place])
+        least[place] = bound_of(lists, counts, roots.root[place])
+    return 0
 
 
 @inlined
@@ -134,9 +135,9 @@ def leave(walk, choices, entry, owner, depth):  # type: ignore[no-untyped-def]
 
     Without an entry it is the node itself. Returns how many choices there are then.
     """
-    walk.choice[choices, 0] = entry
-    walk.choice[choices, 1] = owner
-    walk.choice[choices, 2] = depth
+    walk.choice[4 * choices] = entry
+    walk.choice[4 * choices + 1] = owner
+    walk.choice[4 * choices + 2] = depth
     return choices + 1
 
 
@@ -145,9 +146,9 @@ def descend_chain(lists, oldest, walk, choices, most):  # type: ignore[no-untype
     """Goes down a chain of run nodes from the top choice; see `enumeration.go_on`."""
     nodes = lists.nodes
     choices -= 1
-    entry = walk.choice[choices, 0]
-    owner = walk.choice[choices, 1]
-    depth = walk.choice[choices, 2]
+    entry = walk.choice[4 * choices]
+    owner = walk.choice[4 * choices + 1]
+    depth = walk.choice[4 * choices + 2]
     above = depth
     room = walk.event.size
     longest = min(room, most)
@@ -217,7 +218,7 @@ class ListCounter(Counter[Lists]):
     Sums of entries are kept, numbers of nodes are not: those that only end are soon other nodes.
     """
 
-    walk = staticmethod(walk_chains)
+    walk, count = staticmethod(walk_chains), staticmethod(count_run_nodes)
 
     def __init__(self) -> None:
         super().__init__()
@@ -239,17 +240,6 @@ class ListCounter(Counter[Lists]):
         with np.errstate(over="ignore"):  # words wrap around and are not used where they do
             count_entries(lists, self.counts, self._done)
         self._done = used
-
-    def _count(
-        self,
-        compact: Lists,
-        roots: Roots,
-        exact: NDArray[np.uint64],
-        rough: NDArray[np.float64],
-        least: NDArray[np.float64],
-    ) -> int:
-        count_run_nodes(compact, self.counts, roots.root, exact, rough, least)
-        return 0
 
     def number(self, compact: Lists, root: int, oldest: int) -> int:
         """The exact number of complex events that end with a run node."""

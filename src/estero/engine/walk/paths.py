@@ -14,10 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.cursor import DONE, FULL, GROW, SEEK
 from estero.engine.jit import inlined, kernel
 from estero.engine.store.arena import NONE, UNION, Arena
 from estero.engine.walk.counter import (
     FITS,
+    SURE,
     Counter,
     Counts,
     Place,
@@ -31,8 +33,7 @@ from estero.engine.walk.counter import (
     set_rim_count,
     waits,
 )
-from estero.engine.walk.enumeration import DONE, FULL, GROW, SEEK, go_on, write_back
-from estero.engine.walk.roots import Roots
+from estero.engine.walk.enumeration import go_on, write_back
 
 
 class PathCounts(NamedTuple):
@@ -98,25 +99,23 @@ def count_rim(arena, counts, root, oldest):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_paths(arena, counts, roots, exact, rough):  # type: ignore[no-untyped-def]
-    """Fills exact uint64 and rough float64 with the number of complex events of each root.
-
-    `exact` is right where `rough` is below FITS. Returns how many nodes on rims were counted.
-    """
+def count_paths(arena, counts, roots, exact, rough, least):  # type: ignore[no-untyped-def]
+    """See `Counter.count`."""
     steps = 0
     for place in range(roots.root.size):
         root = roots.root[place]
         oldest = roots.oldest[place]
         steps += count_rim(arena, counts, root, oldest)
         exact[place], rough[place] = known(counts.of_nodes, root, arena.start[root], oldest)
+        least[place] = min(rough[place], SURE)
     return steps
 
 
 @inlined
 def leave(walk, choices, node, depth):  # type: ignore[no-untyped-def]
     """Puts a choice on top: a node, and the items above it. Returns how many there are then."""
-    walk.choice[choices, 0] = node
-    walk.choice[choices, 1] = depth
+    walk.choice[4 * choices] = node
+    walk.choice[4 * choices + 1] = depth
     return choices + 1
 
 
@@ -124,8 +123,8 @@ def leave(walk, choices, node, depth):  # type: ignore[no-untyped-def]
 def descend_path(arena, oldest, walk, choices, most):  # type: ignore[no-untyped-def]
     """Goes down a path from the top choice; see `enumeration.go_on`."""
     choices -= 1
-    node = walk.choice[choices, 0]
-    depth = walk.choice[choices, 1]
+    node = walk.choice[4 * choices]
+    depth = walk.choice[4 * choices + 1]
     room = walk.event.size
     longest = min(room, most)
     code = FULL if depth > most else DONE
@@ -193,7 +192,7 @@ def walk_paths(arena, counts, asked, walk, matches, sizes):  # type: ignore[no-u
 class PathCounter(Counter[Arena]):
     """Counts of the nodes of an arena; a part is a node."""
 
-    walk = staticmethod(walk_paths)
+    walk, count = staticmethod(walk_paths), staticmethod(count_paths)
 
     def __init__(self) -> None:
         super().__init__()
@@ -216,18 +215,6 @@ class PathCounter(Counter[Arena]):
         with np.errstate(over="ignore"):
             count_nodes(arena, self.counts, self._done)
         self._done = size
-
-    def _count(
-        self,
-        compact: Arena,
-        roots: Roots,
-        exact: NDArray[np.uint64],
-        rough: NDArray[np.float64],
-        least: NDArray[np.float64],
-    ) -> int:
-        steps: int = count_paths(compact, self.counts, roots, exact, rough)
-        np.minimum(rough, FITS / 2, out=least)
-        return steps
 
     def seek(self, compact: Arena, root: int, oldest: int, index: int) -> Place:
         """Where the complex event number `index` below `root` is, in the order of enumeration."""

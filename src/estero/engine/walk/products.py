@@ -26,11 +26,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.cursor import DONE, FULL, GROW, SEEK
 from estero.engine.jit import inlined, kernel
 from estero.engine.store.arena import NONE
 from estero.engine.store.heap import HeapNodes, Products, inside
 from estero.engine.walk.counter import (
     FITS,
+    SURE,
     Counter,
     Counts,
     Place,
@@ -44,8 +46,7 @@ from estero.engine.walk.counter import (
     set_rim_count,
     waits,
 )
-from estero.engine.walk.enumeration import DONE, FULL, GROW, SEEK, STEPS, go_on, write_back
-from estero.engine.walk.roots import Roots
+from estero.engine.walk.enumeration import STEPS, go_on, write_back
 
 
 class Heaps(NamedTuple):
@@ -170,18 +171,15 @@ def count_rim(heaps, counts, root, oldest):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_products(heaps, counts, roots, exact, rough):  # type: ignore[no-untyped-def]
-    """Fills exact uint64 and rough float64 with the number of complex events of each root (a product).
-
-    `exact` is right where `rough` is below FITS. Returns how many products and heap nodes on rims were
-    counted.
-    """
+def count_products(heaps, counts, roots, exact, rough, least):  # type: ignore[no-untyped-def]
+    """See `Counter.count`."""
     steps = 0
     for place in range(roots.root.size):
         root = roots.root[place]
         oldest = roots.oldest[place]
         steps += count_rim(heaps, counts, root, oldest)
         exact[place], rough[place] = known(counts.of_products, root, heaps.products.start[root], oldest)
+        least[place] = min(rough[place], SURE)
     return steps
 
 
@@ -191,10 +189,10 @@ def leave(walk, choices, part, agenda, listed, depth):  # type: ignore[no-untype
 
     Returns how many choices there are then.
     """
-    walk.choice[choices, 0] = part
-    walk.choice[choices, 1] = agenda
-    walk.choice[choices, 2] = listed
-    walk.choice[choices, 3] = depth
+    walk.choice[4 * choices] = part
+    walk.choice[4 * choices + 1] = agenda
+    walk.choice[4 * choices + 2] = listed
+    walk.choice[4 * choices + 3] = depth
     return choices + 1
 
 
@@ -207,10 +205,10 @@ def descend_product(heaps, oldest, walk, choices, most):  # type: ignore[no-unty
     """
     products, nodes = heaps
     choices -= 1
-    part = walk.choice[choices, 0]
-    agenda = walk.choice[choices, 1]
-    listed = walk.choice[choices, 2]
-    depth = walk.choice[choices, 3]
+    part = walk.choice[4 * choices]
+    agenda = walk.choice[4 * choices + 1]
+    listed = walk.choice[4 * choices + 2]
+    depth = walk.choice[4 * choices + 3]
     room = walk.event.size
     longest = min(room, most)
     steps = 0
@@ -221,12 +219,10 @@ def descend_product(heaps, oldest, walk, choices, most):  # type: ignore[no-unty
             break
         if part < 0:
             node = -1 - part
-            left = inside(nodes, nodes.left[node], oldest)
-            right = inside(nodes, nodes.right[node], oldest)
-            if left != NONE:
-                choices = leave(walk, choices, -1 - left, agenda, listed, depth)
-            if right != NONE:
-                choices = leave(walk, choices, -1 - right, agenda, listed, depth)
+            for side in range(2):  # what is left first is taken last
+                heap = inside(nodes, nodes.left[node] if side == 0 else nodes.right[node], oldest)
+                if heap != NONE:
+                    choices = leave(walk, choices, -1 - heap, agenda, listed, depth)
             part = nodes.product[node]
             steps += 1
         first = products.first[part]
@@ -302,29 +298,31 @@ def seek_digits(heaps, counts, root, oldest, skip, walk):  # type: ignore[no-unt
         node = walk.agenda[agenda, 0]
         index = walk.agenda[agenda, 2]
         agenda = walk.agenda[agenda, 1]
-        while True:
+        product = NONE
+        while product == NONE:
             if choices + 2 > room:
                 return GROW, 0
-            product = nodes.product[node]
+            # In the order of enumeration: its own product, the right side, the left side.
             left = inside(nodes, nodes.left[node], oldest)
             right = inside(nodes, nodes.right[node], oldest)
-            exact, rough = known(counts.of_products, product, products.start[product], oldest)
-            if rough >= FITS or index < np.int64(exact):
-                if left != NONE:
-                    choices = leave(walk, choices, -1 - left, agenda, listed, depth)
+            own = nodes.product[node]
+            exact, rough = known(counts.of_products, own, products.start[own], oldest)
+            is_own = rough >= FITS or index < np.int64(exact)
+            is_right = False
+            if not is_own:
+                index -= np.int64(exact)
                 if right != NONE:
-                    choices = leave(walk, choices, -1 - right, agenda, listed, depth)
-                break
-            index -= np.int64(exact)
-            node = left
-            if right != NONE:
-                exact, rough = known(counts.of_nodes, right, nodes.start[right], oldest)
-                if rough >= FITS or index < np.int64(exact):
-                    if left != NONE:
-                        choices = leave(walk, choices, -1 - left, agenda, listed, depth)
-                    node = right
-                else:
-                    index -= np.int64(exact)
+                    exact, rough = known(counts.of_nodes, right, nodes.start[right], oldest)
+                    is_right = rough >= FITS or index < np.int64(exact)
+                    index -= np.int64(0 if is_right else exact)
+            if left != NONE and (is_own or is_right):
+                choices = leave(walk, choices, -1 - left, agenda, listed, depth)
+            if right != NONE and is_own:
+                choices = leave(walk, choices, -1 - right, agenda, listed, depth)
+            if is_own:
+                product = own
+            else:
+                node = right if is_right else left
     return DONE, leave(walk, choices, product, NONE, listed, depth)
 
 
@@ -401,7 +399,7 @@ def walk_products(heaps, counts, asked, walk, matches, sizes):  # type: ignore[n
 class ProductCounter(Counter[Heaps]):
     """Counts of products and of heap nodes, which are its parts."""
 
-    walk = staticmethod(walk_products)
+    walk, count = staticmethod(walk_products), staticmethod(count_products)
 
     def __init__(self) -> None:
         super().__init__()
@@ -429,18 +427,6 @@ class ProductCounter(Counter[Heaps]):
         with np.errstate(over="ignore"):
             count_parts(heaps, self.counts, *self._done)
         self._done = size, used
-
-    def _count(
-        self,
-        compact: Heaps,
-        roots: Roots,
-        exact: NDArray[np.uint64],
-        rough: NDArray[np.float64],
-        least: NDArray[np.float64],
-    ) -> int:
-        steps: int = count_products(compact, self.counts, roots, exact, rough)
-        np.minimum(rough, FITS / 2, out=least)
-        return steps
 
     def seek(self, compact: Heaps, root: int, oldest: int, index: int) -> Place:
         """Where the complex event number `index` of a product is, in the order of enumeration."""

@@ -63,15 +63,38 @@ def changed_states(tables, event_class, touched):  # type: ignore[no-untyped-def
 
 
 @inlined
+def target_of(tables, row, edge):  # type: ignore[no-untyped-def]
+    """Where a row leads by one of its edges, or, for the number before its first edge, by skipping."""
+    return tables.skip[row] if edge < tables.first[row] else tables.edge_target[edge]
+
+
+@inlined
 def accepting_ways(tables, row):  # type: ignore[no-untyped-def]
     """In how many ways a row enters an accepting state."""
     ways = 0
-    if tables.skip[row] != DEAD and tables.accepts[tables.skip[row]]:
-        ways += 1
-    for edge in range(tables.first[row], tables.first[row + 1]):
-        if tables.accepts[tables.edge_target[edge]]:
+    for edge in range(tables.first[row] - 1, tables.first[row + 1]):
+        target = target_of(tables, row, edge)
+        if target != DEAD and tables.accepts[target]:
             ways += 1
     return ways
+
+
+@inlined
+def start_anew(through):  # type: ignore[no-untyped-def]
+    """Through becomes the ways over no event: one from each state to itself."""
+    through.exact[:, :] = 0
+    through.rough[:, :] = 0.0
+    for state in range(through.exact.shape[1]):
+        add(through, state, state, np.uint64(1), 1.0)
+
+
+@inlined
+def add_targets(tables, row, through, origin, exact, rough):  # type: ignore[no-untyped-def]
+    """Adds the ways from an origin to where a row leads."""
+    for edge in range(tables.first[row] - 1, tables.first[row + 1]):
+        target = target_of(tables, row, edge)
+        if target != DEAD:
+            add(through, origin, target, exact, rough)
 
 
 @kernel
@@ -92,18 +115,11 @@ def step_through(tables, event_class, window):  # type: ignore[no-untyped-def]
             through.rough[origin, state] = 0.0
         for place in range(changed):
             row = tables.row_of[window.touched[place], event_class]
-            if row == MISSING or saved.rough[place] == 0.0:
-                continue
-            if tables.skip[row] != DEAD:
-                add(through, origin, tables.skip[row], saved.exact[place], saved.rough[place])
-            for edge in range(tables.first[row], tables.first[row + 1]):
-                add(through, origin, tables.edge_target[edge], saved.exact[place], saved.rough[place])
+            if row != MISSING and saved.rough[place] != 0.0:
+                add_targets(tables, row, through, origin, saved.exact[place], saved.rough[place])
     row = tables.row_of[0, event_class]
     if row >= 0:
-        if tables.skip[row] != DEAD:
-            add(through, states, tables.skip[row], np.uint64(1), 1.0)
-        for edge in range(tables.first[row], tables.first[row + 1]):
-            add(through, states, tables.edge_target[edge], np.uint64(1), 1.0)
+        add_targets(tables, row, through, states, np.uint64(1), 1.0)
 
 
 @kernel
@@ -115,10 +131,7 @@ def turn(tables, classes, base, first, last, window):  # type: ignore[no-untyped
     """
     front, through, saved = window.front, window.through, window.saved
     states = window.touched.size
-    through.exact[:, :] = 0
-    through.rough[:, :] = 0.0
-    for state in range(states):
-        add(through, state, state, np.uint64(1), 1.0)
+    start_anew(through)
     for start in range(last, first - 1, -1):
         event_class = classes[start - base]
         place = start - base
@@ -131,10 +144,8 @@ def turn(tables, classes, base, first, last, window):  # type: ignore[no-untyped
         row = tables.row_of[0, event_class]
         if row >= 0:
             for edge in range(tables.first[row] - 1, tables.first[row + 1]):
-                target = tables.skip[row] if edge < tables.first[row] else tables.edge_target[edge]
-                if target == DEAD:
-                    continue
-                for state in range(states):
+                target = target_of(tables, row, edge)
+                for state in range(states if target != DEAD else 0):
                     add(front, place, state, through.exact[target, state], through.rough[target, state])
         changed = changed_states(tables, event_class, window.touched)
         # Rows of unchanged states stay. A changed state may read another one's old row, so the new rows
@@ -145,21 +156,17 @@ def turn(tables, classes, base, first, last, window):  # type: ignore[no-untyped
                 exact = np.uint64(0)
                 rough = 0.0
                 if row != MISSING:
-                    if tables.skip[row] != DEAD:
-                        exact += through.exact[tables.skip[row], column]
-                        rough += through.rough[tables.skip[row], column]
-                    for edge in range(tables.first[row], tables.first[row + 1]):
-                        exact += through.exact[tables.edge_target[edge], column]
-                        rough += through.rough[tables.edge_target[edge], column]
+                    for edge in range(tables.first[row] - 1, tables.first[row + 1]):
+                        target = target_of(tables, row, edge)
+                        if target != DEAD:
+                            exact += through.exact[target, column]
+                            rough += through.rough[target, column]
                 saved.exact[number] = exact
                 saved.rough[number] = rough
             for number in range(changed):
                 through.exact[window.touched[number], column] = saved.exact[number]
                 through.rough[window.touched[number], column] = saved.rough[number]
-    through.exact[:, :] = 0
-    through.rough[:, :] = 0.0
-    for state in range(states):
-        add(through, state, state, np.uint64(1), 1.0)
+    start_anew(through)
     window.at[SPLIT] = last
 
 
@@ -283,8 +290,8 @@ def _new_window(events: int, states: int) -> Window:
         np.empty(states, np.int32),
         np.empty(2, np.int64),
     )
-    for state in range(states):
-        window.through.exact[state, state], window.through.rough[state, state] = 1, 1.0
+    np.fill_diagonal(window.through.exact, 1)
+    np.fill_diagonal(window.through.rough, 1.0)
     return window
 
 
