@@ -73,8 +73,8 @@ class Recognition:
         self._events = events
         self._words = words
         self._values = numbered(VALUES, events.names) if runs.compared else []
-        self._stamps = POSITION if plan.by_position else TIME
-        self._ordinals = ORDINAL if ordinals else POSITION
+        self._in_positions = plan.by_position
+        self._ordinals = ordinals
         self._sieve = _sieve_of(plan, runs)
         self._dealer: Dealer | None = None
         self._room = _FIRST_ROOM
@@ -99,7 +99,7 @@ class Recognition:
         self.store.append(classified)
         first = self.recognizer.seen
         positions = numbers_of(classified, POSITION)
-        for roots in self.recognizer.push(self._batch(classified)):
+        for roots in self.recognizer.push(self._batch(classified, positions)):
             ended = Ended(roots, positions[roots.event - first])
             if self._sieve is not None and self.plan.consume is not Consume.NONE:
                 ended = replace(ended, sifted=list(self._matches(ended)))
@@ -109,17 +109,17 @@ class Recognition:
         if not self.recognizer.holding:
             self._trim()
 
-    def _batch(self, classified: pa.RecordBatch) -> EventBatch:
+    def _batch(self, classified: pa.RecordBatch, positions: NDArray[np.int64]) -> EventBatch:
         """The columns that the automaton asks about, as integers."""
         partition = _side_by_side(classified, KEYS) if self._opened.partitioned else None
         words = _side_by_side(classified, self._words)
         if (missing := self._opened.words - len(self._words)) > 0:  # no SQL has written them
             words = np.pad(words, ((0, 0), (0, missing)))
         batch = EventBatch(
-            stamps=numbers_of(classified, self._stamps),
+            stamps=positions if self._in_positions else numbers_of(classified, TIME),
             words=words,
             partition=NO_PARTITION if partition is None else partition,
-            ordinal=numbers_of(classified, self._ordinals),
+            ordinal=numbers_of(classified, ORDINAL) if self._ordinals else positions,
         )
         if self._opened.keys:
             keys, known = join_keys(self._opened.keys, classified, partition)
