@@ -30,7 +30,8 @@ from estero.engine.runs.registers import RegisterTables
 from estero.engine.runs.run_cea import NO_EVENTS, Events, Partitions
 from estero.engine.runs.run_split import FIRST_STEP, NO_ORDER
 from estero.engine.runs.tables import Automaton, TableBuilder
-from estero.engine.snapshots.snapshot import Arrays, Snapshot, arena_of, live_nodes, numbered_states
+from estero.engine.snapshots.columns import Arrays
+from estero.engine.snapshots.snapshot import Snapshot, arena_of, live_nodes, numbered_states
 from estero.engine.snapshots.sound import check_arena, check_partitions
 from estero.engine.store.arena import NONE, Arena, copy_columns, grown, mark_live, move_live, new_arena
 from estero.engine.store.hashing import new_table, number_rows, table_of

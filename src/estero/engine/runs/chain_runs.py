@@ -20,8 +20,7 @@ from estero.engine.runs.run_chain import (
     new_run_nodes,
 )
 from estero.engine.snapshots.snapshot import Snapshot
-from estero.engine.snapshots.snapshot_chain import chain_pools, chain_snapshot
-from estero.engine.snapshots.sound_chain import check_chain
+from estero.engine.snapshots.snapshot_chain import chain_pools, chain_snapshot, check_chain
 from estero.engine.store.ed_index import drop_entries, grown_entries, new_entries, sequences_of
 from estero.engine.store.hash_index import rename_roots
 from estero.engine.walk.lists import ListCounter, Lists
@@ -133,8 +132,8 @@ class ChainRuns(KeyedRuns):
         return chain_snapshot(self.compact, self.index, oldest)
 
     def _check_opened(self, snapshot: Snapshot, marks: int) -> None:
-        check_chain(snapshot.arrays, self.tables, self.sequences, snapshot.events.size, marks)
+        check_chain(snapshot.arrays, self.compact, snapshot.events.size, marks)
 
     def _put(self, snapshot: Snapshot) -> None:
-        self.nodes, self.entries, _ = chain_pools(snapshot.arrays, self.sequences, self.room)
+        self.nodes, self.entries = chain_pools(snapshot.arrays, self.sequences, self.room)
         self.counter.forget()

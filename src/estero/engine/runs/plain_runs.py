@@ -10,8 +10,8 @@ from estero.engine.runs import run_cea
 from estero.engine.runs.cea_runs import ROOM, CeaRuns, Settings
 from estero.engine.runs.run_cea import Plain, new_entries, new_pending
 from estero.engine.runs.tables import Automaton
+from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.open_runs import plain_arrays, plain_pools
-from estero.engine.snapshots.snapshot import Arrays
 from estero.engine.snapshots.sound import check_plain_runs
 from estero.engine.store.pools import grown_pool
 from estero.engine.store.tecs import new_cells

@@ -13,8 +13,8 @@ from estero.engine.runs.plain_runs import PlainRuns
 from estero.engine.runs.registers import program_of
 from estero.engine.runs.run_split import FIRST_STEP, NEXT, Order, Split, new_taken
 from estero.engine.runs.tables import Automaton
+from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.open_runs import split_arrays, split_pools
-from estero.engine.snapshots.snapshot import Arrays
 from estero.engine.snapshots.sound import check_split_runs
 from estero.engine.store.pools import grown_pool
 from estero.engine.store.tecs import new_cells

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from estero.engine.runs.fronts import Elements, Groups, Keys, link_all, new_elements, new_groups, new_keys
 from estero.engine.runs.run_cea import Entries, Plain, new_entries
 from estero.engine.runs.run_split import Split
-from estero.engine.snapshots.snapshot import Arrays, cells_of, list_plain_runs, list_split_runs
+from estero.engine.snapshots.columns import Arrays
+from estero.engine.snapshots.snapshot import cells_of, list_plain_runs, list_split_runs
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.pools import lists_of
 from estero.engine.store.tecs import Cells

@@ -8,18 +8,16 @@ lists stay as they are, and so does everything that is found later.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.jit import kernel
+from estero.engine.snapshots.columns import NODES, Arrays
 from estero.engine.store.arena import NONE, UNION, Arena, grown, mark_live, move_live, new_arena
 from estero.engine.store.pools import lists_of
 from estero.engine.store.tecs import Cells, new_cells
-
-Arrays = dict[str, NDArray[Any]]
-Pool = TypeVar("Pool", bound=tuple[NDArray[Any], ...])
 
 
 class Snapshot(NamedTuple):
@@ -127,17 +125,9 @@ def live_nodes(
     live, moved = np.zeros(size, np.int8), np.empty(size, np.int32)
     mark_live(copy, roots, oldest, live)
     move_live(copy, live, moved)
-    kept = int(copy.size[0])
-    kind, left, right, event, start = (column[:kept] for column in copy[:-1])
-    named = kind != UNION
-    events = distinct(event[named])
-    arrays = {
-        "kind": kind,
-        "left": left,
-        "right": right,
-        "event": np.where(named, np.searchsorted(events, event), 0),
-        "start": np.searchsorted(events, start),
-    }
+    events = distinct(copy.event[: copy.size[0]][copy.kind[: copy.size[0]] != UNION])
+    arrays = NODES.written(copy, int(copy.size[0]), events)
+    arrays["event"][arrays["kind"] == UNION] = 0
     return arrays, moved[roots], events
 
 
@@ -150,10 +140,8 @@ def distinct(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def arena_of(arrays: Arrays, room: int) -> Arena:
     """The nodes of `live_nodes`, with room for `room` and for as many again."""
-    size = arrays["kind"].size
-    arena = new_arena(max(room, 2 * size))
-    for name in ("kind", "left", "right", "event", "start"):
-        getattr(arena, name)[:size] = arrays[name]
+    size = NODES.count(arrays)
+    arena = NODES.put(arrays, new_arena(max(room, 2 * size)))
     arena.size[0] = size
     return arena
 

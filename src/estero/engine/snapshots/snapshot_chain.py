@@ -16,15 +16,14 @@ from estero.engine.runs.run_chain import (
     grown_run_nodes,
     new_run_nodes,
 )
-from estero.engine.snapshots.snapshot import Arrays, Snapshot, distinct
-from estero.engine.snapshots.snapshot_pcea import entry_rows, index_of
+from estero.engine.snapshots.columns import ED_ENTRIES, EVENTS, RUN_NODES, Arrays
+from estero.engine.snapshots.snapshot import Snapshot, distinct
+from estero.engine.snapshots.snapshot_pcea import entry_rows
+from estero.engine.snapshots.sound import check_entries, need
 from estero.engine.store.arena import NONE
 from estero.engine.store.ed_index import EdEntries, Sequences, drop_entries, grown_entries, new_entries
 from estero.engine.store.hash_index import HashIndex
 from estero.engine.walk.lists import Lists
-
-_NODES = ("mark", "place", "head", "newest", "values")
-_ENTRIES = ("node", "place", "values", "skips", "same")
 
 
 def chain_snapshot(lists: Lists, index: HashIndex, oldest: int) -> Snapshot:
@@ -39,9 +38,7 @@ def chain_snapshot(lists: Lists, index: HashIndex, oldest: int) -> Snapshot:
         drop_run_nodes(nodes, first, first_entry)
     count, size = used - first, used_entries - first_entry
     events = distinct(nodes.event[:count])
-    arrays: Arrays = {"event": np.searchsorted(events, nodes.event[:count])}
-    arrays |= {f"node_{name}": getattr(nodes, name)[:count] for name in _NODES}
-    arrays |= {f"entry_{name}": getattr(entries, name)[:size] for name in _ENTRIES}
+    arrays = RUN_NODES.written(nodes, count, events) | ED_ENTRIES.written(entries, size, events)
     widths = np.append(place_width, 0)  # place NONE, where runs begin, has none
     of_node, of_entry = widths[arrays["node_place"]], widths[arrays["entry_place"]]
     for values, width in (("node_values", of_node), ("entry_values", of_entry)):
@@ -59,16 +56,32 @@ def _blank(column: NDArray[Any], widths: NDArray[Any], value: int) -> None:
     column[np.arange(column.shape[1]) >= widths[:, None]] = value
 
 
-def chain_pools(arrays: Arrays, sequences: Sequences, room: int) -> tuple[RunNodes, EdEntries, HashIndex]:
-    """The nodes, the entries and the look-up table, with room for more."""
-    count, size = arrays["event"].size, arrays["entry_node"].size
-    nodes = new_run_nodes(max(room, 2 * count), sequences.child.shape[1])
-    nodes.event[:count] = arrays["event"]
-    for name in _NODES:
-        getattr(nodes, name)[:count] = arrays[f"node_{name}"]
+def chain_pools(arrays: Arrays, sequences: Sequences, room: int) -> tuple[RunNodes, EdEntries]:
+    """The nodes and the entries, with room for more."""
+    count, size = RUN_NODES.count(arrays), ED_ENTRIES.count(arrays)
+    nodes = RUN_NODES.put(arrays, new_run_nodes(max(room, 2 * count), sequences.child.shape[1]))
     nodes.size[0] = count
-    entries = new_entries(max(room, 2 * size), sequences)
-    for name in _ENTRIES:
-        getattr(entries, name)[:size] = arrays[f"entry_{name}"]
+    entries = ED_ENTRIES.put(arrays, new_entries(max(room, 2 * size), sequences))
     entries.size[0] = size
-    return nodes, entries, index_of(arrays["entries"], room)
+    return nodes, entries
+
+
+def check_chain(arrays: Arrays, lists: Lists, events: int, marks: int) -> None:
+    """Raises ValueError unless nodes and entries refer to those before them alone; see `sound`."""
+    sequences = lists.sequences
+    count, attributes = sequences.child.shape
+    nodes, entries = RUN_NODES.count(arrays), ED_ENTRIES.count(arrays)
+    sizes = {EVENTS: events, "marks": marks, "places": lists.widths.size, "run nodes": nodes}
+    sizes |= {"entries": entries, "attributes": attributes, "subsets": 1 << attributes, "skips": count - 1}
+    event, _, node_place, head, newest, _ = RUN_NODES.check(arrays, sizes)
+    node, place, _, skips, same = ED_ENTRIES.check(arrays, sizes)
+    need(event[1:] >= event[:-1], "nodes are in the order of their events")
+    need(node[1:] >= node[:-1], "entries are in the order of their nodes")
+    for before in (skips, same):
+        need(before < np.arange(entries)[:, None], "entries refer to those before them")
+    need((head == NONE) == (node_place == NONE), "a run goes on with a run, or begins")
+    for referred in (head[:, None], newest):
+        before = np.append(node, NONE)[referred]
+        need(before < np.arange(nodes)[:, None], "a node refers to those before it")
+    need(np.append(place, NONE)[head] == node_place, "a run goes on where one has waited")
+    check_entries(arrays, "entries", entries, events)

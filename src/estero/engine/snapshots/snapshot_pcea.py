@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.jit import kernel
-from estero.engine.snapshots.snapshot import Arrays, distinct
+from estero.engine.snapshots.columns import HEAPS, PRODUCTS, Arrays
+from estero.engine.snapshots.snapshot import distinct
 from estero.engine.store.arena import NONE
 from estero.engine.store.hash_index import START, TAG, HashIndex, mark_roots, rebuilt
 from estero.engine.store.heap import (
@@ -98,19 +99,11 @@ def waiting_arrays(
     move_live(products, nodes, live_products, live_nodes, moved_products, moved)
     count, children = products.size.tolist()
     events = distinct(products.event[:count])
-    size = int(nodes.size[0])
     arrays: Arrays = {
-        "mark": products.mark[:count],
-        "event": np.searchsorted(events, products.event[:count]),
-        "start": np.searchsorted(events, products.start[:count]),
-        "made": products.made[:count],
+        **PRODUCTS.written(products, count, events),
+        **HEAPS.written(nodes, int(nodes.size[0]), events),
         "children": np.diff(products.first[: count + 1]),
         "child": products.child[:children],
-        "heap_product": nodes.product[:size],
-        "heap_left": nodes.left[:size],
-        "heap_right": nodes.right[:size],
-        "heap_weight": nodes.weight[:size],
-        "heap_start": np.searchsorted(events, nodes.start[:size]),
         "entries": entry_rows(index, oldest, moved, events),
     }
     if ordered is not None:
@@ -120,17 +113,14 @@ def waiting_arrays(
 
 def heaps_of(arrays: Arrays, room: int) -> tuple[Products, HeapNodes]:
     """The same with room for more, at least `room` of everything."""
-    count, children, size = arrays["mark"].size, arrays["child"].size, arrays["heap_product"].size
+    count, children, size = PRODUCTS.count(arrays), arrays["child"].size, HEAPS.count(arrays)
     most = max(room, 2 * count)
     products = new_products(most, max(most, 2 * children))
-    for name in ("mark", "event", "start", "made"):
-        getattr(products, name)[:count] = arrays[name]
+    PRODUCTS.put(arrays, products)
     products.first[1 : count + 1] = np.cumsum(arrays["children"])
     products.child[:children] = arrays["child"]
     products.size[:] = count, children
-    nodes = new_heap_nodes(max(most, 2 * size))
-    for name in ("product", "left", "right", "weight", "start"):
-        getattr(nodes, name)[:size] = arrays[f"heap_{name}"]
+    nodes = HEAPS.put(arrays, new_heap_nodes(max(most, 2 * size)))
     nodes.size[0] = size
     return products, nodes
 

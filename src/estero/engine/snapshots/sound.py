@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.snapshots.snapshot import Arrays
+from estero.engine.snapshots.columns import EVENTS, HEAPS, NODES, PRODUCTS, Arrays, taken, within
 from estero.engine.store.arena import BOTTOM, NONE, UNION
 from estero.engine.store.hash_index import START, TAG
 from estero.engine.store.value_trees import (
@@ -36,27 +36,10 @@ _HEAVY = 3
 _STATUSES = 3
 
 
-def taken(arrays: Arrays, name: str, kind: Any, *shape: int | None) -> NDArray[Any]:
-    """An array of this type and shape, of which None is any length."""
-    array = arrays[name]
-    fits = len(shape) == array.ndim and all(
-        wanted in (None, there) for wanted, there in zip(shape, array.shape, strict=True)
-    )
-    if array.dtype != kind or not fits:
-        raise ValueError(f"{name} is {array.dtype}{list(array.shape)}")
-    return array
-
-
 def need(holds: Any, what: str) -> None:
     """Raises ValueError unless all of `holds`."""
     if not np.all(holds):
         raise ValueError(f"it does not hold that {what}")
-
-
-def within(numbers: NDArray[Any], low: int, high: int, what: str) -> None:
-    """Checks that low <= number < high."""
-    if numbers.size and not (low <= int(numbers.min()) and int(numbers.max()) < high):
-        raise ValueError(f"{what} are not between {low} and {high}")
 
 
 def counts(arrays: Arrays, name: str, length: int | None, total: int, *, least: int) -> NDArray[Any]:
@@ -75,16 +58,11 @@ def check_stamps(arrays: Arrays, events: int) -> None:
 
 def check_arena(arrays: Arrays, events: int, marks: int) -> int:
     """The nodes of a compact set; returns how many there are."""
-    kind = taken(arrays, "kind", np.int32, None)
-    left, right = (taken(arrays, name, np.int32, kind.size) for name in ("left", "right"))
-    event, start = (taken(arrays, name, np.int64, kind.size) for name in ("event", "start"))
-    within(kind, BOTTOM, marks, "kinds")
-    within(event, 0, max(events, 1), "events")
-    within(start, 0, events, "starts")
+    sizes = {"nodes": NODES.count(arrays), EVENTS: events, "marks": marks}
+    kind, left, right, event, start = NODES.check(arrays, sizes)
     place = np.arange(kind.size)
     union, bottom = kind == UNION, kind == BOTTOM
-    need((left < place) & (left >= NONE), "what is on the left comes before")
-    need((right < place) & (right >= NONE), "what is on the right comes before")
+    need((left < place) & (right < place), "what is on the left and on the right comes before")
     need((left != NONE) & (right != NONE) | ~union, "a union has two sides")
     need((left == NONE) | ~bottom, "nothing is below a bottom")
     begins = left == NONE
@@ -152,38 +130,20 @@ def check_entries(arrays: Arrays, name: str, referred: int, events: int) -> None
 
 def check_heaps(arrays: Arrays, events: int, marks: int) -> None:
     """Products and heap nodes."""
-    mark = taken(arrays, "mark", np.int32, None)
-    count = mark.size
-    within(mark, 0, marks, "marks")
-    event, start = (taken(arrays, name, np.int64, count) for name in ("event", "start"))
-    within(event, 0, events, "events")
-    within(start, 0, events, "starts")
-    product = taken(arrays, "heap_product", np.int32, None)
-    within(product, 0, count, "products")
-    made = taken(arrays, "made", np.int32, count)
-    within(made, 0, product.size + 1, "products")
+    sizes = {"products": PRODUCTS.count(arrays), "heaps": HEAPS.count(arrays), EVENTS: events, "marks": marks}
+    _, _, start, made = PRODUCTS.check(arrays, sizes)
+    product, left, right, weight, heap_start = HEAPS.check(arrays, sizes)
     need(made[1:] >= made[:-1], "products are in the order in which they were made")
     need(made[product] <= np.arange(product.size), "a product comes before its heaps")
     child = taken(arrays, "child", np.int32, None)
-    children = counts(arrays, "children", count, child.size, least=0)
+    children = counts(arrays, "children", start.size, child.size, least=0)
     need((child >= 0) & (child < np.repeat(made, children)), "children come before their product")
-    _check_heap_nodes(arrays, start)
-
-
-def _check_heap_nodes(arrays: Arrays, start_of_product: NDArray[Any]) -> None:
-    product = arrays["heap_product"]
-    size = product.size
-    left, right, weight = (
-        taken(arrays, f"heap_{name}", np.int32, size) for name in ("left", "right", "weight")
-    )
-    start = taken(arrays, "heap_start", np.int64, size)
-    need(start == start_of_product[product], "a heap starts as its product does")
-    within(weight, 1, size + 1, "weights")
-    place = np.arange(size)
+    need(heap_start == start[product], "a heap starts as its product does")
+    place = np.arange(product.size)
     heavier = np.append(weight, 0).astype(np.int64)
     for side in (left, right):
-        need((side >= NONE) & (side < place), "heaps come after those in them")
-        need((side == NONE) | (start[side] <= start), "what starts last is on top of a heap")
+        need(side < place, "heaps come after those in them")
+        need((side == NONE) | (heap_start[side] <= heap_start), "what starts last is on top of a heap")
     need(weight == 1 + heavier[left] + heavier[right], "heaps weigh what is in them")
     need(heavier[left] >= heavier[right], "the heavier side is on the left")
 
