@@ -60,8 +60,8 @@ class Walk(NamedTuple):
     ======= ===== ================== ==================================================================
 
     There is room for one choice more than for items, so that whoever stops for want of room can leave what is
-    at hand as a choice. Choices are flat: with a table, to multiply by its width, walks over run nodes were 8 %
-    slower.
+    at hand as a choice. Choices are flat: as a table, whose width is multiplied each time, they made walks
+    over run nodes 8 % slower.
     """
 
     cursor: NDArray[np.int64]
