@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -240,12 +241,13 @@ def test_a_sum_is_exact_up_to_the_bounds() -> None:
 
 def test_far_too_many_tuples_are_refused() -> None:
     sizes = [np.array([3_000_000])] * 3
-    with pytest.raises(LimitExceeded, match=r"^a condition has about 2\.7e\+19 tuples of events to look at$"):
+    message = "a filter has about 2.7e+19 combinations of events to check: compare fewer variables"
+    with pytest.raises(LimitExceeded, match=f"^{re.escape(message)}"):
         next(conditions.tuples(sizes, 1))
 
 
 def test_a_predicate_that_is_not_given() -> None:
-    with pytest.raises(QueryError, match="there is no predicate steady over sets of events"):
+    with pytest.raises(QueryError, match=r"^no predicate steady over sets of events is registered"):
         passing("steady(u.a)", {"a": pa.array([1])}, 1, 0)
 
 

@@ -192,6 +192,27 @@ def test_what_has_left_the_window_is_not_shared() -> None:
     assert min(start for share in shares for start, _, _ in share) == 990
 
 
+def is_counted_in_any_order(recognizer: AnyRecognizer, roots: Roots) -> bool:
+    """Whether counting in one window leaves what is counted and sought in the others as it is."""
+    counts = recognizer.counts(roots)
+    for place in reversed(range(roots.root.size)):
+        root, half = roots.part(place, place + 1), counts[place] // 2
+        part = Part(np.array([0]), np.array([half]), np.array([counts[place] - half]))
+        if list(enumerated(recognizer.matches(root, part=part))) != everything(recognizer, root)[half:]:
+            return False
+    return [recognizer.counts(roots.part(place, place + 1))[0] for place in range(len(counts))] == counts
+
+
+def test_windows_are_counted_in_any_order() -> None:
+    letters = "AABABBAAABABAABB" * 3
+    of_paths, bits = streams.recognizer_of("A+ ; B", window=9)
+    of_products = Recognizer(PceaRuns(pcea_runs.iteration().tables, 9))
+    for roots in of_paths.push(streams.batch_of(letters, bits)):
+        assert is_counted_in_any_order(of_paths, roots)
+    for roots in of_products.push(pcea_runs.batch_of(pcea_runs.events_of("A" * len(letters)))):
+        assert is_counted_in_any_order(of_products, roots)
+
+
 def ranges(part: Part) -> list[tuple[int, int, int]]:
     return list(zip(part.place.tolist(), part.first.tolist(), part.size.tolist(), strict=True))
 
@@ -252,9 +273,9 @@ def test_shares_are_even_however_roots_are_grouped(
 @pytest.mark.parametrize(
     ("number", "of", "message"),
     [
-        (0, 0, "there is at least 1 share, not 0"),
-        (2, 2, "shares are numbered from 0 to 1, there is no share 2"),
-        (-1, 2, "shares are numbered from 0 to 1, there is no share -1"),
+        (0, 0, "the number of shares must be at least 1, not 0"),
+        (2, 2, "there is no share 2: shares are numbered from 0 to 1"),
+        (-1, 2, "there is no share -1: shares are numbered from 0 to 1"),
     ],
 )
 def test_a_share_that_is_none(number: int, of: int, message: str) -> None:

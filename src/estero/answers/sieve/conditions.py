@@ -59,7 +59,7 @@ def check_of(
             case e.SetPredicate(name) if name in predicates:
                 return partial(_called, node, predicates[name], all_attributes(schema))
             case e.SetPredicate(name):
-                raise QueryError(f"there is no predicate {name} over sets of events", span=node.span)
+                raise QueryError(f"no predicate {name} over sets of events is registered", span=node.span)
             case _:
                 return partial(_of_tuples, evaluator, evaluator.question(node))
 
@@ -161,7 +161,10 @@ def tuples(sizes: Sequence[Integers], instances: int) -> Iterator[tuple[Integers
     for size in sizes:
         counts, roughly = counts * size, roughly * size
     if roughly.sum() > _MOST:
-        raise LimitExceeded(f"a condition has about {roughly.sum():.1e} tuples of events to look at")
+        raise LimitExceeded(
+            f"a filter has about {roughly.sum():.1e} combinations of events to check: "
+            "compare fewer variables, or make the window shorter"
+        )
     stops = np.cumsum(counts)
     for low in range(0, int(stops[-1]), BLOCK):
         number = np.arange(low, min(low + BLOCK, int(stops[-1])))

@@ -36,7 +36,7 @@ class Sieve:
     says which attributes types have. `predicates` are those over sets of events, by name. STRICT is not a
     matter of the sieve: the automaton sees to it.
 
-    Raises `QueryError` for a predicate that is not there.
+    To sift raises `QueryError` for a predicate that is not registered.
     """
 
     def __init__(

@@ -30,9 +30,10 @@ class Share:
 
     def __post_init__(self) -> None:
         if self.of < 1:
-            raise ValueError(f"there is at least 1 share, not {self.of}")
+            raise ValueError(f"the number of shares must be at least 1, not {self.of}")
         if not 0 <= self.number < self.of:
-            raise ValueError(f"shares are numbered from 0 to {self.of - 1}, there is no share {self.number}")
+            last = self.of - 1
+            raise ValueError(f"there is no share {self.number}: shares are numbered from 0 to {last}")
 
     def range_of(self, count: int) -> tuple[int, int]:
         """The first index of this share of `count` things, and the one after its last: they are in order."""
