@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estero.automata.cea import EventPredicate
-from estero.classify import equalities
+from estero.classify import bits
 from estero.errors import DataError
 from estero.events import screening
 from estero.events.sources import Source, open_source
@@ -168,10 +168,10 @@ def test_without_a_type_column_a_predicate_on_another_type_is_false() -> None:
 def test_what_does_not_ask_for_strings_is_left_to_sql() -> None:
     either = Or((Comparison("=", Attribute("s"), Literal("a")), Comparison("=", Attribute("n"), Literal(1))))
     predicate = EventPredicate(("A", "B"), And((Comparison("=", Attribute("s"), Literal("b")), either)))
-    assert equalities.split(predicate, "type", {"s"}) == equalities.Split(
+    assert bits.split(predicate, "type", {"s"}) == bits.Split(
         {"type": frozenset("AB"), "s": frozenset("b")}, either
     )
-    assert equalities.split(predicate, None, set()) == equalities.Split({}, predicate.condition)
+    assert bits.split(predicate, None, set()) == bits.Split({}, predicate.condition)
     views = pa.schema([("type", pa.string()), ("s", pa.string_view())])
     assert not screening.Screen(Classification((predicate,), Schema(), "type", payload=("s",)), views).useful
 

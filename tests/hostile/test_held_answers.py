@@ -12,8 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import estero
-from estero.answers import answer as answers
-from estero.answers import room
+from estero.answers import in_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +31,7 @@ def subsets(n: int, *, condition: str = "") -> Answer:
 
 @pytest.fixture
 def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "memory_room", lambda: 12 << 20)
+    monkeypatch.setattr(in_memory, "memory_room", lambda: 12 << 20)
 
 
 @pytest.mark.parametrize("ask", ["to_arrow", "to_pandas", "to_polars"])
@@ -68,11 +67,11 @@ def test_what_fits_and_what_has_a_limit_is_held(small_memory: None) -> None:
 def test_the_room_is_half_of_the_memory_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "limited").write_text("2048\n")
     (tmp_path / "unlimited").write_text("max\n")
-    monkeypatch.setattr(room, "_OF_A_CONTAINER", (tmp_path / "unlimited", tmp_path / "none"))
-    everything = room.memory_room()
+    monkeypatch.setattr(in_memory, "_OF_A_CONTAINER", (tmp_path / "unlimited", tmp_path / "none"))
+    everything = in_memory.memory_room()
     assert everything > 1 << 28
-    monkeypatch.setattr(room, "_OF_A_CONTAINER", (tmp_path / "limited",))
-    assert room.memory_room() == 1024
+    monkeypatch.setattr(in_memory, "_OF_A_CONTAINER", (tmp_path / "limited",))
+    assert in_memory.memory_room() == 1024
 
 
 def in_parquet(directory: Path) -> object:

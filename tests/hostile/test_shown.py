@@ -91,7 +91,7 @@ def test_a_time_that_python_cannot_hold_is_said(ask: Callable[[Answer], object],
     with pytest.raises(estero.DataError) as error:
         ask(far_away())
     assert str(error.value) == (
-        f"{what} cannot be a value of Python: a time is outside of the years 1 to 9999\n"
+        f"{what} cannot be a Python value: a time is outside the years 1 to 9999\n"
         "  hint: count(), to_arrow() and write() keep such values as they are"
     )
 
@@ -103,7 +103,7 @@ def test_strings_that_are_not_utf8_are_shown_and_written_as_they_are() -> None:
     assert "bad\\xff" in answer._repr_html_()
     assert b'"v": "bad\xff"' in lines_of(answer)
     for ask in (answer.to_pandas, answer.to_polars, lambda: answer[0]["b"]):
-        with pytest.raises(estero.DataError, match="cannot be a value of Python: a string is not UTF-8"):
+        with pytest.raises(estero.DataError, match="cannot be a Python value: a string is not UTF-8"):
             ask()
 
 

@@ -260,7 +260,7 @@ def test_a_time_that_nanoseconds_do_not_hold_is_an_error_that_names_both() -> No
     assert error.value.message == (
         "v is before 1677 or after 2262, and it is compared with times in nanoseconds"
     )
-    assert error.value.hint == "convert the one or the other"
+    assert error.value.hint == "convert one of them"
 
 
 def test_numbers_of_two_widths_lose_nothing_in_one_column() -> None:

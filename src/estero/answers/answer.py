@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, overload, runtime_che
 
 import pyarrow as pa
 
-from estero.answers.complex_event import ComplexEvent, Layout, complex_events
-from estero.answers.notebook import preview
-from estero.answers.pandas_answers import pandas_of
-from estero.answers.room import memory_room, within
-from estero.answers.shown_values import held_by_python
+from estero.answers.complex_event import AnswerColumns, ComplexEvent, complex_events, preview
+from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
 from estero.answers.writers import write_answer
 from estero.engine.walk.share import Share
-from estero.errors import DataError, EnvironmentProblem, legible
-from estero.events.tables.shown_types import has_intervals
+from estero.errors import legible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,8 +22,6 @@ if TYPE_CHECKING:
 
     from estero.plots import Picture
 
-OBJECTS_TO_ARROW = 12
-"""Bytes of events as dicts of Python for a byte of them in Arrow: 13 with two attributes, 10 with six."""
 SKIPPED_BY_READING = 100_000
 """Up to here a slice reads and drops what is before it; further on it goes by the counts."""
 
@@ -133,7 +127,7 @@ class Answer:
         return self._run.at(range(self._start, self._start + self.count()))
 
     def __iter__(self) -> Iterator[ComplexEvent]:
-        layout = Layout.of(self.schema)
+        layout = AnswerColumns.of(self.schema)
         for batch in self.batches():
             yield from complex_events(batch, layout)
 
@@ -202,34 +196,19 @@ class Answer:
 
         `LimitExceeded` where it would fill the memory; one with a limit is held whatever its size.
         """
-        return self._held("to_arrow()", 1)
+        return self._held("to_arrow()")
 
     def to_pandas(self) -> pd.DataFrame:
         """The whole answer in memory, as a pandas data frame; lists of events are arrays of dicts."""
-        table = self._held("to_pandas()", OBJECTS_TO_ARROW)
-        with held_by_python("a value of this answer"):
-            return pandas_of(table)
+        return pandas_of(self._held("to_pandas()", OBJECTS_TO_ARROW))
 
     def to_polars(self) -> pl.DataFrame:
         """The whole answer in memory, as a Polars data frame; EnvironmentProblem without Polars.
 
         DataError for intervals of months and days, which Polars does not have.
         """
-        try:
-            import polars as pl
-        except ImportError as error:
-            raise EnvironmentProblem("to_polars() needs Polars: pip install polars") from error
-        for column in self.schema:
-            if has_intervals(column.type):
-                raise DataError(
-                    "holds intervals of months, days and nanoseconds, which Polars does not have",
-                    column=column.name,
-                    hint="name the attributes to show, such as x[a, b], or use to_arrow()",
-                )
-        table = self._held("to_polars()", 1)
-        with held_by_python("a value of this answer"):
-            table.validate(full=True)  # Polars itself would not look, and end the process later
-        return pl.DataFrame(table)
+        check_polars(self.schema)
+        return polars_of(self._held("to_polars()"))
 
     def write(
         self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None, positions: bool = False
@@ -261,13 +240,13 @@ class Answer:
     def _repr_html_(self) -> str:
         return preview(self.limit(11), shown=10)
 
-    def _held(self, asked: str, factor: int) -> pa.Table:
+    def _held(self, asked: str, factor: int = 1) -> pa.Table:
         """All batches; `factor` is how many times as much memory is needed as for Arrow's own."""
         batches = self.batches()
         if self._stop is None and self._picked is None:
             quickly = isinstance(self._run, Counting) and self._run.counts_quickly
             count = self.count if quickly else None
-            batches = within(memory_room() // factor, batches, count, asked=asked)
+            batches = within(batches, count, asked=asked, factor=factor)
         return pa.Table.from_batches(batches, self.schema)
 
     def _has(self, place: int) -> bool:

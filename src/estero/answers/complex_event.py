@@ -1,9 +1,10 @@
-"""One row of an answer as an object: what iterating over an answer gives."""
+"""Rows of an answer as objects, which iterating over it gives, and as a table in HTML for notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +15,12 @@ from estero.errors import legible
 
 Events = list[dict[str, Any]]
 
+_EVENTS_PER_CELL = 4
+"""As many events as a cell of a notebook's table shows."""
+
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class AnswerColumns:
     """Which column of an answer is what: labels and partition columns by name, in order."""
 
     labels: Mapping[str, int]
@@ -25,8 +29,8 @@ class Layout:
     positions_only: bool
 
     @staticmethod
-    def of(schema: pa.Schema) -> Layout:
-        """The layout of an answer's schema."""
+    def of(schema: pa.Schema) -> AnswerColumns:
+        """The columns of an answer with this schema."""
         labels = {label: i for i, field in enumerate(schema) if (label := label_of(field)) is not None}
         has_time = "start_time" in schema.names and schema.get_field_index("start_time") == 2
         first = 4 if has_time else 2
@@ -34,7 +38,9 @@ class Layout:
             field.name: i for i, field in enumerate(schema) if i >= first and label_of(field) is None
         }
         lists = [schema.field(i).type.value_type for i in labels.values()]
-        return Layout(labels, partition, has_time, bool(lists) and not any(map(pa.types.is_struct, lists)))
+        return AnswerColumns(
+            labels, partition, has_time, bool(lists) and not any(map(pa.types.is_struct, lists))
+        )
 
 
 class ComplexEvent:
@@ -47,7 +53,7 @@ class ComplexEvent:
 
     __slots__ = ("_batch", "_layout", "_row", "end", "start")
 
-    def __init__(self, batch: pa.RecordBatch, row: int, layout: Layout, start: int, end: int) -> None:
+    def __init__(self, batch: pa.RecordBatch, row: int, layout: AnswerColumns, start: int, end: int) -> None:
         self._batch = batch
         self._row = row
         self._layout = layout
@@ -128,11 +134,51 @@ class ComplexEvent:
         return tuple((values if self._layout.positions_only else positions_in(values)).to_pylist())
 
 
-def complex_events(batch: pa.RecordBatch, layout: Layout) -> Iterator[ComplexEvent]:
+def complex_events(batch: pa.RecordBatch, layout: AnswerColumns) -> Iterator[ComplexEvent]:
     """The rows of one batch of an answer, in order."""
     starts, ends = batch.column(0).to_pylist(), batch.column(1).to_pylist()
     for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
         yield ComplexEvent(batch, row, layout, start, end)
+
+
+def preview(complex_events: Iterable[ComplexEvent], *, shown: int) -> str:
+    """The first `shown` complex events as an HTML table; it reads one more to say whether there are more."""
+    first: list[ComplexEvent] = []
+    more = False
+    for each in complex_events:
+        if len(first) == shown:
+            more = True
+            break
+        first.append(each)
+    if not first:
+        return "<p>No complex events.</p>"
+    header = map(legible, [*first[0].places_shown(), *first[0].labels])
+    rows = "".join(_row(each) for each in first)
+    note = f"<p>The first {shown}; there are more.</p>" if more else ""
+    return f"<table><thead>{_cells(header, 'th')}</thead><tbody>{rows}</tbody></table>{note}"
+
+
+def _row(each: ComplexEvent) -> str:
+    values = [legible(str(value)) for value in each.places_shown().values()]
+    return _cells([*values, *(_events(each.events_shown(label)) for label in each.labels)], "td")
+
+
+def _events(events: Events) -> str:
+    lines = [_event(event) for event in events[:_EVENTS_PER_CELL]]
+    if len(events) > _EVENTS_PER_CELL:
+        lines.append(f"… {len(events) - _EVENTS_PER_CELL} more")
+    return "\n".join(lines)
+
+
+def _event(event: dict[str, Any]) -> str:
+    """The position, which is the last value, then the attributes."""
+    *attributes, (_, position) = event.items()
+    return ", ".join([f"#{position}", *(legible(f"{name}={value}") for name, value in attributes)])
+
+
+def _cells(texts: Iterable[str], tag: str) -> str:
+    cells = "".join(f"<{tag}>{escape(text).replace(chr(10), '<br>')}</{tag}>" for text in texts)
+    return f"<tr>{cells}</tr>"
 
 
 def _shortened(positions: tuple[int, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and never put in the place of what is no regular file."""
+"""Output files: regular ones are written whole or not at all, and anything else is never replaced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _AS_OPENED = os.access in os.supports_effective_ids
-"""Whether the system tells what the process may open now, rather than what whoever started it may."""
+"""Whether the system can tell what the process may open now, not what the user who started it may."""
 _NAME_KEPT = 40
 """Letters of a file's name in that of its temporary file: a name may be as long as file systems allow."""
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LABEL_KEY = b"estero:label"
 _MANY, _FEW = 32, 2048
-"""Where there are many batches, those of few events are joined: events may be appended one by one."""
+"""From so many batches on, those of so few events are joined: events may be appended one by one."""
 
 
 class EventStore:
@@ -62,9 +62,9 @@ class EventStore:
             self._starts.pop()
 
     @staticmethod
-    def _are_small(last_but_one: pa.RecordBatch, last: pa.RecordBatch) -> bool:
-        """Whether to join two batches: they grow as the digits of a number do that is counted up."""
-        return int(last_but_one.num_rows) <= int(last.num_rows) <= _FEW
+    def _are_small(older: pa.RecordBatch, newer: pa.RecordBatch) -> bool:
+        """Whether to join the last two batches: sizes stay descending, so few copies are made."""
+        return int(older.num_rows) <= int(newer.num_rows) <= _FEW
 
     def trim(self, first_needed: int) -> None:
         """Forget whole batches whose events are all before the sequence number `first_needed`."""

@@ -1,4 +1,4 @@
-"""Values of Arrow as Python's; where Python holds none such, as text, or with an error that says so."""
+"""Arrow values as Python values; those that Python cannot hold become text, or an error that says so."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEYOND_PYTHON = (ValueError, OverflowError, pa.ArrowException)
 
 @contextmanager
 def held_by_python(what: str) -> Iterator[None]:
-    """Makes what Arrow raises in the block, where Python cannot hold a value, a `DataError`."""
+    """Raises `DataError` where Arrow finds in the block that Python cannot hold a value."""
     try:
         yield
     except BEYOND_PYTHON as error:
@@ -24,11 +24,11 @@ def held_by_python(what: str) -> Iterator[None]:
 
 
 def not_held(what: str, error: Exception) -> DataError:
-    """The `DataError` for one of `BEYOND_PYTHON`; `what` is that of which the value is a part."""
+    """The `DataError` for one of `BEYOND_PYTHON`; `what` is what the value is part of."""
     text = isinstance(error, UnicodeDecodeError | pa.ArrowException)
-    why = "a string is not UTF-8" if text else "a time is outside of the years 1 to 9999"
+    why = "a string is not UTF-8" if text else "a time is outside the years 1 to 9999"
     return DataError(
-        f"{what} cannot be a value of Python: {why}",
+        f"{what} cannot be a Python value: {why}",
         hint="count(), to_arrow() and write() keep such values as they are",
     )
 
@@ -41,9 +41,9 @@ def shown_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
 
 def shown_values(array: pa.Array) -> list[Any]:
-    """The values of an array; times that Python cannot hold are text, and so is what is not UTF-8.
+    """The values of an array; times that Python cannot hold are text, and so are bytes that are not UTF-8.
 
-    Bytes that are no UTF-8 are as file names have them (surrogateescape), so that nothing is lost.
+    Such bytes are escaped as in file names (surrogateescape), so that nothing is lost.
     """
     try:
         values: list[Any] = array.to_pylist()

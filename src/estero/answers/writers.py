@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from estero.answers.complex_event import Layout
+from estero.answers.complex_event import AnswerColumns
 from estero.answers.output_file import forward_only, output_file
 from estero.answers.report import positions_in
 from estero.answers.shown_values import shown_values
@@ -101,7 +101,7 @@ def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBa
 
     Where the labels hold positions only, a line is ``{"start": …, "end": …, "labels": {"a": […]}}``.
     """
-    layout = Layout.of(schema)
+    layout = AnswerColumns.of(schema)
     first = 2 if layout.positions_only else len(schema) - len(layout.labels)
     names = schema.names[:first]
     for batch in batches:
@@ -115,7 +115,7 @@ def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBa
 
 def positions_schema(schema: pa.Schema) -> pa.Schema:
     """The schema of an answer whose label columns hold positions in place of events."""
-    for i in Layout.of(schema).labels.values():
+    for i in AnswerColumns.of(schema).labels.values():
         item = pa.field("item", pa.int64(), nullable=False)
         schema = schema.set(i, schema.field(i).with_type(pa.list_(item)))
     return schema
@@ -124,7 +124,7 @@ def positions_schema(schema: pa.Schema) -> pa.Schema:
 def with_positions(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """`batch` with positions in place of events; `schema` is its `positions_schema`."""
     columns = batch.columns
-    for i in Layout.of(schema).labels.values():
+    for i in AnswerColumns.of(schema).labels.values():
         if pa.types.is_struct(columns[i].type.value_type):
             positions = positions_in(columns[i].values)
             columns[i] = pa.ListArray.from_arrays(columns[i].offsets, positions)
@@ -160,12 +160,12 @@ def _gathered(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[
 
 
 def _texts(encoded: Iterable[bytes]) -> pa.Array:
-    """A column of strings; what is no UTF-8 in the data is none here."""
+    """A column of strings; bytes that are not UTF-8 stay as they are."""
     return pa.array(encoded, pa.binary()).cast(pa.string(), safe=False)
 
 
 def _json(value: Any) -> bytes:
-    """JSON text; NaN and infinities, which JSON lacks, become null; what is no UTF-8 stays as it is."""
+    """JSON text; NaN and infinities, which JSON lacks, become null, and bytes that are not UTF-8 stay."""
     try:
         text = json.dumps(value, default=_as_json, allow_nan=False, ensure_ascii=False)
     except ValueError:

@@ -1,8 +1,13 @@
-"""The predicates of a classification → bits of 64-bit words, and which events are relevant, as SQL trees."""
+"""Which events can matter: predicates → bits of 64-bit words, and the columns that are read for them.
+
+Whoever drops other events goes by this: DuckDB's statement and Spark's condition (`BitWriter`), and the look
+at the strings of Arrow batches (`split`, `columns_needed`; screening.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -10,10 +15,20 @@ from estero.automata.cea import EventPredicate
 from estero.classify.column_names import BITS, SCREENED
 from estero.classify.columns import ColumnType
 from estero.classify.dialect import Dialect
-from estero.classify.equalities import split
 from estero.classify.expressions import ExpressionWriter
 from estero.classify.sql_trees import SQL, cast, either, number, text, total
-from estero.language.tree.expressions import And, Arithmetic, Attribute, Call, Negative, Node, Or
+from estero.language.tree.expressions import (
+    And,
+    Arithmetic,
+    Attribute,
+    Call,
+    Comparison,
+    In,
+    Literal,
+    Negative,
+    Node,
+    Or,
+)
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
 
@@ -36,18 +51,49 @@ def screen_name(word: int) -> str:
     return f"{SCREENED}{word}"
 
 
-def has_type(
-    types: Sequence[str], classification: Classification, columns: Mapping[str, ColumnType], dialect: Dialect
-) -> SQL:
-    """Whether the event is of one of these types."""
-    column = classification.type_column
-    if column is None:
-        return exp.true() if classification.only_type in types else exp.false()
-    return dialect.is_one_of(column, columns[column], types)
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A predicate as ``column is one of these strings``, for some columns, AND the rest."""
+
+    one_of: Mapping[str, frozenset[str]]
+    rest: Node | None
 
 
-class BitWriter:
-    """Writes the words of bits of a classification, and the condition that keeps relevant events."""
+def split(predicate: EventPredicate, type_column: str | None, screened: Collection[str]) -> Split:
+    """The part of a predicate that is screened by these columns, and its rest; it is true where both are."""
+    one_of: dict[str, frozenset[str]] = {}
+    if type_column is not None:
+        one_of[type_column] = frozenset(predicate.types)
+    condition = predicate.condition
+    parts = condition.parts if isinstance(condition, And) else () if condition is None else (condition,)
+    rest: list[Node] = []
+    for part in parts:
+        name, strings = _one_of(part) or ("", frozenset())
+        if name in screened:
+            one_of[name] = one_of.get(name, strings) & strings
+        else:
+            rest.append(part)
+    return Split(one_of, And(tuple(rest)) if len(rest) > 1 else rest[0] if rest else None)
+
+
+def columns_needed(classification: Classification, rests: Iterable[Node | None]) -> Iterator[str]:
+    """The columns that are read of relevant events where `rests` are left of the predicates; some twice."""
+    if classification.schema.time is not None:
+        yield classification.schema.time
+    for bracket in classification.keys:
+        yield from bracket
+        if len(bracket) > 1 and classification.type_column is not None:
+            yield classification.type_column
+    for read in (*rests, *(value.expression for value in classification.values)):
+        if read is not None:
+            yield from (node.name for node in read.walk() if isinstance(node, Attribute))
+    if classification.values and classification.type_column is not None:
+        yield classification.type_column
+    yield from classification.payload
+
+
+class Writer:
+    """What every part of a classification is written from; `columns` says how the attributes are read."""
 
     def __init__(
         self, classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType]
@@ -55,7 +101,23 @@ class BitWriter:
         self._classification = classification
         self._dialect = dialect
         self._columns = columns
-        self._expressions = ExpressionWriter(self._columns, dialect)
+        self._expressions = ExpressionWriter(columns, dialect)
+
+    def _has_type(self, types: Sequence[str]) -> SQL:
+        """Whether the event is of one of these types."""
+        column = self._classification.type_column
+        if column is None:
+            return exp.true() if self._classification.only_type in types else exp.false()
+        return self._dialect.is_one_of(column, self._columns[column], types)
+
+
+class BitWriter(Writer):
+    """Writes the words of bits of a classification, and the condition that keeps relevant events."""
+
+    def __init__(
+        self, classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType]
+    ) -> None:
+        super().__init__(classification, dialect, columns)
         self._strings = {name for name, column in self._columns.items() if column.kind is Kind.STRING}
 
     # ------------------------------------------------------------------------------------- bits
@@ -129,9 +191,6 @@ class BitWriter:
         test = self._has_type(types)
         return bits if test == exp.true() else self._where(test, bits)
 
-    def _has_type(self, types: Sequence[str]) -> SQL:
-        return has_type(types, self._classification, self._columns, self._dialect)
-
     def _where(self, test: SQL, bits: SQL) -> SQL:
         """The bits where the test holds, else 0."""
         return either(test, bits, self._dialect.integer(0))
@@ -157,7 +216,7 @@ class BitWriter:
         alternatives = []
         for types, group in groups.items():
             test, some = (
-                has_type(types, self._classification, self._columns, self._dialect),
+                self._has_type(types),
                 self._some_weakened(group),
             )
             alternatives.append(test if some is None else exp.and_(test, some))
@@ -208,3 +267,16 @@ class BitWriter:
             or (isinstance(node, Call) and node.name == "abs")
         )
         return computes and self._expressions.value(node).kind is Kind.INT
+
+
+def _one_of(condition: Node) -> tuple[str, frozenset[str]] | None:
+    match condition:
+        case Comparison("=", Attribute(name, None), Literal(str() as text)):
+            return name, frozenset((text,))
+        case Comparison("=", Literal(str() as text), Attribute(name, None)):
+            return name, frozenset((text,))
+        case In(Attribute(name, None), members):
+            texts = [member.value for member in members if isinstance(member, Literal)]
+            if len(texts) == len(members) and all(isinstance(text, str) for text in texts):
+                return name, frozenset(str(text) for text in texts)
+    return None

@@ -8,27 +8,16 @@ float only if the float is that integer.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from sqlglot import exp
 
-from estero.classify.bits import has_type
-from estero.classify.columns import ColumnType
-from estero.classify.dialect import Dialect
+from estero.classify.bits import Writer
 from estero.classify.sql_trees import SQL, call, cast, either, is_not_null, number, text
 from estero.language.tree.schema import Kind
-from estero.plan.plan import Classification
 
 
-class KeyWriter:
+class KeyWriter(Writer):
     """Writes the key of a classification, and that it is known."""
-
-    def __init__(
-        self, classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType]
-    ) -> None:
-        self._classification = classification
-        self._dialect = dialect
-        self._columns = columns
 
     def known(self) -> list[SQL]:
         """For each bracket of the key, that it is not NULL."""
@@ -117,7 +106,7 @@ class KeyWriter:
                 by_choice.setdefault(index, []).append(type_name)
         value = exp.Case()
         for index, type_names in by_choice.items():
-            test = has_type(type_names, self._classification, self._columns, self._dialect)
+            test = self._has_type(type_names)
             value = value.when(test, choices[index][1])
         return value.else_(choices[0][1] if schema.shared else exp.Null())
 

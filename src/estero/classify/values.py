@@ -1,4 +1,4 @@
-"""What registers compare (automata/registers.py) → columns of the classified table, and those as integers.
+"""What registers compare (automata/registers.py) → columns of the classified table, as integers.
 
 The engines compute each value in the form that it crosses in: integers, truth values and instants as
 64-bit integers, floats as they are (Spark's SQL cannot read their bits), strings as hashes. `as_integers`
@@ -7,7 +7,7 @@ makes 64-bit integers of all of them that compare as the values do.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from estero.automata.registers import Value
-from estero.classify.bits import has_type
+from estero.classify.bits import Writer
 from estero.classify.column_names import VALUES
 from estero.classify.columns import ColumnType
 from estero.classify.dialect import Dialect
-from estero.classify.expressions import ExpressionWriter, Typed
+from estero.classify.expressions import Typed
 from estero.classify.sql_trees import SQL, call, cast, either, is_not_null, number, text
 from estero.engine.int64 import GREATEST
 from estero.language.tree.expressions import Attribute
@@ -49,17 +49,14 @@ class ValueColumn:
         return pa.float64() if self.is_float else pa.int64()
 
 
-class ValueWriter:
+class ValueWriter(Writer):
     """Writes the values of a classification; NULL for events of other types, which are not asked."""
 
     def __init__(
         self, classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType]
     ) -> None:
-        self._classification = classification
-        self._dialect = dialect
-        self._columns = columns
-        writer = ExpressionWriter(columns, dialect)
-        self._typed = [writer.value(value.expression) for value in classification.values]
+        super().__init__(classification, dialect, columns)
+        self._typed = [self._expressions.value(value.expression) for value in classification.values]
         self._nanos = any(typed.kind is Kind.TIMESTAMP and typed.tick == "ns" for typed in self._typed)
 
     def columns(self, asked: SQL | None = None) -> dict[str, ValueColumn]:
@@ -72,7 +69,7 @@ class ValueWriter:
         return {value_name(n): self._column(value, typed, asked) for n, (value, typed) in enumerate(values)}
 
     def _column(self, value: Value, typed: Typed, asked: SQL | None) -> ValueColumn:
-        conditions = [has_type(value.types, self._classification, self._columns, self._dialect)]
+        conditions = [self._has_type(value.types)]
         if asked is not None and self._can_fail(value):
             conditions.append(asked.copy())
         conditions = [each for each in conditions if each != exp.true()]
@@ -110,7 +107,7 @@ class ValueWriter:
         beyond = exp.Not(this=exp.Between(this=ticks, low=number(-most), high=number(most)))
         said = (
             f"estero: {value.expression!s} is before 1677 or after 2262, and it is compared "
-            "with times in nanoseconds\nconvert the one or the other"
+            "with times in nanoseconds\nconvert one of them"
         )
         nanoseconds = exp.Mul(this=ticks.copy(), expression=number(1000))
         return either(beyond, call("error", text(said)), nanoseconds)
@@ -118,19 +115,6 @@ class ValueWriter:
     def _can_fail(self, value: Value) -> bool:
         read = [node.name for node in value.expression.walk() if isinstance(node, Attribute)]
         return any(name in self._columns and self._columns[name].checked for name in read)
-
-
-def columns_read(classification: Classification) -> Collection[str]:
-    """The columns that the values of a classification are computed of."""
-    names = {
-        node.name: None
-        for value in classification.values
-        for node in value.expression.walk()
-        if isinstance(node, Attribute)
-    }
-    if classification.values and classification.type_column is not None:
-        names[classification.type_column] = None
-    return names
 
 
 def as_integers(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -39,11 +39,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.automata.cea import EventPredicate
-from estero.classify.bits import WORD, screen_name
+from estero.classify.bits import WORD, Split, columns_needed, screen_name, split
 from estero.classify.column_names import POSITION
-from estero.classify.equalities import Split, split
-from estero.classify.values import columns_read
-from estero.language.tree.expressions import Attribute, Literal, Node
+from estero.language.tree.expressions import Literal
 from estero.plan.plan import Classification
 
 ROWS = 1 << 16
@@ -74,7 +72,7 @@ class Screen:
         asked = list(dict.fromkeys(name for each in splits for name in each.one_of))
         self.rests = [each.rest for each in splits]
         self._kept = [
-            name for name in dict.fromkeys(_kept(classification, self.rests)) if name in events.names
+            name for name in dict.fromkeys(columns_needed(classification, self.rests)) if name in events.names
         ]
         self.columns = list(dict.fromkeys((*self._kept, *asked)))
         self.useful = bool(asked) and strings.issuperset(asked) and _can_be_taken(events, self.columns)
@@ -193,21 +191,6 @@ def _there(looked: Future[pa.RecordBatch | None]) -> Iterator[pa.RecordBatch]:
     batch = looked.result()
     if batch is not None:
         yield batch
-
-
-def _kept(classification: Classification, rests: Iterable[Node | None]) -> Iterator[str]:
-    """The columns that the statement still reads after screening."""
-    if classification.schema.time is not None:
-        yield classification.schema.time
-    for bracket in classification.keys:
-        yield from bracket
-        if len(bracket) > 1 and classification.type_column is not None:
-            yield classification.type_column
-    for rest in rests:
-        if rest is not None:
-            yield from (node.name for node in rest.walk() if isinstance(node, Attribute))
-    yield from columns_read(classification)
-    yield from classification.payload
 
 
 class _ScreenedColumn:

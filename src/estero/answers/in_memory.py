@@ -1,0 +1,152 @@
+"""Answers held in memory: whether they fit, known before it is full, and as frames of pandas or Polars."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from estero.answers.shown_values import held_by_python
+from estero.errors import DataError, EnvironmentProblem, LimitExceeded
+from estero.events.tables.shown_types import has_intervals
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+OBJECTS_TO_ARROW = 12
+"""Bytes of events as dicts of Python for a byte of them in Arrow: 13 with two attributes, 10 with six."""
+_UNASKED = 256 << 20
+"""Bytes that are fetched before complex events are counted: a second's work or so, to which counting adds."""
+_UNKNOWN = 8 << 30
+"""The memory of a machine that does not say what it has."""
+_OF_A_CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def memory_room() -> int:
+    """Bytes that one answer may take: half of the memory of the machine, or of the container."""
+    return min([_memory_of_the_machine(), *_limits_of_the_container()]) // 2
+
+
+def within(
+    batches: Iterable[pa.RecordBatch], count: Callable[[], int] | None, *, asked: str, factor: int = 1
+) -> Iterator[pa.RecordBatch]:
+    """The batches, as long as there is `factor` times the memory that all of them take.
+
+    Once many have come, `count` tells how many will; without it (counting would take as long as fetching)
+    they come until the memory is full. `asked` is the method that holds them. Raises `LimitExceeded`, which
+    names the number.
+    """
+    room = memory_room() // factor
+    rows = size = 0
+    for batch in batches:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if count is not None and size > min(_UNASKED, room // 2):
+            total = count()
+            if total * (size / rows) > room:
+                raise _too_much(f"{total:,} complex events", total * size // rows, room, asked)
+            count = None
+        if size > room:
+            raise _too_much(f"more than {rows:,} complex events", size, room, asked)
+        yield batch
+
+
+def _too_much(number: str, size: int, room: int, asked: str) -> LimitExceeded:
+    return LimitExceeded(
+        f"the answer has {number}, which take {_in_words(size)} or more in memory, and {asked} fills at most "
+        f"{_in_words(room)} here: count() counts them, limit(n) and sample(k) take some, write(path) writes "
+        "them to a file; an answer with a limit is held whatever its size"
+    )
+
+
+def _in_words(size: int) -> str:
+    return f"{size / (1 << 30):,.1f} GB"
+
+
+def _memory_of_the_machine() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return _UNKNOWN
+
+
+def _limits_of_the_container() -> Iterator[int]:
+    for file in _OF_A_CONTAINER:
+        try:
+            yield int(file.read_text())
+        except (OSError, ValueError):  # there is no such file, or it says "max"
+            continue
+
+
+def pandas_of(table: pa.Table) -> pd.DataFrame:
+    """The table as a pandas frame; lists of events are arrays of dicts.
+
+    Raises `EnvironmentProblem` without pandas.
+
+    Arrow makes nanoseconds inside of lists integers. Here they are Timestamps, as in a column of their own.
+    """
+    if find_spec("pandas") is None:
+        raise EnvironmentProblem("to_pandas() needs pandas: pip install pandas")
+    with held_by_python("a value of this answer"):
+        return _frame(table)
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    frame = table.to_pandas()
+    for place, field in enumerate(table.schema):
+        if pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type):
+            for name in [each.name for each in field.type.value_type if _has_nanoseconds(each.type)]:
+                values = _values(table.column(place), name)
+                for event in (event for events in frame.iloc[:, place] for event in events):
+                    event[name] = next(values)
+    return frame
+
+
+def _values(lists: pa.ChunkedArray, name: str) -> Iterator[Any]:
+    """The values of one attribute of all events.
+
+    Those of 600,000 events take 1 s through pandas; 4 s one by one, as nested ones have to be.
+    """
+    for chunk in lists.chunks:
+        values = chunk.flatten().field(name)
+        if pa.types.is_timestamp(values.type):
+            known = values.is_valid().to_pylist()
+            times = values.to_pandas().astype(object)
+            yield from (time if valid else None for time, valid in zip(times, known, strict=True))
+        else:
+            yield from values.to_pylist()
+
+
+def _has_nanoseconds(data_type: pa.DataType) -> bool:
+    """Whether there are nanoseconds in values of this type."""
+    if pa.types.is_nested(data_type):
+        return any(_has_nanoseconds(data_type.field(place).type) for place in range(data_type.num_fields))
+    return (
+        bool(pa.types.is_timestamp(data_type) or pa.types.is_duration(data_type)) and data_type.unit == "ns"
+    )
+
+
+def check_polars(schema: pa.Schema) -> None:
+    """Raises `EnvironmentProblem` without Polars, `DataError` for intervals of months, which it lacks."""
+    if find_spec("polars") is None:
+        raise EnvironmentProblem("to_polars() needs Polars: pip install polars")
+    for column in schema:
+        if has_intervals(column.type):
+            raise DataError(
+                "holds intervals of months, days and nanoseconds, which Polars does not have",
+                column=column.name,
+                hint="name the attributes to show, such as x[a, b], or use to_arrow()",
+            )
+
+
+def polars_of(table: pa.Table) -> pl.DataFrame:
+    """The table as a Polars frame."""
+    import polars as pl
+
+    with held_by_python("a value of this answer"):
+        table.validate(full=True)  # Polars itself would not look, and end the process later
+    return pl.DataFrame(table)
