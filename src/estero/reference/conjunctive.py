@@ -7,14 +7,14 @@ events at two positions are two events.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from estero.language.tree.conjunctive import Anything, Argument, Atom, ConjunctiveTree
+from estero.language.tree.conjunctive import Anything, Argument, Atom, ConjunctiveTree, Variable
 from estero.language.tree.expressions import Literal
 from estero.language.tree.literals import Value
-from estero.language.tree.schema import type_names
-from estero.reference.queries import ComplexEvent, is_within
+from estero.reference.patterns import names_of_type
+from estero.reference.queries import ComplexEvent, is_within, limited
 from estero.reference.values import Event, compare, in_utc
 
 Assignment = Mapping[str, Value]
@@ -45,9 +45,7 @@ def evaluate_conjunctive(
         found = ComplexEvent(min(valuation), max(valuation), labels)
         if tree.window is None or is_within(tree.window, found, events, tick):
             by_end[found.end].add(found)
-    if tree.limit is None:
-        return dict(by_end)
-    return {end: set(sorted(found, key=str)[: tree.limit]) for end, found in by_end.items()}
+    return {end: limited(found, tree.limit) for end, found in by_end.items()}
 
 
 def valuations(tree: ConjunctiveTree, events: Sequence[Event]) -> Iterator[Valuation]:
@@ -69,20 +67,16 @@ def valuations(tree: ConjunctiveTree, events: Sequence[Event]) -> Iterator[Valua
 
 def _joined(tree: ConjunctiveTree) -> frozenset[str]:
     """The variables that occur in at least two places; the others require nothing, not even a value."""
-    seen: set[str] = set()
-    joined: set[str] = set()
-    for atom in tree.atoms:
-        for argument in atom.arguments:
-            if not isinstance(argument.term, Anything | Literal):
-                (joined if argument.term.name in seen else seen).add(argument.term.name)
-    return frozenset(joined)
+    terms = (argument.term for atom in tree.atoms for argument in atom.arguments)
+    places = Counter(term.name for term in terms if isinstance(term, Variable))
+    return frozenset(name for name, number in places.items() if number > 1)
 
 
 def _assign(
     atom: Atom, event: Event, streams: tuple[str, ...], assignment: Assignment, joined: frozenset[str]
 ) -> Assignment | None:
     """The assignment with the values of the atom's variables, or None where the event is not of the atom."""
-    if event.type not in type_names(atom.relation, streams) or len(atom.arguments) > len(event.attributes):
+    if event.type not in names_of_type(atom.relation, streams) or len(atom.arguments) > len(event.attributes):
         return None
     extended = dict(assignment)
     for place, argument in enumerate(atom.arguments):

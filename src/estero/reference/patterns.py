@@ -132,14 +132,16 @@ def _find(pattern: p.Pattern, stream: Stream) -> Iterable[Found]:  # noqa: C901,
             raise QueryError(f"{type(pattern).__name__} is not a pattern", span=pattern.span)
 
 
-def _events_of_type(pattern: p.EventType, stream: Stream) -> Iterator[Found]:
+def names_of_type(event_type: p.EventType, streams: tuple[str, ...]) -> set[str]:
     """Type R of stream S is called ``S>R``, or R alone if S is the only stream; R is that of any stream."""
-    if pattern.stream is None:
-        names = {pattern.name, *(f"{each}>{pattern.name}" for each in stream.names)}
-    else:
-        names = {f"{pattern.stream}>{pattern.name}"}
-        if stream.names == (pattern.stream,):
-            names.add(pattern.name)
+    if event_type.stream is None:
+        return {event_type.name, *(f"{each}>{event_type.name}" for each in streams)}
+    full_name = f"{event_type.stream}>{event_type.name}"
+    return {full_name, event_type.name} if streams == (event_type.stream,) else {full_name}
+
+
+def _events_of_type(pattern: p.EventType, stream: Stream) -> Iterator[Found]:
+    names = names_of_type(pattern, stream.names)
     for position, event in enumerate(stream.events):
         if event.type in names:
             yield Found(position, position, frozenset({(pattern.name, position)}))

@@ -117,7 +117,7 @@ def evaluate_query(
     forgotten = [-1] * len(parts)  # of each partition, the last position that is forgotten
     for end in sorted(by_end):
         remembered = {each for each in by_end[end] if each.start > forgotten[part_of[end]]}
-        chosen = _limit(_choose(tree.strategy, remembered, rank), tree.limit)
+        chosen = limited(_choose(tree.strategy, remembered, rank), tree.limit)
         if chosen:
             answers[end] = chosen
             if tree.consume is Consume.ANY:
@@ -216,7 +216,8 @@ def _latest_difference(support: frozenset[int]) -> tuple[int, ...]:
     return tuple(sorted(support, reverse=True))
 
 
-def _limit(candidates: set[ComplexEvent], limit: int | None) -> set[ComplexEvent]:
+def limited(candidates: set[ComplexEvent], limit: int | None) -> set[ComplexEvent]:
+    """The first `limit` in the order of `str`; all of them where it is None."""
     return candidates if limit is None else set(sorted(candidates, key=str)[:limit])
 
 

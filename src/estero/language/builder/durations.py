@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
@@ -58,15 +57,11 @@ def _of_timedelta(duration: timedelta) -> list[Part]:
     if left < 0:
         raise ValueError(f"a window cannot be negative, as {duration} is")
     parts: list[Part] = []
-    for unit in _largest_first():
+    for unit in sorted(set(TimeUnit) - {TimeUnit.WEEKS}, key=lambda unit: -unit.value):
         amount, left = divmod(left, unit.value)
         if amount:
             parts.append((amount, unit))
     return parts or [(0, TimeUnit.SECONDS)]
-
-
-def _largest_first() -> Iterable[TimeUnit]:
-    return sorted(set(TimeUnit) - {TimeUnit.WEEKS}, key=lambda unit: -unit.value)
 
 
 def _none(duration: object) -> ValueError:

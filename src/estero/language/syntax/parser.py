@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.errors import QueryError, Span
@@ -77,8 +76,9 @@ def parser(start: str = "query") -> Lark:
 
     name = "ceql.lark" if start == "query" else "conjunctive.lark"
     starts = ["query", "pattern", "condition"] if start == "query" else [start]
-    grammar = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="basic", start=starts, propagate_positions=True)
+    return Lark.open_from_package(
+        __package__, name, parser="lalr", lexer="basic", start=starts, propagate_positions=True
+    )
 
 
 def _parse(text: str, start: str) -> Any:

@@ -188,7 +188,7 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "consume_clause": _consume,
     "limit_clause": lambda children, span: _Clause("limit", children[1], "LIMIT", span),
 }
-"""What each production of ceql.lark that builds something builds."""
+"""What each production of ceql.lark and shared.lark that builds something builds."""
 
 CONJUNCTIVE: Final[Mapping[str, Production]] = {
     "conjunctive_query": _conjunctive,
