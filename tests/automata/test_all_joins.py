@@ -105,11 +105,14 @@ def test_a_value_that_equals_itself_is_there() -> None:
         ),
         ("A AS x ALL (B ; C) AS y FILTER x.k = y.k", "B ; C is not a single event"),
         ("A AS x ALL (B+) AS y FILTER x.k = y.k", "B+ is not a single event"),
-        ("A AS x ALL B AS y FILTER x.k = y.k AND x.p < y.p", "x.p < y.p is no equality of two attributes"),
-        ("A AS x ALL B AS y FILTER x.k = y.k + 1", "x.k = y.k + 1 is no equality of two attributes"),
+        (
+            "A AS x ALL B AS y FILTER x.k = y.k AND x.p < y.p",
+            "x.p < y.p is not an equality of two attributes",
+        ),
+        ("A AS x ALL B AS y FILTER x.k = y.k + 1", "x.k = y.k + 1 is not an equality of two attributes"),
         (
             "A AS x ALL B AS y FILTER x.k = y.k AND (x[p > 1] OR y[p > 1])",
-            "x[p > 1] OR y[p > 1] speaks of several events, and is no equality",
+            "x[p > 1] OR y[p > 1] is about several events, and not an equality",
         ),
         (
             "A AS x ALL A FILTER x.k = A.k",
@@ -118,7 +121,7 @@ def test_a_value_that_equals_itself_is_there() -> None:
                 "complex event"
             ),
         ),
-        ("A ALL B FILTER A.many = B.many", "values of many are not of one kind that is compared"),
+        ("A ALL B FILTER A.many = B.many", "values of many are not all of one comparable kind"),
         ("A ALL B", ""),
         ("A ; B FILTER A.k = B.k", ""),
     ],
@@ -141,7 +144,7 @@ def test_clauses_that_stay_with_the_other_plan(strategy: str, clauses: str, reas
 
 def test_one_name_for_two_kinds_is_left_to_the_other_plan() -> None:
     schema = Schema(types={"A": {"k": Kind.INT}, "B": {"k": Kind.INT}, "C": {"k": Kind.STRING}}, closed=True)
-    assert joined("A ALL B FILTER A.k = B.k", schema) == "values of k are not of one kind that is compared"
+    assert joined("A ALL B FILTER A.k = B.k", schema) == "values of k are not all of one comparable kind"
     floats = Schema(types={"A": {"k": Kind.INT}, "B": {"k": Kind.FLOAT}}, closed=True)
     assert isinstance(joined("A ALL B FILTER A.k = B.k", floats), tuple)
 

@@ -119,7 +119,7 @@ def test_an_automaton_that_says_nothing_has_no_formula() -> None:
         automaton_to_formula(unmarked)
     never = CEA(3, frozenset({0}), frozenset({1}), (Transition(0, on(0), frozenset({"A"}), 2),), (A,))
     with pytest.raises(
-        ValueError, match=r"^no run of the automaton accepts, and every pattern finds something$"
+        ValueError, match=r"^no run of the automaton can accept, and every pattern finds something$"
     ):
         automaton_to_formula(never)
 

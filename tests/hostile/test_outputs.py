@@ -241,7 +241,7 @@ def test_a_picture_into_a_missing_directory_is_said(tmp_path: Path) -> None:
         ValueError, match=r"x does not say its format: end it in \.svg, \.png or \.pdf, or give"
     ):
         picture.save(tmp_path / "x")
-    with pytest.raises(ValueError, match="a picture is not drawn as 'docx': use one of "):
+    with pytest.raises(ValueError, match="a picture cannot be drawn as 'docx': use one of "):
         picture.save(tmp_path / "x.docx")
     with pytest.raises(ValueError, match="an open file does not say its format: give format="):
         picture.save(BytesIO())

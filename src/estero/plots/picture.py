@@ -63,7 +63,7 @@ class Picture:
     def _drawn(self, kind: str) -> bytes:
         known = self.figure.canvas.get_supported_filetypes()
         if kind not in known:
-            raise ValueError(f"a picture is not drawn as {kind!r}: use one of {', '.join(sorted(known))}")
+            raise ValueError(f"a picture cannot be drawn as {kind!r}: use one of {', '.join(sorted(known))}")
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
         file = BytesIO()
         with styled():

@@ -79,15 +79,17 @@ def as_partition(
     equalities = list(_equalities(compiled.residuals, compiled.automaton, schema))
     if not equalities:
         return "no equality between its events holds for all of a complex event"
-    runs = _Runs(compiled.automaton, equalities)
-    signatures = runs.signatures()
-    if isinstance(signatures, str):
-        return signatures
+    kinds = _kinds(compiled.automaton, equalities)
+    if isinstance(kinds, str):
+        return kinds
+    together = _together(compiled.automaton, kinds)
+    if isinstance(together, str):
+        return together
     chosen: list[KeyOf] = []
     brackets: list[KeyBracket] = []
-    for key in islice(_candidates(runs, equalities, schema), CAP):
+    for key in islice(_candidates(kinds.values(), equalities, schema), CAP):
         taken = {pair for each in chosen for pair in each.items()}
-        if taken.isdisjoint(key.items()) and all(_share(key, each, equalities) for each in signatures):
+        if taken.isdisjoint(key.items()) and all(_share(key, each, equalities) for each in together):
             bracket = _bracket(key, schema)
             if bracket is not None:
                 chosen.append(key)
@@ -134,51 +136,41 @@ def _begins_twice(place: Hidden, automaton: CEA) -> bool:
     return any(each.target in before for each in beginning)
 
 
-_Signature = tuple[frozenset[Key], tuple[str, ...]]
+_Kind = tuple[frozenset[Key], tuple[str, ...]]
 """The variables that an event is of, and the types it can be of."""
 
 
-class _Runs:
-    """Which kinds of events the runs of an automaton mark together."""
-
-    def __init__(self, automaton: CEA, equalities: Sequence[_Equality]) -> None:
-        self._automaton = automaton
-        self._keys = {key for each in equalities for key, _ in each.terms}
-        marking = [each for each in automaton.transitions if each.labels]
-        self._signature = {each: self._of(each) for each in marking}
-
-    def kinds_of_events(self) -> set[_Signature]:
-        """All kinds of events that are marked."""
-        return set(self._signature.values())
-
-    def signatures(self) -> set[frozenset[_Signature]] | str:
-        """For each run the kinds of events it marks; or which event is marked and has none of the keys."""
-        for each, (keys, types) in self._signature.items():
+def _kinds(automaton: CEA, equalities: Sequence[_Equality]) -> dict[Transition, _Kind] | str:
+    """The kind of events that each transition marks; or which event is marked and has none of the keys."""
+    keys = {key for each in equalities for key, _ in each.terms}
+    kinds: dict[Transition, _Kind] = {}
+    for each in automaton.transitions:
+        if each.labels:
+            types = automaton.types_of(each.guard)
             if not types:
                 return "its events can be of any type"
-            if not keys:
+            kinds[each] = frozenset(filter(each.carries, keys)), tuple(sorted(types))
+            if not kinds[each][0]:
                 return f"nothing says which key {event_name(each.labels, types)} has"
-        after = leaving(self._signature)
-
-        start = [(state, frozenset[_Signature]()) for state in self._automaton.initial]
-        found = reached(
-            start, lambda at: [(each.target, at[1] | {self._signature[each]}) for each in after[at[0]]]
-        )
-        ways = list(islice(found, CAP + 1))
-        if len(ways) > CAP:
-            return f"its events come together in more than {CAP:,} ways"
-        return {marked for state, marked in ways if state in self._automaton.final}
-
-    def _of(self, transition: Transition) -> _Signature:
-        types = self._automaton.types_of(transition.guard) or ()
-        return frozenset(filter(transition.carries, self._keys)), tuple(sorted(types))
+    return kinds
 
 
-def _candidates(runs: _Runs, equalities: Sequence[_Equality], schema: Schema) -> Iterator[KeyOf]:
+def _together(automaton: CEA, kinds: Mapping[Transition, _Kind]) -> set[frozenset[_Kind]] | str:
+    """For each run the kinds of events it marks; or that there are too many."""
+    after = leaving(kinds)
+    start = [(state, frozenset[_Kind]()) for state in automaton.initial]
+    found = reached(start, lambda at: [(each.target, at[1] | {kinds[each]}) for each in after[at[0]]])
+    ways = list(islice(found, CAP + 1))
+    if len(ways) > CAP:
+        return f"its events come together in more than {CAP:,} ways"
+    return {marked for state, marked in ways if state in automaton.final}
+
+
+def _candidates(kinds: Iterable[_Kind], equalities: Sequence[_Equality], schema: Schema) -> Iterator[KeyOf]:
     """All ways to choose for each type one of its attributes that are compared."""
     choices: defaultdict[str, dict[str, None]] = defaultdict(dict)
     terms = sorted({term for each in equalities for term in each.terms}, key=str)
-    for keys, types in runs.kinds_of_events():
+    for keys, types in kinds:
         for name in types:
             attributes = schema.attributes_of(name)
             if attributes is not None:
@@ -188,7 +180,7 @@ def _candidates(runs: _Runs, equalities: Sequence[_Equality], schema: Schema) ->
         yield dict(zip(names, chosen, strict=True))
 
 
-def _share(key: KeyOf, run: frozenset[_Signature], equalities: Iterable[_Equality]) -> bool:
+def _share(key: KeyOf, run: frozenset[_Kind], equalities: Iterable[_Equality]) -> bool:
     """Whether all events of such a run have the same value, not NULL, as their key."""
     present = frozenset(key for keys, _ in run for key in keys)
     classes = merged(each.among(present) for each in equalities)

@@ -139,7 +139,7 @@ class _Elimination:
         useful = between(INITIAL, FINAL, (pair for pair, _ in found))
         found = [(pair, read) for pair, read in found if useful.issuperset(pair)]
         if not found:
-            raise ValueError("no run of the automaton accepts, and every pattern finds something")
+            raise ValueError("no run of the automaton can accept, and every pattern finds something")
         self.atoms = atoms_for([read for _, read in found], self.types or ())
         if not self.atoms.wanted:
             raise ValueError("no transition marks an event, and a pattern always marks some")

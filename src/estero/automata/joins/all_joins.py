@@ -148,7 +148,7 @@ class _Reading:
         filters = [each for each in condition.walk() if isinstance(each, e.EventFilter)]
         speaking = {number for each in filters for number in marks[each.variable]}
         if len(speaking) > 1:
-            raise _NotJoinedError(f"{condition!s} speaks of several events, and is no equality")
+            raise _NotJoinedError(f"{condition!s} is about several events, and not an equality")
         self.parts[speaking.pop()].conditions.append(of_one_event(condition))
 
     def _equality(self, condition: e.Node, around: tuple[p.Pattern, ...]) -> None:
@@ -158,7 +158,7 @@ class _Reading:
                 others = [(number, other) for number in self._bound(right, around)]
                 self.equal.append((*ones, *others))
             case _:
-                raise _NotJoinedError(f"{condition!s} is no equality of two attributes")
+                raise _NotJoinedError(f"{condition!s} is not an equality of two attributes")
 
     def _bound(self, variable: str, around: tuple[p.Pattern, ...]) -> tuple[int, ...]:
         """The parts that a variable marks in the smallest pattern around that binds it."""
@@ -245,7 +245,7 @@ class _Reading:
         for _, attribute in terms:
             kinds = {each[attribute] for each in tables if attribute in each} - {Kind.NULL}
             if Kind.OPAQUE in kinds or (len(kinds) > 1 and not kinds <= _NUMBERS):
-                raise _NotJoinedError(f"values of {quoted(attribute)} are not of one kind that is compared")
+                raise _NotJoinedError(f"values of {quoted(attribute)} are not all of one comparable kind")
 
 
 def _numbers(marks: _Marks) -> tuple[int, ...]:
