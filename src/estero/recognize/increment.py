@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from estero.engine.walk.share import Dealer, Share
 from estero.errors import EsteroError
-from estero.recognize.reader import counts_of, picked_from, tables_of
+from estero.recognize.in_process import Found, Reading
 from estero.recognize.recognition import Ended, Recognition
 
 
@@ -45,7 +45,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class PushedRun:
+class PushedRun(Reading):
     """What one push has found, as an answer reads it (answer.Run)."""
 
     recognition: Recognition
@@ -71,32 +71,19 @@ class PushedRun:
     def __reduce__(self) -> NoReturn:
         raise TypeError("the answer of a push cannot be pickled: pickle its table, answer.to_arrow()")
 
-    def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
-        """All complex events in order of their end, or the first `limit` of them."""
-        return self._while_valid(tables_of(self._read(), limit))
-
-    def counts(self) -> Iterator[tuple[int, int]]:
-        """(end position, number of complex events that end there), ascending, without enumerating."""
-        return counts_of(self._read())
-
-    def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """The complex events with these ascending indexes, without enumerating those between."""
-        return self._while_valid(picked_from(self._read(), indexes))
-
     def shared(self, share: Share) -> PushedRun:
         """The run of a share: all shares together have the complex events of this one, each once."""
-        self.turn.check(self.number)
+        self._check_valid()
         dealer = Dealer(share)
         return replace(self, found=[self.recognition.share_of(ended, dealer) for ended in self.found])
 
-    def _read(self) -> Iterator[tuple[Recognition, Ended]]:
-        self.turn.check(self.number)
+    def _found(self, *, counting: bool = False) -> Found:
+        del counting  # what a push has found is there already
+        self._check_valid()
         for ended in self.found:
             yield self.recognition, ended
-            self.turn.check(self.number)
+            self._check_valid()
 
-    def _while_valid(self, tables: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _check_valid(self) -> None:
         """Enumeration reads what the recognizer holds, so it cannot go on after that has."""
-        for table in tables:
-            yield table
-            self.turn.check(self.number)
+        self.turn.check(self.number)
