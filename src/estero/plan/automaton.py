@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import TYPE_CHECKING
 
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, LabelSet, Transition
-from estero.automata.determinize import DEFAULT_STATE_CAP, LazyAutomaton
+from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, LazyAutomaton
+from estero.automata.exploration import leaving, reached
 from estero.automata.registers import RegisterProgram, drop_hidden
 from estero.automata.residual import HiddenSet, predicates_called
 from estero.automata.strategies import MaxAutomaton
@@ -136,10 +137,7 @@ class AutomatonPlan(Plan):
             yield "by registers, while runs go on (a run that violates one is dropped at once):"
             yield from (f"  {residual_text(each)}" for each in self.pushed)
         if self.residuals:
-            yield "after enumeration, on each complex event that the automaton finds:"
-            for residual, reason in zip(self.residuals, self.reasons, strict=True):
-                yield f"  {residual_text(residual)}"
-                yield f"    because {reason}"
+            yield from self.residual_lines()
             known = self.classification.schema
             if not known.types and not known.shared:
                 yield "  (no events were given: where kinds are known, registers may check some of these)"
@@ -257,12 +255,10 @@ def ends_on_anything(automaton: CEA) -> bool:
 
 def _marks_several(automaton: CEA) -> bool:
     """Whether some run marks more than one event."""
+    leaves = leaving(automaton.transitions)
     marked = {each.target for each in automaton.transitions if each.labels}
-    before = None
-    while marked != before:
-        before = set(marked)
-        marked |= {each.target for each in automaton.transitions if each.source in marked}
-    return any(each.labels and each.source in marked for each in automaton.transitions)
+    behind = reached(marked, lambda state: [each.target for each in leaves[state]])
+    return any(each.labels for state in behind for each in leaves[state])
 
 
 def automaton_lines(automaton: CEA) -> Iterator[str]:
@@ -302,15 +298,17 @@ def _listed(items: Iterable[object]) -> str:
 def _few_states(plan: AutomatonPlan, classes: Iterable[int]) -> int | None:
     """How many states the deterministic automaton has, or None where they are more than a few."""
     automaton = plan.deterministic()
-    states, state = 1, 0
-    while state < states:
+
+    def step(state: int) -> Iterator[int]:
         for bits in classes:
             row = automaton.row(state, automaton.class_of(bits))
-            states = max(states, row.skip + 1, *(target + 1 for _, target in row.edges))
-            if states > min(plan.state_cap, FEW_STATES):
-                return None
-        state += 1
-    return states
+            yield from (target for _, target in row.edges)
+            if row.skip != DEAD:
+                yield row.skip
+
+    most = min(plan.state_cap, FEW_STATES)
+    states = sum(1 for _ in islice(reached([0], step), most + 1))
+    return None if states > most else states
 
 
 def _classes(predicates: tuple[EventPredicate, ...]) -> list[int]:

@@ -137,10 +137,7 @@ class ChainPlan(KeyedPlan):
             return
         yield "by the index, as each event comes:"
         yield from (f"  {residual_text(each)}" for each in self.pushed)
-        yield "after enumeration, on each complex event that the automaton finds:"
-        for residual, reason in zip(self.residuals, self.reasons, strict=True):
-            yield f"  {residual_text(residual)}"
-            yield f"    because {reason}"
+        yield from self.residual_lines()
 
     def automaton_sections(self) -> Iterator[Section]:
         """The chain automaton."""

@@ -193,6 +193,13 @@ class Plan(ABC):
         columns = [f"{name} {kind}" for name, kind in zip(events.names, events.types, strict=True)]
         return digest([type(self).__name__, *parts, columns])
 
+    def residual_lines(self) -> Iterator[str]:
+        """What is checked of complex events, and why not before."""
+        yield "after enumeration, on each complex event that the automaton finds:"
+        for residual, reason in zip(self.residuals, self.reasons, strict=True):
+            yield f"  {residual_text(residual)}"
+            yield f"    because {reason}"
+
     # --------------------------------------------------------------------------- where the kinds differ
 
     @abstractmethod
