@@ -103,7 +103,7 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
     if _is_in_utc(df):
         columns = {name: SPARK.in_utc(column) for name, column in columns.items()}
     relevant = relevance(classification, SPARK, columns)
-    computed = computed_texts(classification, columns) | payload_texts(classification, columns)
+    computed = crossing_texts(classification, columns)
     ordering = _ordering(classification, columns)
     give_matcher_for(df.sparkSession, (relevant, *computed.values()))
     arrival = f"monotonically_increasing_id() AS {ARRIVAL}"
@@ -113,16 +113,11 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
             del ordering[f"{ORDER}0"]  # the time itself
         rows = in_room(df).where(relevant).selectExpr(*_named(computed | ordering), arrival)
         return Laid(rows, tuple(computed), (*first, *_sort_keys(ordering)))
-    flags = {
-        RELEVANT: f"coalesce({relevant}, false)",
-        KEYED: _key_is_known(classification, columns),
-    }
+    key_is_known = relevance(replace(classification, keep_all=True), SPARK, columns)
+    flags = {RELEVANT: relevant_text(classification, columns), KEYED: key_is_known}
     flagged = in_room(df).selectExpr("*", *_named(flags), arrival)
-    spared = {
-        name: value if name in (TIME, *KEYS) else f"CASE WHEN {RELEVANT} THEN {value} END"
-        for name, value in computed.items()
-    }
-    rows = flagged.selectExpr(*_named(spared | ordering), *flags, ARRIVAL)
+    kept = spared(computed, RELEVANT, but=(TIME, *KEYS))
+    rows = flagged.selectExpr(*_named(kept | ordering), *flags, ARRIVAL)
     return Laid(rows, tuple(computed), _sort_keys(ordering))
 
 
@@ -143,16 +138,14 @@ def streamed(
     watermark: *all* events move it, so Spark must not filter before it looks at the times.
     """
     columns = columns_in_room(events)
-    relevant = f"coalesce({relevance(classification, SPARK, columns)}, false)"
-    computed = computed_texts(classification, columns) | payload_texts(classification, columns)
+    relevant = relevant_text(classification, columns)
+    computed = crossing_texts(classification, columns)
     ordering = _ordering(classification, columns)
     give_matcher_for(df.sparkSession, (relevant, *computed.values()))
     del ordering[f"{ORDER}0"]  # the time itself
     computed |= {f"{EVENT}{place}": _as_it_is(name, columns) for place, name in enumerate(whole)}
     if every:
-        times = {TIME: computed.pop(TIME)}
-        spared = {name: f"CASE WHEN {relevant} THEN {value} END" for name, value in computed.items()}
-        return df.selectExpr(*_named(times | spared | ordering), f"{relevant} AS {RELEVANT}")
+        return df.selectExpr(*_named(spared(computed, relevant) | ordering), f"{relevant} AS {RELEVANT}")
     # Spark filters before it follows the watermark, unless the condition asks for the very time.
     no_time = f"CAST(raise_error('{NULL_TIME}') AS BOOLEAN)"
     asked = f"CASE WHEN {clock} IS NULL THEN {relevant} AND {no_time} ELSE {relevant} END"
@@ -212,13 +205,6 @@ def payload_name(place: int) -> str:
     return f"{PAYLOAD}{place}"
 
 
-def payload_texts(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
-    """The payload as it crosses: name → Spark SQL."""
-    return {
-        payload_name(place): _as_it_is(name, columns) for place, name in enumerate(classification.payload)
-    }
-
-
 def quoted(name: str) -> str:
     """A column's name as functions of PySpark take it. It is not for SQL."""
     return "`" + name.replace("`", "``") + "`"
@@ -228,12 +214,8 @@ def _as_it_is(name: str, columns: Mapping[str, ColumnType]) -> str:
     return SPARK.text(reference(name, columns[name]))
 
 
-def _key_is_known(classification: Classification, columns: Mapping[str, ColumnType]) -> str:
-    return relevance(replace(classification, keep_all=True), SPARK, columns)
-
-
-def computed_texts(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
-    """What is computed of each event but its payload: name → Spark SQL."""
+def crossing_texts(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
+    """What is computed of each event to cross to Python, the payload last: name → Spark SQL."""
     texts: dict[str, str] = {}
     time, ticks = classification.schema.time, time_column(classification, SPARK, columns)
     if time is not None and ticks is not None:
@@ -242,7 +224,21 @@ def computed_texts(classification: Classification, columns: Mapping[str, ColumnT
         )
     texts |= key_columns(classification, SPARK, columns)
     texts |= predicate_columns(classification, SPARK, columns)
-    return texts | value_columns(classification, SPARK, columns)
+    texts |= value_columns(classification, SPARK, columns)
+    payload = enumerate(classification.payload)
+    return texts | {payload_name(place): _as_it_is(name, columns) for place, name in payload}
+
+
+def relevant_text(classification: Classification, columns: Mapping[str, ColumnType]) -> str:
+    """SQL of whether an event is relevant; never NULL."""
+    return f"coalesce({relevance(classification, SPARK, columns)}, false)"
+
+
+def spared(texts: Mapping[str, str], relevant: str, *, but: Sequence[str] = (TIME,)) -> dict[str, str]:
+    """The texts, but of irrelevant events nothing is computed except for these columns."""
+    return {
+        name: text if name in but else f"CASE WHEN {relevant} THEN {text} END" for name, text in texts.items()
+    }
 
 
 def _ordering(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:

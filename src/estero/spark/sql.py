@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -21,17 +21,23 @@ import pyarrow as pa
 from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 from pyspark.sql.udtf import AnalyzeResult, OrderingColumn, PartitioningColumn, SelectedColumn
 
-from estero.classify.classify import relevance, stream_order
+from estero.classify.classify import stream_order
 from estero.classify.column_names import KEYS, POSITION, RELEVANT, TIME
 from estero.classify.spark_dialect import SPARK
 from estero.engine.int64 import fall
 from estero.errors import DataError, EsteroError
 from estero.language.tree.query import AttributeWindow, QueryTree
 from estero.language.tree.schema import EventLayout
-from estero.plan.plan import Classification
 from estero.queries.query import Query
 from estero.queries.texts import query as ceql
-from estero.spark.frames import columns_of_frame, computed_texts, give_matcher, payload_texts, quoted
+from estero.spark.frames import (
+    columns_of_frame,
+    crossing_texts,
+    give_matcher,
+    quoted,
+    relevant_text,
+    spared,
+)
 from estero.spark.work import Work, classified_batch, layout_of_schema, spark_schema
 
 if TYPE_CHECKING:
@@ -151,7 +157,12 @@ def analyze(schema: StructType, query: Query, options: Mapping[str, Any]) -> Ana
         only_type=query.only_type,
     )
     plan = query.plan(layout_of_schema(schema, named))
-    _check_templates(schema, plan.classification)
+    columns = columns_of_frame(schema)
+    order = stream_order(plan.classification, SPARK, columns)
+    relevant = relevant_text(plan.classification, columns)
+    texts = crossing_texts(plan.classification, columns)
+    crossing = {RELEVANT: relevant} | spared(texts, relevant)
+    _check_templates(schema.names, "".join((*crossing.values(), *order)))
     work = Work.of(schema, plan, positions=bool(options.get("positions")), every=True)
     work.check_shown()
     by_query = bool(query.tree.partition_by)
@@ -160,47 +171,22 @@ def analyze(schema: StructType, query: Query, options: Mapping[str, Any]) -> Ana
         work=work,
         time=time,
         by_query=by_query,
-        select=[
-            SelectedColumn(text, alias=name) for name, text in _crossing(schema, plan.classification).items()
-        ],
+        select=[SelectedColumn(text, alias=name) for name, text in crossing.items()],
     )
     if by_query:
-        columns = columns_of_frame(schema)
-        keys = computed_texts(plan.classification, columns)
-        bucket = f"pmod(hash({keys[KEYS[0]]}, {keys[KEYS[1]]}), {BUCKETS})"
+        bucket = f"pmod(hash({', '.join(texts[key] for key in KEYS)}), {BUCKETS})"
         analyzed.withSinglePartition = work.division.one_order
         analyzed.partitionBy = [] if work.division.one_order else [PartitioningColumn(bucket)]
-        analyzed.orderBy = [
-            OrderingColumn(text, overrideNullsFirst=False)
-            for text in _order_texts(schema, plan.classification)
-        ]
+        analyzed.orderBy = [OrderingColumn(text, overrideNullsFirst=False) for text in order]
     return analyzed
 
 
-def _crossing(schema: StructType, classification: Classification) -> dict[str, str]:
-    """What crosses of each row: name → Spark SQL. Of irrelevant rows only what tells their place."""
-    columns = columns_of_frame(schema)
-    relevant = f"coalesce({relevance(classification, SPARK, columns)}, false)"
-    crossing = {RELEVANT: relevant}
-    for name, value in computed_texts(classification, columns).items():
-        crossing[name] = value if name == TIME else f"CASE WHEN {relevant} THEN {value} END"
-    for name, value in payload_texts(classification, columns).items():
-        crossing[name] = f"CASE WHEN {relevant} THEN {value} END"
-    return crossing
-
-
-def _order_texts(schema: StructType, classification: Classification) -> list[str]:
-    """What the rows are sorted by, as Spark SQL."""
-    return stream_order(classification, SPARK, columns_of_frame(schema))
-
-
-def _check_templates(schema: StructType, classification: Classification) -> None:
+def _check_templates(columns: Sequence[str], sql: str) -> None:
     """Raises `DataError` for a column that is asked for and whose name Spark would replace.
 
     A table function can only name columns in SQL, and Spark puts values in place of ``${…}`` there.
     """
-    crossing = "".join((*_crossing(schema, classification).values(), *_order_texts(schema, classification)))
-    odd = [name for name in schema.names if _TEMPLATE in name and quoted(name) in crossing]
+    odd = [name for name in columns if _TEMPLATE in name and quoted(name) in sql]
     if odd:
         raise DataError(
             f"Spark SQL takes {_TEMPLATE}…}} for a variable, even in the name of a column",
