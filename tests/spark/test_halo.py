@@ -63,6 +63,13 @@ def frame(spark: SparkSession, *rows: tuple[str, int | None]) -> DataFrame:
     return spark.createDataFrame(list(rows), "type string, t bigint")
 
 
+@pytest.fixture(scope="module")
+def scattered(spark: SparkSession) -> tuple[DataFrame, pa.Table]:
+    """Events that several tasks have in no order of time, and as they arrive."""
+    df = spark.createDataFrame(events()).repartition(3, "k").sortWithinPartitions("k")
+    return df, df.toArrow()
+
+
 def in_process(query: str, table: pa.Table) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = estero.query(query).run(table, type="type", time="t").to_arrow().to_pylist()
     return found
@@ -104,10 +111,8 @@ def test_without_positions_the_same_rows_are_found_in_ranges(
         "SELECT NEXT a, b WHERE A AS a ; B AS b WITHIN 9 [t]",
     ],
 )
-def test_ties_and_wide_halos(spark: SparkSession, query: str, tasks: int) -> None:
-    table = events()
-    df = spark.createDataFrame(table).repartition(3, "k").sortWithinPartitions("k")
-    arrived = df.toArrow()
+def test_ties_and_wide_halos(scattered: tuple[DataFrame, pa.Table], query: str, tasks: int) -> None:
+    df, arrived = scattered
     expected = in_process(query, arrived)
     with_positions = recognize(df, query, type="type", time="t", positions=True, partitions=tasks)
     assert in_any_order(with_positions.toArrow().to_pylist()) == in_any_order(expected)
