@@ -307,7 +307,7 @@ def test_the_function_of_sql_says_which_name_it_cannot_read(spark: SparkSession)
     table = "TABLE(named) WITH SINGLE PARTITION ORDER BY (t)"
     found: Any = spark.sql(f"SELECT * FROM recognize({table}, 'SELECT a[\"`\"] WHERE Event AS a')")
     assert found.count() == 1
-    with pytest.raises(AnalysisException, match=r"for a variable, also in the name of a column"):
+    with pytest.raises(AnalysisException, match=r"for a variable, even in the name of a column"):
         spark.sql(f"SELECT * FROM recognize({table}, 'SELECT a WHERE Event AS a')")
 
 
