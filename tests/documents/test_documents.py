@@ -43,3 +43,14 @@ def test_the_commands_of_the_readme_are_there() -> None:
     makefile = (REPOSITORY / "Makefile").read_text()
     for target in re.findall(r"^    make (\w+)", (REPOSITORY / "README.md").read_text(), re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_tour_names_what_is_there() -> None:
+    tour = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    steps = re.findall(r"`([\w/]+/(?:\w+\.py)?)`(?:\s`([\w.]+)`)?", tour)
+    assert len(steps) > 30
+    for path, name in steps:
+        file = REPOSITORY / path if path.startswith("benchmarks") else REPOSITORY / "src" / "estero" / path
+        assert file.exists(), path
+        for part in name.split(".") if name else ():
+            assert re.search(rf"(def|class) {part}\b", file.read_text(encoding="utf-8")), f"{path} {part}"
