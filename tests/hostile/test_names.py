@@ -186,6 +186,27 @@ def test_a_column_without_a_name_is_one_like_others() -> None:
         assert sorted(of_time.column("start_time").to_pylist()) == [1, 2]
 
 
+def test_an_empty_key_of_json_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text('{"": 1, "t": 2}\n')
+    with pytest.raises(DataError, match="an event has an empty key"):
+        estero.query("SELECT * WHERE Event").run(tmp_path / "events.jsonl")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize("name", ["__position", "__Time"])
+def test_names_of_working_columns_are_names_in_files(name: str, ending: str, tmp_path: Path) -> None:
+    table, file = pa.table({name: [2, 1], "t": [1, 0]}), tmp_path / f"events.{ending}"
+    match ending:
+        case "parquet":
+            pyarrow.parquet.write_table(table, file)
+        case "csv":
+            file.write_text(f"{name},t\n2,1\n1,0\n")
+        case _:
+            file.write_text(f'{{"{name}": 2, "t": 1}}\n{{"{name}": 1, "t": 0}}\n')
+    found = estero.query(f'SELECT a WHERE Event AS a FILTER a["{name}" > 0]').run(file, time=name)
+    assert [each["a"][0][name] for each in found] == [1, 2]
+
+
 @pytest.mark.parametrize("name", ["", "__type", "__TYPE", "__position"])
 def test_late_events_are_shown_with_their_own_names(name: str) -> None:
     schemas = {"A": pa.schema({name: pa.int64(), "t": pa.int64()})}

@@ -160,11 +160,6 @@ def stream_order(
     return [dialect.text(each) for each in first + ties]
 
 
-def duckdb_text(statement: str) -> str:
-    """DuckDB's statement for people, on several lines."""
-    return DUCKDB.readable(statement)
-
-
 def spark_text(classification: Classification, source: str = "events") -> str:
     """What Spark computes, as one statement over `source` for people; needs no session.
 

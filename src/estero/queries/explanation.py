@@ -36,9 +36,10 @@ class Explanation:
         for title, lines in plan.automaton_sections():
             yield title, "\n".join(lines)
         if self.sql is not None:
-            from estero.classify.classify import duckdb_text, spark_text
+            from estero.classify.classify import spark_text
+            from estero.classify.duckdb_dialect import DUCKDB
 
-            yield "Classification (DuckDB)", duckdb_text(self.sql)
+            yield "Classification (DuckDB)", DUCKDB.readable(self.sql)
             yield "Classification (Spark)", spark_text(plan.classification)
 
     def svg(self) -> str:

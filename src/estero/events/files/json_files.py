@@ -47,6 +47,8 @@ def json_layout(connection: Connection, files: Sequence[str]) -> TextLayout:
     if not names:
         raise DataError("the events have no keys, so there is no column", file=files[0])
     check_names(tuple(names), files[0])
+    if "" in names:  # DuckDB names the columns of other files that have no name, but not these
+        raise DataError("an event has an empty key", file=files[0], hint="rename the key")
     as_json = dict.fromkeys(names, "JSON")
     texts = _rows([_reading(part, as_json) for part in parts])
     first = _classes(connection, f"SELECT * FROM ({texts}) LIMIT {SAMPLE}", dict.fromkeys(names, NONE))
