@@ -143,7 +143,7 @@ class BitWriter(Writer):
         return words
 
     def _screened(self, name: str, mask: int, rest: Node | None) -> SQL:
-        """The bits of `mask` that are set and whose rest is true; it is not asked of other events."""
+        """The bits of `mask` that are set, where the rest is true; it is only asked of these."""
         screen = exp.column(name, quoted=True)
         bits = exp.paren(exp.BitwiseAnd(this=screen, expression=self._dialect.integer(mask)))
         if rest is None:
@@ -173,7 +173,7 @@ class BitWriter(Writer):
         return total([self._dialect.integer(always), *terms] if always or not terms else terms)
 
     def _single_equality(self, predicate: EventPredicate) -> tuple[str | None, frozenset[str]]:
-        """The column and its strings, where that is all that the condition asks for."""
+        """The column and its strings, where the condition asks for nothing else."""
         found = split(predicate, None, self._strings)
         if found.rest is None and len(found.one_of) == 1:
             return next(iter(found.one_of.items()))
@@ -187,7 +187,7 @@ class BitWriter(Writer):
         return exp.Case(this=column, ifs=cases, default=self._dialect.integer(0))
 
     def _guarded(self, types: tuple[str, ...], bits: SQL) -> SQL:
-        """The bits, where the type is one of these; a condition is never asked of other types."""
+        """The bits where the type is one of these; a condition is never evaluated for other types."""
         test = self._has_type(types)
         return bits if test == exp.true() else self._where(test, bits)
 
@@ -209,7 +209,7 @@ class BitWriter(Writer):
         return exp.and_(*parts) if parts else exp.true()
 
     def _prefilter(self) -> SQL:
-        """Implied by any bit, and safe to evaluate on every event: by type, then any of the conditions."""
+        """What every bit implies and is safe for every event: its type, then any of the conditions."""
         groups: dict[tuple[str, ...], list[EventPredicate]] = {}
         for predicate in self._classification.predicates:
             groups.setdefault(tuple(sorted(predicate.types)), []).append(predicate)
@@ -223,7 +223,7 @@ class BitWriter(Writer):
         return exp.paren(exp.or_(*alternatives)) if alternatives else exp.false()
 
     def _some_weakened(self, group: Sequence[EventPredicate]) -> SQL | None:
-        """What any of these predicates implies, or None for "always"; equalities of one column are one IN."""
+        """What each of these predicates implies, None: "always"; equalities of one column are one IN."""
         strings: dict[str, set[str]] = {}
         conditions: dict[SQL, None] = {}
         for predicate in group:

@@ -175,9 +175,9 @@ class ExpressionWriter:
     def _compare_exactly(self, operator: e.ComparisonOperator, whole: Typed, broken: Typed) -> SQL:
         """An integer against a float, as numbers: 2**53 + 1 is not 2.0**53.
 
-        Rounding keeps order, so where the rounded integer differs from the float it decides; where they
-        are equal the float is an integer, and integers are compared. 2.0**63 is the one such float that
-        is no 64-bit integer; it is above all of them.
+        Rounding keeps the order, so it decides where the rounded integer differs from the float. Where they
+        are equal the float is an integer, and integers are compared. 2.0**63 is the only such float that is
+        not a 64-bit integer; it is above them all.
         """
         if isinstance(whole.literal, int) and abs(whole.literal) <= EXACT:
             rounded = self._literal(float(whole.literal))

@@ -1,8 +1,8 @@
 """Values of classified events → the 128-bit keys by which an automaton joins them.
 
 A single value is its own key, and so are two integers. Other keys are two independent hashes of their
-values; a number is hashed as the integer that it is, if it is one, so that 1 and 1.0 are joined. In a query
-with PARTITION BY the partition key is a part of every key: alone as it is, else hashed with the values.
+values; a float that is an integer is hashed as that integer, so that 1 and 1.0 join. In a query with
+PARTITION BY the partition key is part of every key: as it is where it is alone, else hashed with the values.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def join_keys(
 
 
 def _exact(parts: Sequence[tuple[Bits, Bits]]) -> tuple[Bits, ...]:
-    """Up to two halves that say everything: of one value both, of two the first of each."""
+    """The two halves of an exact key: both of one value, or the first of each of two."""
     if len(parts) == 1:
         return parts[0]
     return tuple(low for low, _ in parts)
@@ -70,7 +70,7 @@ def _exact(parts: Sequence[tuple[Bits, Bits]]) -> tuple[Bits, ...]:
 def _part(
     part: KeyPart, classified: pa.RecordBatch, parts: dict[KeyPart, tuple[Bits, Bits, Known]]
 ) -> tuple[Bits, Bits, Known]:
-    """Both halves of a value, and whether it is there."""
+    """Both halves of a value, and where it is known."""
     if part not in parts:
         low, high, known = _value(part.values[0], classified)
         for numbers in part.values[1:]:

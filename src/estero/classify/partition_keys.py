@@ -1,8 +1,8 @@
 """The key of PARTITION BY → two halves of 128 bits, as SQL trees.
 
-Alternatives of one bracket whose values are not of one kind, or whose timestamps have not one resolution,
-are made texts that are equal just where the values are: an integer is never equal to a string, and to a
-float only if the float is that integer.
+Alternatives of one bracket whose values differ in kind, or whose timestamps differ in resolution, become
+texts that are equal exactly where the values are: an integer never equals a string, and a float only if the
+float is that integer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class KeyWriter(Writer):
                 return value
 
     def _text(self, name: str) -> SQL:
-        """A text that values of all kinds share where they are equal; it begins with the letter of a kind."""
+        """A text that equal values of different kinds share; it begins with a letter for the kind."""
         column = self._columns[name]
         value = self._dialect.as_read(name, column)
         match column.kind:
@@ -69,19 +69,19 @@ class KeyWriter(Writer):
                 return self._lettered(letters.get(kind, "o"), value)
 
     def _text_of_float(self, value: SQL) -> SQL:
-        """A float that is an integer of 64 bits as that; the others begin no integer's text."""
+        """A float that is a 64-bit integer has the text of that integer; others have the text of none."""
         below = exp.LT(this=value.copy(), expression=cast(text(str(-(2**63))), "DOUBLE"))
         above = exp.GTE(this=value.copy(), expression=cast(text(str(2**63)), "DOUBLE"))
         is_nan = call("isnan", value.copy())
         shown = self._lettered("n", value)
         whole = exp.EQ(this=value.copy(), expression=call("floor", value.copy()))
         integer = self._lettered("n", cast(value.copy(), "BIGINT"))
-        # Only a float inside of 64 bits is rounded down: Spark's floor makes an integer of it.
+        # Only a float within 64 bits is rounded down: Spark's floor makes an integer of it.
         chosen = exp.Case().when(is_nan, text("nNaN")).when(exp.or_(below, above), shown)
         return chosen.when(whole, integer).else_(shown.copy())
 
     def _lettered(self, letter: str, value: SQL) -> SQL:
-        """The text of a value behind a letter; NULL of NULL."""
+        """A letter and the text of the value; NULL for NULL."""
         shown = cast(value, self._dialect.text_type)
         return exp.paren(exp.DPipe(this=text(letter), expression=shown, safe=True), copy=False)
 

@@ -62,8 +62,8 @@ class ValueWriter(Writer):
     def columns(self, asked: SQL | None = None) -> dict[str, ValueColumn]:
         """Name → column, in order.
 
-        Where a value can be an error (an unsigned integer of more than 63 bits), it is only computed of
-        events for which `asked` is true.
+        A value that may be an error (an unsigned integer of more than 63 bits) is only computed for events
+        of which `asked` is true.
         """
         values = zip(self._classification.values, self._typed, strict=True)
         return {value_name(n): self._column(value, typed, asked) for n, (value, typed) in enumerate(values)}
@@ -98,7 +98,7 @@ class ValueWriter(Writer):
     def _ticks(self, value: Value, typed: Typed) -> SQL:
         """Ticks as in the time column; nanoseconds for all values where some column has them.
 
-        It is an error of an event whose value no integer of 64 bits holds in nanoseconds.
+        A value that no 64-bit integer holds in nanoseconds is an error.
         """
         ticks = self._dialect.ticks_of(typed.sql, typed.tick)
         if typed.tick == "ns" or not self._nanos:
@@ -120,8 +120,8 @@ class ValueWriter(Writer):
 def as_integers(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """A column of values as int64, and which of them are there (where not, the integer is any).
 
-    They are equal and in order as the values are: NaN is the largest float and equal to itself, 0.0 and
-    -0.0 are equal. Hashes, unsigned from DuckDB, keep their bits. Both arrays have memory of their own.
+    They compare as the values do: NaN is the largest float and equal to itself, 0.0 and -0.0 are equal.
+    Hashes, unsigned from DuckDB, keep their bits. Both arrays own their memory.
 
     >>> as_integers(pa.array([0.0, None, -0.0]))[1].tolist()
     [True, False, True]
@@ -135,7 +135,7 @@ def as_integers(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
 def _in_order(floats: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Floats as integers in the same order: the bits, and of negative ones those of the size turned round."""
+    """Floats as integers in the same order: the bits, inverted for negative ones but for the sign."""
     bits = (floats + 0.0).view(np.int64)  # -0.0 + 0.0 is 0.0
     integers = np.where(bits < 0, bits ^ _LARGEST, bits)
     integers[np.isnan(floats)] = _LARGEST
