@@ -99,8 +99,9 @@ def test_conjunctive_queries_and_chains_go_on_too() -> None:
         conjunctive = estero.conjunctive(text)
         recognizer = conjunctive.recognizer(SCHEMA, type="kind", time="ts", time_unit="s")
         assert spans(recognizer.push([row("B", 1), row("A", 2)])) == [(0, 1)]
-        again = estero.restore(conjunctive, recognizer.snapshot())
-        assert spans(again.push(row("B", 3))) == [(1, 2)]
+        for asked in (conjunctive, text):
+            again = estero.restore(asked, recognizer.snapshot())
+            assert spans(again.push(row("B", 3))) == [(1, 2)]
     chain = estero.query("SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k AND a.n != b.n")
     recognizer = chain.recognizer(SCHEMA, type="kind")
     assert spans(recognizer.push([row("A", 0, n=n) for n in range(3)])) == []
