@@ -109,10 +109,10 @@ def waits(counts, node, start, oldest):  # type: ignore[no-untyped-def]
 
 def known_word(counts: Counts, node: int, oldest: int) -> int | None:
     """The count of a node that has something inside the window, None where it is not a word."""
-    if counts.earliest[node] >= oldest:
-        return int(counts.exact[node]) if counts.rough[node] < FITS else None
-    done = counts.window[0] == oldest and counts.stamp[node] == counts.window[1]
-    return int(counts.rim_exact[node]) if done and counts.rim_rough[node] < FITS else None
+    if counts.earliest.item(node) >= oldest:
+        return counts.exact.item(node) if counts.rough.item(node) < FITS else None
+    done = counts.window.item(0) == oldest and counts.stamp.item(node) == counts.window.item(1)
+    return counts.rim_exact.item(node) if done and counts.rim_rough.item(node) < FITS else None
 
 
 class Place(NamedTuple):
@@ -174,8 +174,10 @@ class Counter(ABC, Generic[S]):
             if enough is not None and least[place] >= enough:
                 numbers[place] = enough
                 continue
-            self._counted(compact, roots.part(place, place + 1))  # others may have counted another rim
-            number = self.number(compact, int(roots.root[place]), int(roots.oldest[place]))
+            root, oldest = int(roots.root[place]), int(roots.oldest[place])
+            if self._on_rim(root, oldest):  # the rims of other windows were counted since
+                self._counted(compact, roots.part(place, place + 1))
+            number = self.number(compact, root, oldest)
             numbers[place] = number if enough is None else min(number, enough)
         return numbers
 
@@ -205,29 +207,27 @@ class Counter(ABC, Generic[S]):
         if oldest != self._large_oldest:
             self._large_rim.clear()
             self._large_oldest = oldest
-        open_parts = [root]
+        open_parts: list[int] = []
+        rim, large = self._large_rim, self._large
 
         def number_of(part: int) -> int:
-            number = self._known(compact, part, oldest)
+            number = rim.get(part)
+            if number is None:
+                number = self._word(compact, part, oldest)
+            if number is None and not self._on_rim(part, oldest):
+                number = large.get(part)
             if number is None:
                 open_parts.append(part)
             return number or 0
 
+        number = number_of(root)
         while open_parts:
             part, height = open_parts[-1], len(open_parts)
-            if self._known(compact, part, oldest) is None:
-                number = self._summed(compact, part, oldest, number_of)
-                if len(open_parts) > height:
-                    continue
-                (self._large_rim if self._on_rim(part, oldest) else self._large)[part] = number
-            open_parts.pop()
-        return number_of(root)
-
-    def _known(self, compact: S, part: int, oldest: int) -> int | None:
-        word = self._word(compact, part, oldest)
-        if word is not None:
-            return word
-        return (self._large_rim if self._on_rim(part, oldest) else self._large).get(part)
+            number = self._summed(compact, part, oldest, number_of)
+            if len(open_parts) == height:
+                (rim if self._on_rim(part, oldest) else large)[part] = number
+                open_parts.pop()
+        return number
 
     @abstractmethod
     def _word(self, compact: S, part: int, oldest: int) -> int | None:

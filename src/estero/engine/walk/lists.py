@@ -265,24 +265,24 @@ class ListCounter(Counter[Lists]):
 
     def _word(self, compact: Lists, part: int, oldest: int) -> int | None:  # noqa: ARG002 - there is no window
         entry, subset = divmod(part, compact.entries.same.shape[1])
-        return int(self.counts.exact[entry, subset]) if self.counts.most[entry] < FITS else None
+        return self.counts.exact.item(entry, subset) if self.counts.most.item(entry) < FITS else None
 
     def _summed(self, compact: Lists, part: int, oldest: int, number_of: Callable[[int], int]) -> int:  # noqa: ARG002 - there is no window
         subsets = compact.entries.same.shape[1]
         entry, subset = divmod(part, subsets)
-        number = self._node(compact, int(compact.entries.node[entry]), number_of)
-        before = int(compact.entries.same[entry, subset])
+        number = self._node(compact, compact.entries.node.item(entry), number_of)
+        before = compact.entries.same.item(entry, subset)
         return number if before == NONE else number + number_of(before * subsets + subset)
 
     def _node(self, compact: Lists, node: int, number_of: Callable[[int], int]) -> int:
         """The number of a run node from the running sums that it reads."""
         nodes, subsets = compact.nodes, compact.entries.same.shape[1]
-        place = int(nodes.place[node])
+        place = nodes.place.item(node)
         if place == NONE:
             return 1
         total = 0
-        for subset in range(1 << int(compact.widths[place])):
-            entry = int(nodes.newest[node, subset])
+        for subset in range(1 << compact.widths.item(place)):
+            entry = nodes.newest.item(node, subset)
             if entry != NONE:
                 number = number_of(entry * subsets + subset)
                 total += -number if subset.bit_count() % 2 else number

@@ -237,11 +237,11 @@ class PathCounter(Counter[Arena]):
         return place
 
     def _word(self, compact: Arena, part: int, oldest: int) -> int | None:
-        return known_word(self.counts.of_nodes, part, oldest) if compact.start[part] >= oldest else 0
+        return known_word(self.counts.of_nodes, part, oldest) if compact.start.item(part) >= oldest else 0
 
     def _summed(self, compact: Arena, part: int, oldest: int, number_of: Callable[[int], int]) -> int:  # noqa: ARG002 - as declared
-        number = number_of(int(compact.left[part]))
-        return number + number_of(int(compact.right[part])) if compact.kind[part] == UNION else number
+        number = number_of(compact.left.item(part))
+        return number + number_of(compact.right.item(part)) if compact.kind.item(part) == UNION else number
 
     def _on_rim(self, part: int, oldest: int) -> bool:
-        return bool(self.counts.of_nodes.earliest[part] < oldest)
+        return bool(self.counts.of_nodes.earliest.item(part) < oldest)

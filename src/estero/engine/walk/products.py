@@ -469,7 +469,7 @@ class ProductCounter(Counter[Heaps]):
 
     def _on_rim(self, part: int, oldest: int) -> bool:
         counts, place = (self.counts.of_products, part) if part >= 0 else (self.counts.of_nodes, -1 - part)
-        return bool(counts.earliest[place] < oldest)
+        return bool(counts.earliest.item(place) < oldest)
 
 
 def _below(heaps: Heaps, part: int, oldest: int) -> list[int]:
