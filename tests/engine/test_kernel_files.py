@@ -15,6 +15,24 @@ KERNEL = """
 def doubled_{0}(number):
     return 2 * number + {0} - {0}
 """
+TUPLES = """
+from typing import NamedTuple
+from estero.engine.jit import kernel
+
+class {0}(NamedTuple):
+    number: int
+
+@kernel
+def twice(pool):
+    return 2 * pool.number
+
+class Doubled:
+    stats = twice.stats
+    def __call__(self, number):
+        return twice({0}(number))
+
+doubled = Doubled()
+"""
 CALLED = """
 import logging
 import resource
@@ -92,6 +110,16 @@ def test_code_of_another_kernel_is_not_run(tmp_path: Path) -> None:
     one, other = run.files("nbc")
     one.write_bytes(other.read_bytes())
     assert run() == (COMPILED + FROM_DISK, "")
+
+
+def test_code_for_tuples_that_have_another_name_now_is_compiled_again(tmp_path: Path) -> None:
+    run = Run(tmp_path, 0)
+    module = tmp_path / "doubling.py"
+    for number, name in enumerate(["Pool", "Arena"]):
+        module.write_text(TUPLES.format(name))
+        os.utime(module, (1_000_000_000 + number,) * 2)
+        assert run() == (COMPILED, "")
+        assert run() == (FROM_DISK, "")
 
 
 def test_on_a_full_disk_kernels_stay_in_memory(tmp_path: Path) -> None:

@@ -84,7 +84,13 @@ class _KernelFile(caching.IndexDataCacheFile):
 
     def _load_index(self) -> Any:
         head = pickle.dumps(self._version, protocol=-1)
-        return super()._load_index() if _is_sound(Path(self._index_path), head) else {}
+        if not _is_sound(Path(self._index_path), head):
+            return {}
+        try:
+            return super()._load_index()
+        except Exception as error:  # noqa: BLE001 - signatures may name tuples that the code has no more
+            _log.debug("estero: %s is not read from disk: %r", self._index_path, error)
+            return {}
 
     def _load_data(self, name: str) -> Any:
         return super()._load_data(name) if _is_sound(Path(self._data_path(name))) else None
