@@ -129,14 +129,6 @@ class CeaRuns(ABC):
         """Makes the room that is `needed`, but for the nodes."""
 
     @abstractmethod
-    def _expire(self, used: int, oldest: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-        """Forgets what left the window; the nodes in use, and which of partitions 0 … used-1 have any."""
-
-    @abstractmethod
-    def _rename(self, moved: NDArray[np.int32]) -> None:
-        """Nodes have moved."""
-
-    @abstractmethod
     def _drop(self, partition: int) -> None:
         """Forgets all runs of a partition."""
 
@@ -255,19 +247,19 @@ class CeaRuns(ABC):
         """Keeps what the window still reaches; grows the arena only if that is more than half of it."""
         at = int(self._cursor.at)
         oldest = int(self._events.oldest[at])
-        used = int(self._keys.size[0]) if self.settings.keyed else 1
-        roots, keep = self._expire(used, oldest)
-        size = int(self.arena.size[0])
+        arrays = self._opened(oldest)
+        opened, size = arrays["opened"], int(self.arena.size[0])
         live, moved = np.zeros(size, np.int8), np.empty(size, np.int32)
-        mark_live(self.arena, roots, oldest, live)
+        mark_live(self.arena, arrays["node"], oldest, live)
         move_live(self.arena, live, moved)
-        self._rename(moved)
+        arrays["node"] = moved[arrays["node"]]
+        self._partitions.first[: opened.size] = self._put(arrays)
         self.counter.forget()
         if 2 * (self.arena.size[0] + need_nodes) > self.arena.kind.size:
             self.arena = grown(self.arena, 2 * (self.arena.kind.size + need_nodes))
-        seldom = used > 1024 and 2 * int(keep.sum()) < used
+        kept = np.flatnonzero(opened)
+        seldom = opened.size > 1024 and 2 * kept.size < opened.size
         if self.settings.keyed and seldom and not self.settings.remembers_keys:
-            kept = np.flatnonzero(keep)
             capacity = max(_FEWEST_PARTITIONS, 2 * kept.size)
             self._keep_partitions(kept, capacity)
             self._keys = table_of(self._keys.words[kept], capacity)

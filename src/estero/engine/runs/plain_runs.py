@@ -13,7 +13,7 @@ from estero.engine.runs.tables import Automaton
 from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.open_runs import plain_arrays, plain_pools
 from estero.engine.snapshots.sound import check_plain_runs
-from estero.engine.store.pools import grown_pool
+from estero.engine.store.pools import with_free
 from estero.engine.store.tecs import new_cells
 
 
@@ -42,20 +42,8 @@ class PlainRuns(CeaRuns):
     def _make_room(self, needed: dict[str, int]) -> None:
         if needed["pending"] > self._pending.entry.size:
             self._pending = new_pending(2 * needed["pending"], self._builder.tables.accepts.size)
-        if needed["cells"] > self._cells.free[1]:
-            cells = new_cells(2 * self._cells.node.size + needed["cells"])
-            self._cells = grown_pool(self._cells, cells)
-        if needed["entries"] > self._entries.free[1]:
-            entries = new_entries(2 * self._entries.state.size + needed["entries"])
-            self._entries = grown_pool(self._entries, entries)
-
-    def _expire(self, used: int, oldest: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-        roots, keep = np.empty(self._cells.node.size, np.int32), np.zeros(used, np.int8)
-        count = run_cea.expire(self._pools, used, oldest, roots, keep)
-        return roots[:count], keep
-
-    def _rename(self, moved: NDArray[np.int32]) -> None:
-        run_cea.rename_nodes(self._pools, self._partitions.first.size, moved)
+        self._cells = with_free(self._cells, needed["cells"], new_cells)
+        self._entries = with_free(self._entries, needed["entries"], new_entries)
 
     def _drop(self, partition: int) -> None:
         run_cea.drop_all(self._cells, self._entries, self._partitions, partition)

@@ -42,7 +42,7 @@ from estero.engine.runs.run_cea import (
     missing,
 )
 from estero.engine.store.arena import NONE, Arena
-from estero.engine.store.tecs import Cells, bottom, free_list, length, output
+from estero.engine.store.tecs import Cells, bottom, output
 
 NO_ORDER, NEXT, LAST = 0, 1, 2
 """Which support of those of one end is the best: any; that of the earliest events; that of the latest."""
@@ -434,64 +434,6 @@ def advance(tables, program, split, found, events, cursor, gaps, consume, orderi
                 drop_partition(cells, elements, keys, groups, program.joins, partitions, partition)
         is_read(partitions, partition, events, place, cursor, in_gap, taken)
     return DONE
-
-
-@kernel
-def expire(split, joins, used, oldest, roots, keep):  # type: ignore[no-untyped-def]
-    """As run_cea.expire, for partitions 0 … used-1; roots int32[cells]."""
-    arena, cells, elements, keys, groups, partitions, _ = split
-    count = 0
-    elements.free[2] = 1
-    for partition in range(used):
-        group = partitions.first[partition]
-        while group != NONE:
-            key = groups.first[group]
-            while key != NONE:
-                following = keys.next[key]
-                if keys.newest[key] < oldest:
-                    drop_key(cells, elements, keys, groups, joins, key)
-                    key = following
-                    continue
-                element = keys.first[key]
-                while arena.start[cells.node[elements.head[element]]] < oldest:
-                    keys.first[key] = elements.next[element]
-                    elements.next[element] = NONE
-                    drop_elements(cells, elements, element)
-                    element = keys.first[key]
-                while element != NONE:
-                    elements.merged[element] = NONE
-                    cell = elements.head[element]
-                    while cell != NONE:
-                        roots[count] = cells.node[cell]
-                        count += 1
-                        behind = cells.next[cell]
-                        if behind != NONE and arena.start[cells.node[behind]] < oldest:
-                            free_list(cells, behind)
-                            cells.next[cell] = NONE
-                            behind = NONE
-                        cell = behind
-                    elements.length[element] = length(cells, elements.head[element])
-                    elements.free[2] = max(elements.free[2], elements.length[element])
-                    element = elements.next[element]
-                key = following
-            group = groups.next[group]
-        drop_empty_groups(groups, partitions, partition)
-        keep[partition] = partitions.first[partition] != NONE
-    return count
-
-
-@kernel
-def rename_nodes(cells, elements, keys, moved):  # type: ignore[no-untyped-def]
-    """Replaces each node that a list names by its new id."""
-    for key in range(keys.group.size):
-        if keys.group[key] != NONE:
-            element = keys.first[key]
-            while element != NONE:
-                cell = elements.head[element]
-                while cell != NONE:
-                    cells.node[cell] = moved[cells.node[cell]]
-                    cell = cells.next[cell]
-                element = elements.next[element]
 
 
 @kernel

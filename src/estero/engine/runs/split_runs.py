@@ -16,7 +16,7 @@ from estero.engine.runs.tables import Automaton
 from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.open_runs import split_arrays, split_pools
 from estero.engine.snapshots.sound import check_split_runs
-from estero.engine.store.pools import grown_pool
+from estero.engine.store.pools import with_free
 from estero.engine.store.tecs import new_cells
 
 
@@ -66,26 +66,13 @@ class SplitRuns(CeaRuns):
                 max(2 * needed["merging"], taken.merging.size),
             )
             self._taken = self._new_taken(runs, merging)
-        if needed["cells"] > self._cells.free[1]:
-            cells = new_cells(2 * self._cells.node.size + needed["cells"])
-            self._cells = grown_pool(self._cells, cells)
-        if needed["elements"] > self._elements.free[1]:
-            elements = new_elements(2 * self._elements.head.size + needed["elements"])
-            self._elements = grown_pool(self._elements, elements)
+        self._cells = with_free(self._cells, needed["cells"], new_cells)
+        self._elements = with_free(self._elements, needed["elements"], new_elements)
+        self._groups = with_free(self._groups, needed["keys"], new_groups)
         keys = needed["keys"]
         if keys > self._keys_of_runs.free[1]:
             room = 2 * self._keys_of_runs.group.size + keys
             self._keys_of_runs = grown_keys(self._keys_of_runs, room, self._program.joins)
-        if keys > self._groups.free[1]:
-            self._groups = grown_pool(self._groups, new_groups(2 * self._groups.state.size + keys))
-
-    def _expire(self, used: int, oldest: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-        roots, keep = np.empty(self._cells.node.size, np.int32), np.zeros(used, np.int8)
-        count = run_split.expire(self._pools, self._program.joins, used, oldest, roots, keep)
-        return roots[:count], keep
-
-    def _rename(self, moved: NDArray[np.int32]) -> None:
-        run_split.rename_nodes(self._cells, self._elements, self._keys_of_runs, moved)
 
     def _drop(self, partition: int) -> None:
         pools = self._cells, self._elements, self._keys_of_runs, self._groups

@@ -6,7 +6,7 @@ counts them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,6 +38,14 @@ def grown_pool(pool: Pool, bigger: Pool, without: Collection[str] = ()) -> Pool:
     of_bigger.free[:2] = old, free[1] + of_bigger.next.size - old
     of_bigger.free[2:] = free[2:]
     return bigger
+
+
+def with_free(pool: Pool, places: int, new: Callable[[int], Pool]) -> Pool:
+    """The pool, or one more than twice as large if it has not so many free places."""
+    of_pool: Any = pool
+    if places <= of_pool.free[1]:
+        return pool
+    return grown_pool(pool, new(2 * of_pool.next.size + places))
 
 
 def lists_of(
