@@ -41,10 +41,11 @@ def reset(cursor: Any) -> None:
 def taken_needs(cursor: Any) -> dict[str, int]:
     """The room that was missing, by what follows `need_`; the places are 0 then."""
     needed = {}
-    for name in cursor.dtype.names:
+    for name, places in zip(cursor.dtype.names, cursor.item(), strict=True):  # reading one by one takes µs
         if name.startswith("need_"):
-            needed[name.removeprefix("need_")] = int(cursor[name])
-            cursor[name] = 0
+            needed[name.removeprefix("need_")] = places
+            if places:
+                cursor[name] = 0
     return needed
 
 
