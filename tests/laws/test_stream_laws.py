@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from estero.engine import recognizer
+from estero.engine.runs import cea_runs
 from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTree
 from estero.plan.automaton import AutomatonPlan, has_contiguity
 from estero.recognize.in_process import InProcessRun, time_type
@@ -69,7 +70,7 @@ def test_little_memory_is_enough(
     monkeypatch: pytest.MonkeyPatch, tree: QueryTree, events: list[Event]
 ) -> None:
     expected = in_process(tree, events)
-    monkeypatch.setattr(recognizer, "_SMALLEST_ARENA", 8)
+    monkeypatch.setattr(cea_runs, "_SMALLEST_ARENA", 8)
     monkeypatch.setattr(recognizer, "_FOUND_ROOM", 1)
     assert in_process(tree, events) == expected
 

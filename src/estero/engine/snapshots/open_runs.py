@@ -15,17 +15,99 @@ rank    int64   of each element
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.jit import kernel
 from estero.engine.runs.fronts import Elements, Groups, Keys, link_all, new_elements, new_groups, new_keys
 from estero.engine.runs.run_cea import Entries, Plain, new_entries
 from estero.engine.runs.run_split import Split
 from estero.engine.snapshots.columns import Arrays
-from estero.engine.snapshots.snapshot import cells_of, list_plain_runs, list_split_runs
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.pools import lists_of
-from estero.engine.store.tecs import Cells
+from estero.engine.store.tecs import Cells, new_cells
+
+
+@kernel
+def list_plain_runs(plain, used, generation, oldest, opened, state, length, node):  # type: ignore[no-untyped-def]
+    """Lists the runs of partitions 0 … used - 1 that are inside the window; changes nothing.
+
+    opened int32[used]: the entries of each partition; state, length int32: of each entry, how many cells;
+    node int32: of each cell. Partitions of another generation (unless it is NONE) are forgotten ones.
+    Returns the numbers of entries and cells.
+    """
+    arena, cells, entries, partitions, _ = plain
+    count = 0
+    listed = 0
+    for partition in range(used):
+        opened[partition] = 0
+        if generation != NONE and partitions.generation[partition] != generation:
+            continue
+        entry = partitions.first[partition]
+        while entry != NONE:
+            cell = entries.head[entry]
+            before = listed
+            while cell != NONE and arena.start[cells.node[cell]] >= oldest:
+                node[listed] = cells.node[cell]
+                listed += 1
+                cell = cells.next[cell]
+            if listed > before:
+                state[count] = entries.state[entry]
+                length[count] = listed - before
+                count += 1
+                opened[partition] += 1
+            entry = entries.next[entry]
+    return count, listed
+
+
+@kernel
+def list_split_runs(  # type: ignore[no-untyped-def]
+    split, used, generation, oldest, opened, sizes, state, group_keys, key, key_elements, element, length,
+    node,
+):  # fmt: skip
+    """As `list_plain_runs`; fills sizes int64[4] with the numbers of groups, keys, elements and cells.
+
+    state, group_keys int32: of each group, how many keys; key, key_elements int32: each key, how many
+    elements; element, length int32: each element, how many cells.
+    """
+    arena, cells, elements, keys, groups, partitions, _ = split
+    sizes[:] = 0
+    for partition in range(used):
+        opened[partition] = 0
+        if generation != NONE and partitions.generation[partition] != generation:
+            continue
+        group = partitions.first[partition]
+        while group != NONE:
+            keys_before = sizes[1]
+            each = groups.first[group]
+            while each != NONE:
+                elements_before = sizes[2]
+                one = keys.first[each]
+                while one != NONE:
+                    cells_before = sizes[3]
+                    cell = elements.head[one]
+                    while cell != NONE and arena.start[cells.node[cell]] >= oldest:
+                        node[sizes[3]] = cells.node[cell]
+                        sizes[3] += 1
+                        cell = cells.next[cell]
+                    if sizes[3] > cells_before:
+                        element[sizes[2]] = one
+                        length[sizes[2]] = sizes[3] - cells_before
+                        sizes[2] += 1
+                    one = elements.next[one]
+                if sizes[2] > elements_before:
+                    key[sizes[1]] = each
+                    key_elements[sizes[1]] = sizes[2] - elements_before
+                    sizes[1] += 1
+                each = keys.next[each]
+            if sizes[1] > keys_before:
+                state[sizes[0]] = groups.state[group]
+                group_keys[sizes[0]] = sizes[1] - keys_before
+                sizes[0] += 1
+                opened[partition] += 1
+            group = groups.next[group]
 
 
 def plain_arrays(plain: Plain, used: int, generation: int, oldest: int) -> Arrays:
@@ -40,7 +122,7 @@ def plain_arrays(plain: Plain, used: int, generation: int, oldest: int) -> Array
 def plain_pools(arrays: Arrays, room: int) -> tuple[Cells, Entries, NDArray[np.int32]]:
     """The pools of such runs, with free places as well, and the first entry of each partition."""
     state, length, opened = arrays["state"], arrays["length"], arrays["opened"]
-    cells, head = cells_of(arrays["node"], length, room)
+    cells, head = _cells_of(arrays["node"], length, room)
     entries = new_entries(max(room, 2 * state.size))
     entries.state[: state.size] = state
     entries.head[: state.size] = head
@@ -82,7 +164,7 @@ def split_pools(
     arrays: Arrays, arena: Arena, joins: NDArray[np.int32], room: int
 ) -> tuple[Cells, Elements, Keys, Groups, NDArray[np.int32]]:
     """The pools of such runs, with free places as well, and the first group of each partition."""
-    cells, head = cells_of(arrays["node"], arrays["length"], room)
+    cells, head = _cells_of(arrays["node"], arrays["length"], room)
     elements, first_element = _elements_of(arrays, head, room)
     keys, first_key = _keys_of(arrays, first_element, joins, room)
     groups = new_groups(max(room, 2 * arrays["state"].size))
@@ -93,6 +175,13 @@ def split_pools(
     keys.newest[:used] = arena.start[cells.node[heads]]
     link_all(keys, joins)
     return cells, elements, keys, groups, lists_of(groups.next, groups.free, arrays["opened"])
+
+
+def _cells_of(nodes: NDArray[Any], lengths: NDArray[Any], room: int) -> tuple[Cells, NDArray[np.int32]]:
+    """Union-lists of `lengths` cells one after the other, and their heads."""
+    cells = new_cells(max(room, 2 * nodes.size))
+    cells.node[: nodes.size] = nodes
+    return cells, lists_of(cells.next, cells.free, lengths)
 
 
 def _elements_of(arrays: Arrays, head: NDArray[np.int32], room: int) -> tuple[Elements, NDArray[np.int32]]:

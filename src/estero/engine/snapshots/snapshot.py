@@ -8,16 +8,13 @@ lists stay as they are, and so does everything that is found later.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import kernel
 from estero.engine.snapshots.columns import NODES, Arrays
-from estero.engine.store.arena import NONE, UNION, Arena, grown, mark_live, move_live, new_arena
-from estero.engine.store.pools import lists_of
-from estero.engine.store.tecs import Cells, new_cells
+from estero.engine.store.arena import UNION, Arena, grown, mark_live, move_live, new_arena
 
 
 class Snapshot(NamedTuple):
@@ -31,86 +28,6 @@ class Snapshot(NamedTuple):
     events: NDArray[np.int64]
     states: NDArray[np.int32]
     arrays: Arrays
-
-
-@kernel
-def list_plain_runs(plain, used, generation, oldest, opened, state, length, node):  # type: ignore[no-untyped-def]
-    """Lists the runs of partitions 0 … used - 1 that are inside the window; changes nothing.
-
-    opened int32[used]: the entries of each partition; state, length int32: of each entry, how many cells;
-    node int32: of each cell. Partitions of another generation (unless it is NONE) are forgotten ones.
-    Returns the numbers of entries and cells.
-    """
-    arena, cells, entries, partitions, _ = plain
-    count = 0
-    listed = 0
-    for partition in range(used):
-        opened[partition] = 0
-        if generation != NONE and partitions.generation[partition] != generation:
-            continue
-        entry = partitions.first[partition]
-        while entry != NONE:
-            cell = entries.head[entry]
-            before = listed
-            while cell != NONE and arena.start[cells.node[cell]] >= oldest:
-                node[listed] = cells.node[cell]
-                listed += 1
-                cell = cells.next[cell]
-            if listed > before:
-                state[count] = entries.state[entry]
-                length[count] = listed - before
-                count += 1
-                opened[partition] += 1
-            entry = entries.next[entry]
-    return count, listed
-
-
-@kernel
-def list_split_runs(  # type: ignore[no-untyped-def]
-    split, used, generation, oldest, opened, sizes, state, group_keys, key, key_elements, element, length,
-    node,
-):  # fmt: skip
-    """As `list_plain_runs`; fills sizes int64[4] with the numbers of groups, keys, elements and cells.
-
-    state, group_keys int32: of each group, how many keys; key, key_elements int32: each key, how many
-    elements; element, length int32: each element, how many cells.
-    """
-    arena, cells, elements, keys, groups, partitions, _ = split
-    sizes[:] = 0
-    for partition in range(used):
-        opened[partition] = 0
-        if generation != NONE and partitions.generation[partition] != generation:
-            continue
-        group = partitions.first[partition]
-        while group != NONE:
-            keys_before = sizes[1]
-            each = groups.first[group]
-            while each != NONE:
-                elements_before = sizes[2]
-                one = keys.first[each]
-                while one != NONE:
-                    cells_before = sizes[3]
-                    cell = elements.head[one]
-                    while cell != NONE and arena.start[cells.node[cell]] >= oldest:
-                        node[sizes[3]] = cells.node[cell]
-                        sizes[3] += 1
-                        cell = cells.next[cell]
-                    if sizes[3] > cells_before:
-                        element[sizes[2]] = one
-                        length[sizes[2]] = sizes[3] - cells_before
-                        sizes[2] += 1
-                    one = elements.next[one]
-                if sizes[2] > elements_before:
-                    key[sizes[1]] = each
-                    key_elements[sizes[1]] = sizes[2] - elements_before
-                    sizes[1] += 1
-                each = keys.next[each]
-            if sizes[1] > keys_before:
-                state[sizes[0]] = groups.state[group]
-                group_keys[sizes[0]] = sizes[1] - keys_before
-                sizes[0] += 1
-                opened[partition] += 1
-            group = groups.next[group]
 
 
 def live_nodes(
@@ -150,10 +67,3 @@ def numbered_states(states: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArr
     """The distinct states, ascending, and the place of each of `states` among them."""
     known, places = np.unique(states, return_inverse=True)
     return known.astype(np.int32), places.reshape(states.shape).astype(np.int32)
-
-
-def cells_of(nodes: NDArray[Any], lengths: NDArray[Any], room: int) -> tuple[Cells, NDArray[np.int32]]:
-    """Union-lists of `lengths` cells one after the other, and their heads."""
-    cells = new_cells(max(room, 2 * nodes.size))
-    cells.node[: nodes.size] = nodes
-    return cells, lists_of(cells.next, cells.free, lengths)
