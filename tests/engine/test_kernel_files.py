@@ -41,6 +41,9 @@ import sys
 logging.basicConfig(format="%(message)s", level=logging.WARNING)
 if "full" in sys.argv:
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+if "changed" in sys.argv:
+    from estero.engine import kernel_files
+    kernel_files._engine_stamp = lambda: (0.0, 0)
 import doubling
 for name, kernel in sorted(vars(doubling).items()):
     if name.startswith("doubled"):
@@ -110,6 +113,13 @@ def test_code_of_another_kernel_is_not_run(tmp_path: Path) -> None:
     one, other = run.files("nbc")
     one.write_bytes(other.read_bytes())
     assert run() == (COMPILED + FROM_DISK, "")
+
+
+def test_code_from_before_a_change_of_another_file_is_compiled_again(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    assert run() == (COMPILED, "")
+    assert run("changed") == (COMPILED, "")
+    assert run("changed") == (FROM_DISK, "")
 
 
 def test_code_for_tuples_that_have_another_name_now_is_compiled_again(tmp_path: Path) -> None:

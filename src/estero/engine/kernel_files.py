@@ -12,6 +12,7 @@ import hashlib
 import logging
 import pickle
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -106,13 +107,20 @@ def _is_sound(file: Path, head: bytes = b"") -> bool:
     return content[: len(head)] == head and _digest(body).digest() == digest
 
 
+@cache
+def _engine_stamp() -> tuple[float, int]:
+    """When a file of this room was last changed, and how long all are: kernels inline code of other files."""
+    files = [file.stat() for file in Path(__file__).parent.rglob("*.py")]  # none where it runs from a zip
+    return max((file.st_mtime for file in files), default=0.0), sum(file.st_size for file in files)
+
+
 class _KernelCache(caching.FunctionCache):
     """What Numba asks for one kernel."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        locator = self._impl.locator
-        self._cache_file = _KernelFile(self._cache_path, self._impl.filename_base, locator.get_source_stamp())
+        stamp = self._impl.locator.get_source_stamp(), _engine_stamp()
+        self._cache_file = _KernelFile(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Code from disk; None where there is none that is sound."""
