@@ -1,13 +1,14 @@
 """Patterns and queries said in Python: the same syntax trees as from text.
 
+>>> from estero import var
 >>> a, b = var("a"), var("b")
 >>> pattern = event("SELL").named("a").then(event("BUY").named("b").repeated())
 >>> print(select(pattern.where((a.name == "X") & (b.price < 10))).partition_by("k").within(hours=2))
 SELECT * WHERE SELL AS a ; BUY AS b+ FILTER a[name = 'X'] AND b[price < 10] PARTITION BY [k] WITHIN 2 HOURS
 
-Every object here is immutable, carries its tree as `tree`, and prints as its canonical text. Whatever
-text can say can be said so: chains grow from left to right, and `grouped` puts parentheses around what is
-there, so that the next link starts a chain of its own.
+Every object here is immutable, carries its tree as `tree`, and prints as its canonical text. Every
+query can be built: chains grow from left to right, and `grouped` puts parentheses around what is there, so
+that the next link starts a chain of its own.
 """
 
 from __future__ import annotations
@@ -114,6 +115,7 @@ class PatternBuilder:
     def and_(self, *others: PatternLike) -> PatternBuilder:
         """Complex events that are in all of them: ``φ AND ψ``.
 
+        >>> from estero import var
         >>> calm, wet = (event("Wind").repeated().where(var("Wind").v < most) for most in (2, 5))
         >>> print(calm.and_(wet))
         (Wind+ FILTER Wind[v < 2]) AND (Wind+ FILTER Wind[v < 5])
@@ -156,6 +158,7 @@ class PatternBuilder:
     def where(self, *conditions: Condition | Expression) -> PatternBuilder:
         """What satisfies all the conditions: ``φ FILTER f``.
 
+        >>> from estero import aggregate, increasing, var
         >>> a, b = var("a"), var("b")
         >>> both = event("SELL").named("a").then(event("BUY").repeated().named("b"))
         >>> print(both.where(a.price > b.price, increasing(b.price), aggregate("count", b) >= 3))
