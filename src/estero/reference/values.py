@@ -42,7 +42,8 @@ def evaluate_expression(node: e.Node, event: Event) -> Value:
 
     Every part is evaluated, so an overflow anywhere is a `DataError` even where the rest decides.
 
-    >>>     >>> evaluate_expression(Arithmetic("%", Attribute("n"), Literal(3)), Event("A", {"n": -7}))
+    >>>     >>> modulo = e.Arithmetic("%", e.Attribute("n"), e.Literal(3))
+    >>> evaluate_expression(modulo, Event("A", {"n": -7}))
     -1
     """
 
