@@ -42,7 +42,7 @@ def evaluate_expression(node: e.Node, event: Event) -> Value:
 
     Every part is evaluated, so an overflow anywhere is a `DataError` even where the rest decides.
 
-    >>>     >>> modulo = e.Arithmetic("%", e.Attribute("n"), e.Literal(3))
+    >>> modulo = e.Arithmetic("%", e.Attribute("n"), e.Literal(3))
     >>> evaluate_expression(modulo, Event("A", {"n": -7}))
     -1
     """
