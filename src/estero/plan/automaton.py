@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import TYPE_CHECKING
 
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, LabelSet, Transition
 from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, LazyAutomaton
@@ -16,10 +15,7 @@ from estero.automata.strategies import MaxAutomaton
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree.query import Strategy
 from estero.plan.draft import Compilation, Draft
-from estero.plan.plan import Plan, Section, residual_text
-
-if TYPE_CHECKING:
-    from estero.plan.opening import Opened
+from estero.plan.plan import Opened, Plan, Section, residual_text
 
 FEW_STATES, FEW_CLASSES = 200, 64
 """The whole deterministic automaton is worked out for an explanation if it is no bigger than this."""
@@ -81,7 +77,16 @@ class AutomatonPlan(Plan):
         """What runs the automaton (`Plan.opened`)."""
         from estero.plan.opening import opened_automaton  # loads the kernels
 
-        return opened_automaton(self, words, ordinals=ordinals, counting=counting)
+        return opened_automaton(
+            self,
+            self.deterministic(),
+            self.registers,
+            words,
+            first_bit=len(self.automaton.predicates) - 1 if self.from_first else None,
+            gaps=self.gaps or ordinals,
+            ordinals=ordinals,
+            counting=counting,
+        )
 
     def deterministic(self) -> LazyAutomaton | MaxAutomaton:
         """A fresh deterministic automaton, worked out as far as events ask for it."""

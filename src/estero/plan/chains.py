@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from estero.automata.cea import CEA
 from estero.automata.chain import Chain, ChainTransition, ColumnTransition, as_pcea, chain_columns
@@ -20,28 +19,11 @@ from estero.automata.correlated.push_down import Decision
 from estero.automata.pcea import PceaTransition
 from estero.automata.residual import Residual, predicates_called
 from estero.language.check.set_predicates import registered_among
-from estero.language.tree.expressions import ComparisonOperator
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.draft import NOTHING_COMPARED, Draft
 from estero.plan.joins import KeyedPlan
-from estero.plan.keys import Values
-from estero.plan.plan import Section, residual_text
-
-if TYPE_CHECKING:
-    from estero.plan.opening import Opened
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Value column `left` of the event before compares by `operator` with column `right` of that at hand.
-
-    Where it is in a range, that is the lower end, and it compares by the second of `upper` with the first.
-    """
-
-    operator: ComparisonOperator
-    left: int
-    right: int
-    upper: tuple[int, ComparisonOperator] | None = None
+from estero.plan.keys import Order, Values
+from estero.plan.plan import Opened, Section, residual_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +73,15 @@ class ChainPlan(KeyedPlan):
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
         """What runs the automaton (`Plan.opened`)."""
-        from estero.plan.opening import opened_chain  # loads the kernels
+        from estero.plan.opening import opened_in_heaps, opened_in_lists  # loads the kernels
 
         del ordinals, counting
-        return opened_chain(self, words)
+        states, final = len(self.chain.states), sorted(self.chain.final)
+        if self.steps:
+            return opened_in_lists(self, self.columns, states, self.steps, final, words)
+        hidden = [each.hidden for each in self.chain.transitions]
+        transitions = list(zip(self.transitions, hidden, self.orders, strict=True))
+        return opened_in_heaps(self, self.columns, states, transitions, final, words)
 
     # ------------------------------------------------------------------------------------- in words
 

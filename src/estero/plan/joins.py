@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
 
 from estero.automata.joins.all_joins import joined_all
 from estero.automata.joins.hierarchical import compact_q_tree, hierarchical_pcea
 from estero.automata.joins.q_tree import Node as QTree
-from estero.automata.joins.q_tree import tree_lines
+from estero.automata.joins.q_tree import QTreeOfAtoms, tree_lines
 from estero.automata.pcea import PCEA
+from estero.automata.residual import NO_HIDDEN
 from estero.errors import LimitExceeded
 from estero.language.check.atoms import NamedAtom, named_atoms
 from estero.language.tree.conjunctive import ConjunctiveTree
@@ -18,17 +18,7 @@ from estero.language.tree.pattern import All, As, Pattern
 from estero.language.tree.query import QueryTree, SelectItem
 from estero.plan.draft import Draft
 from estero.plan.keys import KeyColumn, Values
-from estero.plan.plan import Layout, Plan, Section
-
-if TYPE_CHECKING:
-    from estero.plan.opening import Opened
-
-
-class QTreeOfAtoms(NamedTuple):
-    """A compact q-tree, and its atoms as they are written."""
-
-    tree: QTree
-    atoms: list[str]
+from estero.plan.plan import Layout, Opened, Plan, Section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +71,13 @@ class JoinPlan(KeyedPlan):
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
         """What runs the automaton (`Plan.opened`)."""
-        from estero.plan.opening import opened_joins  # loads the kernels
+        from estero.plan.opening import opened_in_heaps  # loads the kernels
 
         del ordinals, counting
-        return opened_joins(self, words)
+        automaton = self.automaton
+        transitions = [(each, NO_HIDDEN, None) for each in automaton.transitions]
+        final = sorted(automaton.final)
+        return opened_in_heaps(self, self.columns, len(automaton.states), transitions, final, words)
 
     def q_tree_lines(self) -> Iterator[str]:
         """The compact q-tree, a node in each line."""

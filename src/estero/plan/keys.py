@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from estero.automata.pcea import JoinKey
 from estero.automata.registers import Value
 from estero.language.check.kinds import kind_of
-from estero.language.tree.expressions import Attribute, Node
+from estero.language.tree.expressions import Attribute, ComparisonOperator, Node
 from estero.language.tree.schema import Kind, Schema
 
 _EXACT = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
@@ -31,6 +31,19 @@ class KeyColumn:
 
     parts: tuple[KeyPart, ...]
     exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Value column `left` of the event before compares by `operator` with column `right` of that at hand.
+
+    Where it is in a range, that is the lower end, and it compares by the second of `upper` with the first.
+    """
+
+    operator: ComparisonOperator
+    left: int
+    right: int
+    upper: tuple[int, ComparisonOperator] | None = None
 
 
 class Values:

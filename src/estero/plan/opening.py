@@ -5,8 +5,7 @@ Only who recognizes imports this, as it loads the kernels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from estero.automata.chain import ColumnTransition
 from estero.automata.determinize import LazyAutomaton
 from estero.automata.pcea import PceaTransition
 from estero.automata.pcea import Source as RunSource
+from estero.automata.registers import RegisterProgram
 from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.automata.strategies import MaxAutomaton
 from estero.engine.batch import BITS_IN_WORD
@@ -36,13 +36,8 @@ from estero.engine.runs.run_pcea import Source, Transition, pcea_tables
 from estero.engine.runs.run_split import LAST, NEXT, NO_ORDER
 from estero.engine.runs.split_runs import cea_runs
 from estero.language.tree.query import Consume, Strategy
-
-if TYPE_CHECKING:
-    from estero.plan.automaton import AutomatonPlan
-    from estero.plan.chains import ChainPlan, Order
-    from estero.plan.joins import JoinPlan, KeyedPlan
-    from estero.plan.keys import KeyColumn
-    from estero.plan.plan import Plan
+from estero.plan.keys import KeyColumn, Order
+from estero.plan.plan import Opened, Plan
 
 _CONSUME = {
     Consume.NONE: (CONSUME_NONE, CONSUME_NONE),
@@ -54,38 +49,35 @@ _CONSUME = {
 _ORDER = {Strategy.NEXT: NEXT, Strategy.LAST: LAST}
 
 
-class Opened(NamedTuple):
-    """A plan, ready to recognize. Mark `id` stands for `label_sets[id]` and `hidden_sets[id]`.
-
-    `automaton` is what works out states on demand, None where they are all known. Batches have `words` bit
-    words, partition keys if `partitioned`, values if `compared` and a key column for each of `keys`.
-    """
-
-    runs: Runs
-    label_sets: Sequence[LabelSet]
-    hidden_sets: Sequence[HiddenSet]
-    words: int
-    partitioned: bool
-    compared: bool
-    keys: Sequence[KeyColumn] = ()
-    automaton: LazyAutomaton | MaxAutomaton | None = None
+_Mark = tuple[LabelSet, HiddenSet]
+_Deterministic = LazyAutomaton | MaxAutomaton
+Join = tuple[PceaTransition, HiddenSet, Order | None]
+"""A transition, the labels that it marks and answers do not show, and what it compares beside its keys."""
 
 
-def opened_automaton(plan: AutomatonPlan, words: int, *, ordinals: bool, counting: bool) -> Opened:
+def opened_automaton(
+    plan: Plan,
+    automaton: _Deterministic,
+    program: RegisterProgram | None,
+    words: int,
+    *,
+    first_bit: int | None,
+    gaps: bool,
+    ordinals: bool,
+    counting: bool,
+) -> Opened:
     """The runs of a CEA. The bit of the first event has a word of its own where the others are full."""
-    automaton = plan.deterministic()
-    first_bit = len(plan.automaton.predicates) - 1 if plan.from_first else None
     if first_bit is not None and first_bit // BITS_IN_WORD >= words:
         words += 1
     settings = Settings(
         window=_length(plan),
         consume=_consume(plan),
-        gaps=plan.gaps or ordinals,
+        gaps=gaps,
         keyed=plan.keyed,
         words=words,
         counting=counting,
-        registers=_registers(plan, automaton),
-        order=_ORDER[plan.strategy] if plan.ordered else NO_ORDER,
+        registers=_registers(program, automaton),
+        order=NO_ORDER if plan.residuals else _ORDER.get(plan.strategy, NO_ORDER),
         visible=np.array([bool(labels) for labels in automaton.label_sets], np.bool_),
         first_bit=first_bit,
         ordinals=ordinals,
@@ -95,47 +87,49 @@ def opened_automaton(plan: AutomatonPlan, words: int, *, ordinals: bool, countin
     return Opened(runs, *marks, words, plan.keyed, compared=True, automaton=automaton)
 
 
-def opened_chain(plan: ChainPlan, words: int) -> Opened:
-    """The runs of a chain automaton: in an ED-index, or in heaps and ordered indexes."""
-    marks: dict[_Mark, int] = {}
-    chain = plan.chain
-    final = sorted(chain.final)
-    if plan.steps:
-        steps = chain_tables(len(chain.states), [_step(each, marks) for each in plan.steps], final)
-        return _opened_by_keys(plan, ChainRuns(steps, consume=_consume(plan)), marks, words)
-    by_number = zip(plan.transitions, chain.transitions, plan.orders, strict=True)
-    transitions = [
-        _transition(each, _mark(marks, each.labels, of.hidden), order) for each, of, order in by_number
-    ]
-    tables = pcea_tables(len(chain.states), transitions, final)
-    runs = PceaRuns(tables, _length(plan), consume=_consume(plan))
-    return _opened_by_keys(plan, runs, marks, words, compared=plan.ordered)
-
-
-def opened_joins(plan: JoinPlan, words: int) -> Opened:
-    """The runs of an automaton that joins, in heaps."""
-    marks: dict[_Mark, int] = {}
-    automaton = plan.automaton
-    transitions = [_transition(each, _mark(marks, each.labels), None) for each in automaton.transitions]
-    tables = pcea_tables(len(automaton.states), transitions, sorted(automaton.final))
-    return _opened_by_keys(plan, PceaRuns(tables, _length(plan), consume=_consume(plan)), marks, words)
-
-
-_Mark = tuple[LabelSet, HiddenSet]
-
-
-def _opened_by_keys(
-    plan: KeyedPlan, runs: Runs, marks: Mapping[_Mark, int], words: int, *, compared: bool = False
+def opened_in_lists(
+    plan: Plan,
+    keys: Sequence[KeyColumn],
+    states: int,
+    steps: Iterable[ColumnTransition],
+    final: Sequence[int],
+    words: int,
 ) -> Opened:
-    return Opened(
-        runs,
-        [labels for labels, _ in marks],
-        [hidden for _, hidden in marks],
-        words,
-        partitioned=bool(plan.shown_keys),
-        compared=compared,
-        keys=plan.columns,
-    )
+    """The runs of a chain automaton, in an ED-index."""
+    marks: dict[_Mark, int] = {}
+    tables = chain_tables(states, [_step(each, marks) for each in steps], final)
+    return _by_keys(plan, ChainRuns(tables, consume=_consume(plan)), marks, keys, words)
+
+
+def opened_in_heaps(
+    plan: Plan,
+    keys: Sequence[KeyColumn],
+    states: int,
+    joins: Sequence[Join],
+    final: Sequence[int],
+    words: int,
+) -> Opened:
+    """The runs of an automaton that joins, or of a chain, in heaps and ordered indexes."""
+    marks: dict[_Mark, int] = {}
+    transitions = [
+        _transition(each, _mark(marks, each.labels, hidden), order) for each, hidden, order in joins
+    ]
+    runs = PceaRuns(pcea_tables(states, transitions, final), _length(plan), consume=_consume(plan))
+    return _by_keys(plan, runs, marks, keys, words, compared=any(order for _, _, order in joins))
+
+
+def _by_keys(
+    plan: Plan,
+    runs: Runs,
+    marks: Mapping[_Mark, int],
+    keys: Sequence[KeyColumn],
+    words: int,
+    *,
+    compared: bool = False,
+) -> Opened:
+    label_sets, hidden_sets = [labels for labels, _ in marks], [hidden for _, hidden in marks]
+    partitioned = bool(plan.shown_keys)
+    return Opened(runs, label_sets, hidden_sets, words, partitioned, compared, keys)
 
 
 def _length(plan: Plan) -> int | None:
@@ -147,8 +141,7 @@ def _consume(plan: Plan) -> int:
     return _CONSUME[plan.consume][plan.sieved]
 
 
-def _registers(plan: AutomatonPlan, automaton: LazyAutomaton | MaxAutomaton) -> RegisterTables | None:
-    program = plan.registers
+def _registers(program: RegisterProgram | None, automaton: _Deterministic) -> RegisterTables | None:
     if program is None:
         return None
     steps = registers.tables(program, automaton.label_sets, automaton.hidden_sets)

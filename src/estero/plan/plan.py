@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 from estero.automata.cea import CEA, EventPredicate
 from estero.automata.registers import Value
@@ -29,8 +29,13 @@ from estero.language.tree.words import quoted
 from estero.plan.identity import Columns, digest
 
 if TYPE_CHECKING:
-    from estero.plan.joins import QTreeOfAtoms
-    from estero.plan.opening import Opened
+    from estero.automata.cea import LabelSet
+    from estero.automata.determinize import LazyAutomaton
+    from estero.automata.joins.q_tree import QTreeOfAtoms
+    from estero.automata.residual import HiddenSet
+    from estero.automata.strategies import MaxAutomaton
+    from estero.engine.recognizer import Runs
+    from estero.plan.keys import KeyColumn
 
 Section = tuple[str, Iterable[str]]
 """A title and the lines below it."""
@@ -101,6 +106,23 @@ class Limit:
     """How many complex events are given: at most `per_end` of those that end at one position."""
 
     per_end: int
+
+
+class Opened(NamedTuple):
+    """A plan, ready to recognize. Mark `id` stands for `label_sets[id]` and `hidden_sets[id]`.
+
+    `automaton` is what works out states on demand, None where they are all known. Batches have `words` bit
+    words, partition keys if `partitioned`, values if `compared` and a key column for each of `keys`.
+    """
+
+    runs: Runs
+    label_sets: Sequence[LabelSet]
+    hidden_sets: Sequence[HiddenSet]
+    words: int
+    partitioned: bool
+    compared: bool
+    keys: Sequence[KeyColumn] = ()
+    automaton: LazyAutomaton | MaxAutomaton | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,7 @@ from estero.engine.walk.matches import Matches, chosen, joined
 from estero.engine.walk.roots import Roots, by_end
 from estero.engine.walk.share import Dealer, Part, Share, whole
 from estero.language.tree.query import Consume
-from estero.plan.opening import Opened
-from estero.plan.plan import Plan
+from estero.plan.plan import Opened, Plan
 from estero.recognize.state import Holding
 
 _FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from estero.automata.exploration import merged
 
@@ -32,6 +32,13 @@ class Inner:
 
 
 Node = Leaf | Inner
+
+
+class QTreeOfAtoms(NamedTuple):
+    """A compact q-tree, and its atoms as they are written."""
+
+    tree: Node
+    atoms: list[str]
 
 
 def q_tree(atoms: Sequence[Iterable[str]]) -> Node:
