@@ -76,7 +76,7 @@ LEFT = {
     "A AS u ; B AS v ; C AS w FILTER u.x + v.x < w.x": "one side has arithmetic over two variables",
     "A AS u ; B AS v FILTER u.n < v.x": "it compares an integer with a float",
     "A AS u ; B AS v FILTER u.s < v.s": "it orders strings",
-    "A AS u ; B AS v FILTER u.s != v.s": "strings that must differ",
+    "A AS u ; B AS v FILTER u.s != v.s": "strings are compared by !=",
     "A+ AS u FILTER increasing(u.s)": "it orders strings",
     "A+ AS u ; B AS v FILTER u.n != v.n": "a register holds one value, and this one must differ from several",
     "A+ AS u ; B AS v FILTER max(u.n) < v.n": "an aggregate is known only once all its events are there",

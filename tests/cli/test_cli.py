@@ -225,7 +225,7 @@ def test_explain_draws_the_automaton_where_it_is_asked_to(night: Path, tmp_path:
     [
         (["--format", "parquet"], "give --out"),
         (["--out", "answer.txt"], "does not say its format"),
-        (["--out", "answer.csv", "--format", "table"], "a table is for reading"),
+        (["--out", "answer.csv", "--format", "table"], "a table cannot be written to a file"),
         (["--engine", "flink"], "is not one of"),
         (["--limit", "-1"], "--limit"),
     ],

@@ -72,7 +72,7 @@ def test_the_help_says_what_addresses_there_are() -> None:
         ),
         (
             ["--from", "csv:x", "--to", "csv:y"],
-            "Invalid value for --checkpoint: what was read and found has to be kept somewhere",
+            "Invalid value for --checkpoint: a stream needs a directory for what it has read and found",
         ),
         (
             ["--from", "csv:x"],

@@ -226,9 +226,7 @@ def test_an_error_of_spark_that_speaks_of_cancelling_is_an_error(spark: SparkSes
 
 def test_a_note_of_a_checkpoint_that_is_damaged_is_said(tmp_path: Path) -> None:
     (tmp_path / "estero.json").write_text('{"query": ')
-    with pytest.raises(
-        estero.DataError, match="this note of what the checkpoint is of cannot be read"
-    ) as error:
+    with pytest.raises(estero.DataError, match="this note about the checkpoint cannot be read") as error:
         check_note(tmp_path, {"query": PAIRS})
     assert "delete it: it is written anew" in str(error.value)
 

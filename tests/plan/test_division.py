@@ -18,7 +18,7 @@ UNTIMED = Layout(Schema(TYPES))
 NO_KEY = (
     "one task, because not all events of an answer share a key, and without a window the stream cannot be cut"
 )
-SHARED = f"{NO_KEY}; where many complex events are to be expected, several share the enumeration"
+SHARED = f"{NO_KEY}; if many complex events are expected, several tasks share the enumeration"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_explain_says_so() -> None:
 KEYS = "tasks share the partition keys"
 HOT = "; a key with too many events for one task is cut into ranges of time"
 RANGES = "tasks share ranges of time, each with the window before it"
-SORTED = "; first one task sorts all events, because their places in the stream count"
+SORTED = "; first one task sorts all events, because positions in the stream matter"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ SORTED = "; first one task sorts all events, because their places in the stream 
         (
             " PARTITION BY [key] WITHIN 9 [t]",
             Division(by_key=True, cut=True),
-            f"{KEYS}{HOT}, and so are all keys if the footers of the files tell times",
+            f"{KEYS}{HOT}, and so are all keys if the files' footers give the times",
         ),
         (
             " PARTITION BY [key] WITHIN 9 EVENTS",
@@ -101,13 +101,13 @@ SORTED = "; first one task sorts all events, because their places in the stream 
         (
             " PARTITION BY [key] WITHIN 9 [t] CONSUME BY ANY",
             Division(by_key=False),
-            "one task, because what is forgotten depends on all events before",
+            "one task, because what is forgotten depends on all earlier events",
         ),
         (" WITHIN 9 [t]", Division(by_key=False, cut=True), RANGES),
         (
             " WITHIN 9 EVENTS",
             Division(by_key=False, positions=True, cut=True),
-            f"{RANGES}; first all events are counted, because their places in the stream count",
+            f"{RANGES}; first all events are counted, because positions in the stream matter",
         ),
         (" LIMIT 2", Division(by_key=False), NO_KEY),
     ],

@@ -101,7 +101,7 @@ def test_the_picture_is_well_formed_and_has_the_labels(text: str) -> None:
 
 def test_a_notebook_gets_text_and_picture() -> None:
     html = explained(ALONE[0])._repr_html_()
-    assert "<h4>What is filtered where</h4>" in html
+    assert "<h4>Filters</h4>" in html
     assert "BUY[price &gt; 10]" in html
     assert html.endswith("</svg>\n")
 
@@ -131,7 +131,7 @@ def test_the_sql_shown_for_spark_runs(spark: SparkSession) -> None:
 def test_an_automaton_too_big_to_be_worked_out_is_not() -> None:
     text = str(estero.query("SELECT * WHERE (A OR B):+ : A : (A OR B):{12}").explain())
     assert (
-        "deterministic: states and classes of events are worked out as events ask for them, "
+        "deterministic: states and classes of events are computed as events need them, "
         "at most 100,000 states" in text
     )
 

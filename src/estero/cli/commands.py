@@ -1,6 +1,6 @@
 """The command line: run, check, explain, stream, demo (`estero --help`).
 
-It speaks to the public interface only. Everything heavy is imported inside the commands, so that
+It uses only the public interface. Everything heavy is imported inside the commands, so that
 ``--help`` is there at once and ``--engine duckdb`` never loads Spark.
 """
 
@@ -99,7 +99,7 @@ def _say_version(wanted: bool) -> None:
 @app.callback()
 def program(
     version: Annotated[
-        bool, typer.Option("--version", help="Say the version.", callback=_say_version, is_eager=True)
+        bool, typer.Option("--version", help="Show the version.", callback=_say_version, is_eager=True)
     ] = False,
 ) -> None:
     """Complex event recognition: a query and events in, complex events out."""
@@ -169,7 +169,7 @@ def explained(error: Exception) -> int:
     elif isinstance(error, MemoryError):
         complain("there is not enough memory")
     else:
-        complain(f"{type(error).__name__}: {error} (a bug of Estero; --debug shows where)")
+        complain(f"{type(error).__name__}: {error} (a bug in Estero; --debug shows where)")
     return QUERY_OR_USAGE_ERROR if isinstance(error, QueryError) else DATA_OR_RUN_ERROR
 
 
@@ -217,7 +217,7 @@ def check(
     stream: Stream | None,
     debug: Debug = False,
 ) -> None:
-    """Say everything that is wrong with a query; with events, whether it fits them, too."""
+    """Report everything that is wrong with a query; with events, also whether it fits them."""
     import estero
 
     text = _text(query)
@@ -234,7 +234,7 @@ def explain(
     svg: Svg = None,
     debug: Debug = False,
 ) -> None:
-    """Say how a query is evaluated: plan, guarantee, filters, automaton and, with events, the SQL."""
+    """Show how a query is evaluated: plan, guarantee, filters, automaton and, with events, the SQL."""
     parsed = _query(query)
     explanation = parsed.explain() if stream is None else parsed.explain(stream.path, **stream.arguments)
     if svg is not None:
@@ -343,7 +343,7 @@ def _text(path: Path) -> str:
         reason = error.strerror or "it cannot be read"
         raise typer.BadParameter(f"{path}: {reason}", param_hint="QUERY.ceql") from None
     except UnicodeDecodeError:
-        raise typer.BadParameter(f"{path} is not a text in UTF-8", param_hint="QUERY.ceql") from None
+        raise typer.BadParameter(f"{path} is not UTF-8 text", param_hint="QUERY.ceql") from None
 
 
 def _default_engine(master: str) -> Engine:

@@ -67,7 +67,7 @@ Type = Annotated[
     typer.Option(
         "--type",
         metavar="COL",
-        help="The column with the event's type, if there are several.",
+        help="The column with the event's type, if there are several types.",
         rich_help_panel=EVENTS,
     ),
 ]
@@ -99,15 +99,13 @@ Types = Annotated[
     typer.Option(
         "--types",
         metavar="A,B,…",
-        help="The types there may be, beside those that occur: any other in the query is an error.",
+        help="The types that may occur, besides those that do; any other in the query is an error.",
         rich_help_panel=EVENTS,
     ),
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(
-        metavar="CHAR", help="CSV: what separates values, where it is not found.", rich_help_panel=EVENTS
-    ),
+    typer.Option(metavar="CHAR", help="CSV: the delimiter, if it is not detected.", rich_help_panel=EVENTS),
 ]
 Columns = Annotated[
     str | None,
@@ -135,7 +133,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out", metavar="FILE", dir_okay=False, help="Write to a file, whose suffix names the format."
+        "--out", metavar="FILE", dir_okay=False, help="Write to a file; its suffix sets the format."
     ),
 ]
 FormatOption = Annotated[
@@ -145,13 +143,13 @@ FormatOption = Annotated[
 Limit = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="At most N complex events: the first, or on Spark any.")
 ]
-Count = Annotated[bool, typer.Option("--count", help="Only say how many complex events there are.")]
+Count = Annotated[bool, typer.Option("--count", help="Only print how many complex events there are.")]
 Positions = Annotated[bool, typer.Option("--positions", help="Show events as their positions in the stream.")]
 ExplainOption = Annotated[
-    bool, typer.Option("--explain", help="Say first how the query is evaluated, on standard error.")
+    bool, typer.Option("--explain", help="First print how the query is evaluated, on standard error.")
 ]
 Picture = Annotated[
-    Path, typer.Option(metavar="FILE", dir_okay=False, help="Where the picture goes (svg, png or pdf).")
+    Path, typer.Option(metavar="FILE", dir_okay=False, help="The file for the picture (svg, png or pdf).")
 ]
 
 Svg = Annotated[
@@ -236,10 +234,12 @@ def format_of(out: Path | None, named: Format | None) -> Format:
     """The format to write; a usage error where it does not go with where it is written."""
     if out is None:
         if named in (Format.PARQUET, Format.ARROW):
-            raise typer.BadParameter(f"{named} goes to a file: give --out, too", param_hint="--format")
+            raise typer.BadParameter(f"{named} needs a file: give --out, too", param_hint="--format")
         return named or Format.TABLE
     if named is Format.TABLE:
-        raise typer.BadParameter("a table is for reading; name another format", param_hint="--format")
+        raise typer.BadParameter(
+            "a table cannot be written to a file; choose another format", param_hint="--format"
+        )
     if named is None and out.suffix.lower() not in SUFFIXES:
         known = ", ".join(SUFFIXES)
         raise typer.BadParameter(

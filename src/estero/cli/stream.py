@@ -53,8 +53,8 @@ Checkpoint = Annotated[
     typer.Option(
         metavar="DIR",
         show_default=False,
-        help="Keeps what was read and found: with the same one, a stream goes on where it stopped. "
-        "Only the console does without.",
+        help="Keeps what was read and found, so that a stream resumes where it stopped. "
+        "Only the console needs none.",
         rich_help_panel=PLACES,
     ),
 ]
@@ -63,8 +63,8 @@ Schema = Annotated[
     typer.Option(
         metavar="COLUMNS|FILE",
         show_default=False,
-        help="The columns of the events, such as 'kind STRING, time TIMESTAMP', or a file that has them; "
-        "files that are there already say it themselves.",
+        help="The columns of the events, such as 'kind STRING, time TIMESTAMP', or a file that contains "
+        "them; not needed if there are files already.",
         rich_help_panel=PLACES,
     ),
 ]
@@ -74,7 +74,7 @@ Trigger = Annotated[
         metavar="WHEN",
         show_default=False,
         help="When to look for events: an interval such as '10 seconds', or available-now, which ends when "
-        "all that is there has been read. Default: always.",
+        "everything that is there has been read. Default: as soon as possible.",
         rich_help_panel=PLACES,
     ),
 ]
@@ -93,7 +93,7 @@ Placed = Annotated[
     bool,
     typer.Option(
         "--positions",
-        help="Also say the positions of events in the stream; one task then sees all of them.",
+        help="Also show the positions of events in the stream; one task then sees all events.",
         rich_help_panel="Options for the events",
     ),
 ]
@@ -102,7 +102,7 @@ Packages = Annotated[
     typer.Option(
         metavar="COORDINATES",
         show_default=False,
-        help="Connectors by group:name:version, in place of those that are fetched by themselves.",
+        help="Connectors by group:name:version, in place of those fetched by default.",
         rich_help_panel=SPARK,
     ),
 ]
@@ -205,9 +205,9 @@ def check_note(checkpoint: Path, note: dict[str, str]) -> None:
         noted = dict(json.loads(file.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as error:
         raise DataError(
-            "this note of what the checkpoint is of cannot be read",
+            "this note about the checkpoint cannot be read",
             file=str(file),
-            hint="if query, source and sink are those of before, delete it: it is written anew",
+            hint="if query, source and sink are unchanged, delete it: it will be written again",
         ) from error
     for what, value in note.items():
         if noted.get(what) != value:
@@ -244,8 +244,8 @@ def _checked_usage(
     _meant("--trigger", trigger_of, trigger)
     if checkpoint is None and sink != "console":
         raise typer.BadParameter(
-            "what was read and found has to be kept somewhere, so that each complex event is written once: "
-            "name a directory, a new one for a new query",
+            "a stream needs a directory for what it has read and found, so that each complex event is "
+            "written once; use a new one for a new query",
             param_hint="--checkpoint",
         )
     if time is None:

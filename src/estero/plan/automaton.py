@@ -122,7 +122,9 @@ class AutomatonPlan(Plan):
         if self.residuals:
             return f"{update}; filtered while enumerating, so there is no bound on the delay"
         if self.sieved:
-            return f"{update}; complex events with one end are compared, so there is no bound on the delay"
+            return (
+                f"{update}; complex events with the same end are compared, so there is no bound on the delay"
+            )
         return f"{update}, output-linear delay between complex events"
 
     def key_lines(self) -> Iterator[str]:
@@ -145,9 +147,12 @@ class AutomatonPlan(Plan):
             yield from self.residual_lines()
             known = self.classification.schema
             if not known.types and not known.shared:
-                yield "  (no events were given: where kinds are known, registers may check some of these)"
+                yield "  (no events were given; once kinds are known, registers may check some of these)"
         if self.has_hidden:
-            yield "after enumeration, what runs with different hidden labels find twice is given once"
+            yield (
+                "after enumeration: a complex event found twice, by runs with different hidden labels, "
+                "is given once"
+            )
         if self.strategy is not Strategy.ALL:
             yield f"the strategy {self.strategy.value}: {self._strategy()}"
 
@@ -157,12 +162,13 @@ class AutomatonPlan(Plan):
                 return "in the automaton, which was rewritten"
             case Strategy.MAX if isinstance(self.deterministic(), MaxAutomaton):
                 return (
-                    "in the automaton for runs with one start, and after enumeration for those with one end"
+                    "in the automaton for runs with the same start, and after enumeration for those with "
+                    "the same end"
                 )
             case Strategy.MAX:
-                return "after enumeration, among complex events with one end"
+                return "after enumeration, among complex events with the same end"
             case _ if self.ordered and self.window is None:
-                return "in recognition, where each state keeps the best run only"
+                return "in recognition, where each state keeps only the best run"
             case _ if self.ordered:
                 return "in recognition, where each state keeps the best runs for each start in the window"
             case _:
@@ -175,7 +181,7 @@ class AutomatonPlan(Plan):
 
     def _size(self) -> str:
         """How big the deterministic automaton is; conditions are taken to be true or not independently."""
-        lazily = "worked out as events ask for them"
+        lazily = "computed as events need them"
         classes = _classes(self.automaton.predicates)
         states = _few_states(self, classes) if len(classes) <= FEW_CLASSES else None
         if states is not None:
@@ -272,7 +278,7 @@ def automaton_lines(automaton: CEA) -> Iterator[str]:
     yield f"{automaton.states} states; a run begins in {begins} and accepts in {accepts}"
     yield from (_transition(each) for each in automaton.transitions)
     if any(each.hidden for each in automaton.transitions):
-        yield "(#…): hidden labels, which tell filters what belongs together; answers do not show them"
+        yield "(#…): hidden labels, which group events for filters; answers do not show them"
 
 
 def _transition(transition: Transition) -> str:

@@ -109,14 +109,14 @@ class ChainPlan(KeyedPlan):
         values = self.classification.values
         if any(order is not None and values[order.left].hashed is not None for order in self.orders):
             yield (
-                "strings that must differ: by one 64-bit hash, which two of n different strings share with a "
-                "probability of n² / 2^65"
+                "strings that must differ: by one 64-bit hash, which two of n different strings share with "
+                "probability n² / 2^65"
             )
 
     def _why_no_registers(self) -> str:
         if self.in_registers:
-            return "a complex event has two events at most, and registers would keep a run for each first one"
-        return "they cannot check what is filtered either"
+            return "complex events have at most two events, and registers would keep a run for each first one"
+        return "they could not check the remaining filters either"
 
     def filter_lines(self) -> Iterator[str]:
         """Where each comparison of several events is checked, if not all are by the index."""

@@ -67,7 +67,7 @@ def division_of(plan: Plan, *, positions: bool = False) -> Division:
 def _why_uncut(plan: Plan) -> str:
     """Why the stream cannot be cut into ranges of time, each with the window before it; empty if it can."""
     if plan.consume is not Consume.NONE:
-        return "what is forgotten depends on all events before"
+        return "what is forgotten depends on all earlier events"
     # Without a window any event can matter to any end. Without a time there is nothing to cut by: how many
     # events arrive in each partition of a DataFrame may change from one job to the next.
     no_key = "not all events of an answer share a key, and without a"
@@ -89,15 +89,15 @@ def division_in_words(plan: Plan) -> str:
             how = f"tasks share the values of {names}, which all events of an answer share"
         if division.cuts_hot_keys:
             how += "; a key with too many events for one task is cut into ranges of time"
-            how += ", and so are all keys if the footers of the files tell times" * division.cuts_by_footers
+            how += ", and so are all keys if the files' footers give the times" * division.cuts_by_footers
     elif division.cut:
         how = "tasks share ranges of time, each with the window before it"
         first = "all events are counted"
     else:
         how = f"one task, because {_why_uncut(plan)}"
         if may_be_shared(plan):
-            how += "; where many complex events are to be expected, several share the enumeration"
-    return f"{how}; first {first}, because their places in the stream count" if division.positions else how
+            how += "; if many complex events are expected, several tasks share the enumeration"
+    return f"{how}; first {first}, because positions in the stream matter" if division.positions else how
 
 
 def may_be_shared(plan: Plan) -> bool:

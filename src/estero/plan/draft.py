@@ -80,7 +80,7 @@ class Draft:
             return tree
         alone = compile_pattern(tree.pattern, tree.streams)
         if len(alone.residuals) >= len(self.compiled.residuals):
-            return "partitions would leave as much to be compared"
+            return "partitions would leave as many comparisons"
         return self._compilation(tree, alone)
 
     @cached_property

@@ -34,7 +34,7 @@ class KeyedPlan(Plan):
         """The keys by which events are joined."""
         if self.shown_keys:
             keys = ", ".join(f"[{', '.join(bracket)}]" for bracket in self.shown_keys)
-            yield f"partitions: by {keys}, which is a part of every join key"
+            yield f"partitions: by {keys}, which is part of every join key"
         known = self.classification.schema
         if not known.types and not known.shared:
             return
@@ -85,7 +85,10 @@ class JoinPlan(KeyedPlan):
 
     def lines(self) -> Iterator[str]:
         """Which algorithm runs and why, and what it guarantees."""
-        yield "PCEA + heap: the query is hierarchical, so one automaton joins all its atoms, each answer once"
+        yield (
+            "PCEA + heap: the query is hierarchical, so one automaton joins all its atoms and finds each "
+            "answer once"
+        )
         yield f"guarantee: {self.heap_guarantee('O(log {})')}, output-linear delay between complex events"
 
     def filter_lines(self) -> Iterator[str]:

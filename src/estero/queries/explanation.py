@@ -30,9 +30,9 @@ class Explanation:
         yield "Plan", "\n".join(plan_lines(plan))
         filters = "\n".join(plan.filter_lines())
         if filters:
-            yield "What is filtered where", filters
+            yield "Filters", filters
         bits = _predicate_lines([*plan.classification.predicates, *[FIRST] * plan.from_first])
-        yield "Predicates (one bit of an event each)", "\n".join(bits)
+        yield "Predicates (one bit each)", "\n".join(bits)
         for title, lines in plan.automaton_sections():
             yield title, "\n".join(lines)
         if self.sql is not None:
@@ -82,13 +82,13 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 def _kept(plan: Plan) -> str:
     if not plan.classification.keep_all:
-        return "those of which some predicate is true; the others never leave the classification"
+        return "those that satisfy some predicate; the classification drops the others"
     if plan.keyed:
-        return "all that have a partition key, because places in the partition count"
+        return "all with a partition key, because positions in the partition matter"
     return "all, because a run can begin or end with any of them"
 
 
 def _predicate_lines(predicates: Iterable[EventPredicate]) -> Iterator[str]:
     """The predicates with their bits, a line each."""
     for bit, predicate in enumerate(predicates):
-        yield f"b{bit}  {predicate}{' (told by its position)' if predicate == FIRST else ''}"
+        yield f"b{bit}  {predicate}{' (known by its position)' if predicate == FIRST else ''}"

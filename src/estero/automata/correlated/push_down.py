@@ -293,7 +293,7 @@ def _check_compared(
         raise _StaysResidualError("it compares an integer with a float")
     if left is Kind.STRING:
         if operator == "!=" and not strings_differ:
-            raise _StaysResidualError("strings that must differ")
+            raise _StaysResidualError("strings are compared by !=")
         if operator not in ("=", "!="):
             raise _StaysResidualError(_ORDER_OF_STRINGS)
     elif left not in _COMPARED:
