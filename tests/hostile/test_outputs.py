@@ -228,7 +228,7 @@ def test_a_note_of_a_checkpoint_that_is_damaged_is_said(tmp_path: Path) -> None:
     (tmp_path / "estero.json").write_text('{"query": ')
     with pytest.raises(estero.DataError, match="this note about the checkpoint cannot be read") as error:
         check_note(tmp_path, {"query": PAIRS})
-    assert "delete it: it is written anew" in str(error.value)
+    assert "delete it: it will be written again" in str(error.value)
 
 
 def test_a_picture_into_a_missing_directory_is_said(tmp_path: Path) -> None:
