@@ -19,10 +19,10 @@ _OPENING = """# Errors
 
 <!-- Written by tests/language/error_page.py from tests/language/errors.txt, where each text is tested. -->
 
-Everything that can be wrong with a query is a `QueryError`: a sentence, the line with the place, what could
-stand there, and how to mend it. They are the attributes `message`, `span` (an offset range in the `text`),
-`found`, `expected` and `hint`; `str(error)` is what you see below. All that is wrong with a text is said at
-once: by `estero check` and `estero.check`, as a list; by the exception of `estero.query`, as its `others`.
+Everything that can be wrong with a query is a `QueryError`: a message, the line with the place, what could
+stand there, and how to correct it. It has the attributes `message`, `span` (an offset range in the `text`),
+`found`, `expected` and `hint`; `str(error)` is what you see below. All mistakes in a text are reported
+together: by `estero check` and `estero.check` as a list, by the exception of `estero.query` as its `others`.
 
 ```python
 import estero
@@ -36,20 +36,20 @@ assert [error.message for error in errors] == [
 assert errors[0].expected == "SELL or a" and errors[0].hint == "bind it in the pattern with AS b"
 ```
 
-A part of a text in CEQL that cannot be read is left out, and the rest is checked. Conjunctive queries are
-checked by `estero.check` and `estero check` too. What is known of the events decides how much can be
-checked: without events, what needs none; with them, types, attributes, kinds of values and the time.
+If part of a CEQL text cannot be read, it is left out, and the rest is checked. `estero.check` and
+`estero check` also check conjunctive queries. How much can be checked depends on what is known of the
+events: with them, also types, attributes, kinds of values and the time.
 """
 _TYPED = """## What people type
 
-Habits of SQL and of other pattern languages, and slips: what was typed, what is said, and how to mend it.
+Habits from SQL and other pattern languages, and slips: what was typed, the message, and the hint.
 """
 _EVENTS = {
     "none": "",
     "trades": "The events are `SELL` and `BUY`, with the time `ts`.",
     "streams": "The events are `SELL` of the stream `s` and `BUY` of `t`.",
     "closed": 'The events are `SELL` and `BUY` in one table, and `types=["SELL", "BUY"]` closes the list.',
-    "untyped": "No column is named that says the type; there is one called `kind`.",
+    "untyped": "No type column is named, but there is a column `kind`.",
     "untimed": "No time column is named.",
     "joined": "The events are `T`, with an integer `k`, `S`, with an integer `a` and a string `b`, "
     "and `R`, with a float `a`, a string `b` and a list `l`.",

@@ -95,7 +95,7 @@ def test_spans_are_places_in_the_text() -> None:
         ("Q(x) <- T(x) LIMIT 5 FROM S", "FROM is not expected here", "FROM", "FROM, WITHIN, LIMIT"),
         ("Q(x) <- T(x), LIMIT 5", "LIMIT is not expected here", "LIMIT", "arguments in parentheses"),
         ("Q(x) <- T(x) WITHIN 5 SECUNDS", "there is no unit SECUNDS", "SECUNDS", "did you mean SECONDS"),
-        ("Q(_) <- T(x)", "_ is a value that does not matter", "_", "leave it out of the head"),
+        ("Q(_) <- T(x)", "_ stands for any value", "_", "leave it out of the head"),
         ("Q(x) <- T('x)", "this string is not closed", "'", "written twice"),
     ],
 )
@@ -130,7 +130,7 @@ def test_what_cannot_be_read_is_explained(text: str, message: str, found: str, h
         ("Q(x) <- X(x)", "there are no events of type X", "X", "an empty one will do"),
         ("Q(x) <- T(x, _)", "T has 1 attribute, not 2", "T(x, _)", "T(k: x)"),
         ("Q(x) <- S(x)", "S has 2 attributes, not 1", "S(x)", "S(a: x)"),
-        ("Q(x) <- S(c: x)", "S has no attribute c", "c: x", "names are those of the events' columns"),
+        ("Q(x) <- S(c: x)", "S has no attribute c", "c: x", "names must match the events' columns"),
         ("Q(x) <- S(a: x, 5)", "some arguments of this atom are by name", "S(a: x, 5)", "T(x, 5) takes them"),
         ("Q(x) <- S(a: x, a: x)", "this atom has the attribute a twice", "a: x", "the same variable"),
         ("Q() <- T(NULL)", "NULL equals nothing", "NULL", "_ is any value"),

@@ -94,7 +94,7 @@ def _wrong_length(window: q.Window, problems: Problems) -> bool:
     problems.add(
         message,
         window.span,
-        expected="a duration of at most 292 years, of whole units none of which is negative"
+        expected="a duration of at most 292 years, in whole units, none of them negative"
         if isinstance(window, q.DurationWindow)
         else f"a whole number from {least} to {INT_MAX}",
         hint="leave WITHIN out for no limit on the length",
@@ -137,7 +137,7 @@ def _check_attribute(window: q.AttributeWindow, schema: Schema, problems: Proble
         problems.no_attribute(attribute, sorted(every), place)
     elif kinds is not None and not kinds <= _TIMES:
         problems.add(
-            f"{attribute} is {next(iter(kinds - _TIMES)).value}, which is no time",
+            f"{attribute} is {next(iter(kinds - _TIMES)).value}, not a time",
             place,
             expected="a column of integers or timestamps",
             hint="WITHIN n EVENTS counts events instead",

@@ -165,7 +165,7 @@ class _FilterCheck(KindChecker):
                 Span(node.span.start, node.span.start + length),
                 expected=some(known),
                 hint=suggestion(node.name, (*known, *AGGREGATES, *SCALAR_FUNCTIONS))
-                or f"make a function one: @estero.predicate above def {node.name}(…)",
+                or f"to define it, write @estero.predicate above def {node.name}(…)",
             )
         elif not predicate.takes(len(node.arguments)):
             self._problems.add(

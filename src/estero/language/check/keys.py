@@ -67,7 +67,7 @@ def _are_alternatives(
         f"{of} has both {first} and {second}, and names in one bracket are alternatives",
         span,
         expected=f"PARTITION BY {first}, {second} for the key of both",
-        hint=f"[{first}, {second}] is for types of which each has one of the two",
+        hint=f"[{first}, {second}] is for types that each have one of the two",
     )
     return False
 

@@ -205,7 +205,7 @@ class KindChecker:
         for member in members:
             if member == _NULL:
                 self._problems.add(
-                    "NULL equals nothing, so it is no member of a set",
+                    "NULL equals nothing, so it cannot be in a set",
                     member.span,
                     expected="constants other than NULL",
                     hint=f"write {_what(operand)} IS NULL, joined to the rest by OR",

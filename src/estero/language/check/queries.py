@@ -119,16 +119,16 @@ class _PatternCheck:
                 "every part of this sequence may be missing",
                 node.span,
                 expected="at least one part without ?",
-                hint="take the ? from a part that has to happen",
+                hint="remove the ? from a part that must happen",
             )
         for index, part in enumerate(node.parts):
             around: list[p.Link] = [*node.links[max(0, index - 1) : index], *node.links[index : index + 1]]
             if isinstance(part, p.Optional) and any(link.absent for link in around):
                 self.problems.add(
-                    "a part beside NOT(…) cannot be optional",
+                    "a part next to NOT(…) cannot be optional",
                     part.span,
                     expected="a part without ?",
-                    hint="write the two cases out, joined by OR",
+                    hint="write both cases, joined by OR",
                 )
 
     def _lonely_optional(self, node: p.Optional) -> None:

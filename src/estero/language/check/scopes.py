@@ -49,14 +49,14 @@ class _ScopeCheck:
         for variable, span in _mentions(condition):
             if variable in self.bound_somewhere and variable not in visible:
                 self.problems.add(
-                    f"{variable} is not marked in this pattern nor in one around it",
+                    f"{variable} is marked neither in this pattern nor in one around it",
                     span,
                     expected=some(sorted(visible)) or "no label at all",
                     hint=f"put the FILTER after the part that marks {variable}, or keep its label",
                 )
         for each in _inside_comparisons(condition):
             self.problems.add(
-                "X[…] inside a comparison",
+                "X[…] cannot be part of a comparison",
                 each.span,
                 expected="X.a",
                 hint=f"X[…] is a condition on its own: {quoted(each.variable)}[…] AND …",

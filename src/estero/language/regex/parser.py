@@ -187,10 +187,10 @@ def _shorthand(tree: Any) -> Ranges:
 # ── What is refused ──────────────────────────────────────────────────────────────────────────────
 
 _KNOWN: Final = (
-    ("(?=", "looking ahead"),
-    ("(?!", "looking ahead"),
-    ("(?<=", "looking back"),
-    ("(?<!", "looking back"),
+    ("(?=", "lookahead"),
+    ("(?!", "lookahead"),
+    ("(?<=", "lookbehind"),
+    ("(?<!", "lookbehind"),
     ("(?>", "an atomic group"),
     ("(?P", "a named group"),
     ("(?<", "a named group"),
@@ -222,10 +222,10 @@ def _outside(regex: str, problem: UnexpectedInput) -> QueryError:
             span=Span(len(regex), len(regex)),
             found="its end",
             expected="a closing ) or ], or a character after \\",
-            hint="a sign that means itself has a backslash before it: \\( \\[ \\\\",
+            hint="put a backslash before a special character to match it: \\( \\[ \\\\",
         )
     if rest[0] == "\\" and rest[1:2].isdigit():
-        what, found = "a back reference", rest[:2]
+        what, found = "a backreference", rest[:2]
     else:
         start, what = next(((start, word) for start, word in _KNOWN if rest.startswith(start)), ("", "this"))
         found = rest[:2] if start == "\\" else start or rest[0]

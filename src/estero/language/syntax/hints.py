@@ -42,7 +42,7 @@ def _on_words(found: Misplaced) -> str:
     if token.type == "QUOTED" and "STRING" in accepted and "NAME" not in accepted:
         return f"strings are written in single quotes: '{token[1:-1]}'"
     if "STAR" in accepted and token.type in ("FROM", "WHERE"):
-        return "SELECT * shows all labels, and SELECT NONE no label"
+        return "SELECT * shows all labels, SELECT NONE shows none"
     if "NAME" in accepted and is_keyword(token):
         return f'{token.upper()} is a keyword; as a name, write it "{token}"'
     return found.misspelt if token.type == "NAME" else ""

@@ -121,8 +121,8 @@ _AFTER: Final[Mapping[str, str]] = {
     "AS": "a name follows: a AS x",
     "AND": "after AND comes another condition or pattern",
     "OR": "after OR comes another condition or pattern",
-    "NOT": "what must not happen follows in parentheses: a ; NOT(b) ; c",
-    "UNLESS": "what must not happen follows: a ; b UNLESS c",
+    "NOT": "the event that must not happen follows in parentheses: a ; NOT(b) ; c",
+    "UNLESS": "the pattern that must not happen follows: a ; b UNLESS c",
 }
 
 
@@ -138,13 +138,13 @@ def _in_select(found: Misplaced) -> Mistake | None:
             "max",
         ):
             return Mistake(
-                "SELECT lists labels, and computes nothing",
+                "SELECT only lists labels; it cannot compute",
                 "aggregates go in FILTER: count(a) >= 3; answer.count() and --count count complex events",
                 "labels, with some of their attributes if wanted: a, b[price]",
             )
         case "_LPAR" if name != "a" or found.last == "A":
             return Mistake(
-                "SELECT lists labels, and computes nothing",
+                "SELECT only lists labels; it cannot compute",
                 f"the attributes of a label go in square brackets: {name}[price, volume]",
                 "labels, with some of their attributes if wanted: a, b[price]",
             )
@@ -154,7 +154,7 @@ def _in_select(found: Misplaced) -> Mistake | None:
             return Mistake("an attribute to show goes in square brackets", f"write {write}", "',' or '['")
         case "AS":
             return Mistake(
-                "SELECT gives no names", f"labels are named in the pattern: WHERE a AS {found.next_word}"
+                "SELECT cannot name labels", f"labels are named in the pattern: WHERE a AS {found.next_word}"
             )
         case "INT":
             return Mistake(
@@ -174,7 +174,7 @@ def _in_select(found: Misplaced) -> Mistake | None:
 def _in_clause(found: Misplaced) -> Mistake | None:
     """What follows PARTITION BY, WITHIN, CONSUME BY and LIMIT."""
     if found.accepted == {"BY"}:
-        return Mistake(f"{found.last} is followed by BY", f"write {found.last} BY {found.token}")
+        return Mistake(f"BY is missing after {found.last}", f"write {found.last} BY {found.token}")
     match found.clause:
         case "PARTITION" if found.kind == "_LPAR":
             return Mistake("keys need no parentheses", "write PARTITION BY ip, user", "a name or '['")
@@ -182,7 +182,9 @@ def _in_clause(found: Misplaced) -> Mistake | None:
             return Mistake("a comma is missing between two keys", "write PARTITION BY ip, user")
         case "CONSUME" if found.word == "ALL":
             return Mistake(
-                "ALL is not a consumption policy", "ANY forgets all that was read", "ANY, PARTITION or NONE"
+                "ALL is not a consumption policy",
+                "ANY forgets everything read so far",
+                "ANY, PARTITION or NONE",
             )
         case "KEEP" if found.accepted == {"_LSQUARE"}:
             return Mistake("labels to keep go in brackets", f"write KEEP [{found.token}]")

@@ -28,7 +28,7 @@ _IN_CONDITIONS: Final = frozenset(
     {"REGEXP", "RLIKE", "MATCHES", "GLOB", "ILIKE", "SIMILAR", "EXISTS", "CONTAINS"}
 )
 _FOREIGN: Final[Mapping[str, tuple[str, str]]] = {
-    "GROUP": ("GROUP BY", "PARTITION BY k looks at the events of each k by themselves"),
+    "GROUP": ("GROUP BY", "PARTITION BY k treats the events of each k separately"),
     "ORDER": (
         "ORDER BY",
         'events are ordered where they are given: time="…" and order=[…], --time and --order',
@@ -130,15 +130,15 @@ def _repetition(found: Misplaced) -> Mistake | None:
     if kind == "STAR" and "PLUS" in found.accepted:
         return Mistake(
             "there is no * after a pattern",
-            "a+ is one or more; (a+)? is none or more, as a part of a sequence",
+            "a+ is one or more; (a+)? is zero or more, as a part of a sequence",
         )
     if kind in ("STAR", "_DOT", "RANGE") and "INT" not in found.accepted and "_RBRACE" not in found.accepted:
         return Mistake(
-            f"{found.token} is no event type",
-            "a pattern names the types of its events, joined by OR where they may be of several: (a OR b)",
+            f"{found.token} is not an event type",
+            "a pattern names event types, joined by OR if there are several: (a OR b)",
         )
     if kind == "RANGE" or (kind == "FLOAT" and "INT" in found.accepted):
-        return Mistake("a repetition has two numbers with a comma", "write {2,5}")
+        return Mistake("a repetition has two numbers, separated by a comma", "write {2,5}")
     return None
 
 
@@ -201,14 +201,14 @@ _OPERATORS: Final[Mapping[str, str]] = {
     "~=": "~ searches for a regular expression: x ~ 'a.b'",
     "=<": "at most is written <=",
     "=>": "at least is written >=",
-    "**": "there are no powers: write x * x",
+    "**": "there is no power operator: write x * x",
     "//": "/ divides, floor(x / 2) rounds down; a comment begins with --",
 }
 
 
 def _comma(found: Misplaced) -> Mistake | None:
     if re.search(r"\bBETWEEN\b[^\[\](){}]*$", found.before, re.IGNORECASE) and "_AND" in found.accepted:
-        return Mistake("BETWEEN has AND between its ends", "write x BETWEEN 1 AND 5")
+        return Mistake("BETWEEN has AND between its bounds", "write x BETWEEN 1 AND 5")
     if re.search(r"\d$", found.before) and re.match(r",\d{3}\b", found.after):
         return Mistake("a number has no commas", "write 1000")
     return Mistake("a comma does not join conditions", "write AND, or OR")
@@ -223,7 +223,8 @@ def _dot(found: Misplaced) -> Mistake | None:
             "first(a.price) and last(a.price) are values of one event",
         )
     return Mistake(
-        "an attribute has one dot", 'write a.price; a name with dots in it goes in quotes: a."b.c"'
+        "an attribute is written with one dot",
+        'write a.price; a name with dots in it goes in quotes: a."b.c"',
     )
 
 
@@ -255,7 +256,7 @@ def _two_in_a_row(found: Misplaced) -> Mistake | None:
             "a duration is written in WITHIN only", "compare with a number in the unit of the attribute"
         )
     if glued and re.match(r"_\d|[xXbBoO]\w", found.token):
-        return Mistake("a number has digits only", "write 1000, without other signs")
+        return Mistake("a number has digits only", "write 1000, without other characters")
     if found.kind in ("NAME", "QUOTED", "STRING", "INT", "FLOAT") and {"_AND", "_OR"} <= found.accepted:
         return Mistake(f"an operator is missing before {found.token}", "conditions are joined by AND or OR")
     return None

@@ -92,7 +92,7 @@ def _absent(children: Children, span: Span) -> _Absent:
         span=children[1].span,
         found="several event types" if several else "a larger pattern",
         expected="an event type, with AS and FILTER if wanted",
-        hint=f"for none of them write a ; {' ; '.join(f'NOT({each})' for each in inner.parts)} ; b"
+        hint=f"to forbid each of them, write a ; {' ; '.join(f'NOT({each})' for each in inner.parts)} ; b"
         if several
         else "for a pattern that must not happen inside another, write UNLESS",
     )

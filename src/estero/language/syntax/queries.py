@@ -60,7 +60,7 @@ def _strategy(children: Children, span: Span) -> _Clause:
 
 _INSTEAD: Final = {
     "DISTINCT": "leave it out: an answer has no complex event twice",
-    "FIRST": "NEXT keeps, of those with one end, that with the earliest events",
+    "FIRST": "of complex events with the same end, NEXT keeps the one with the earliest events",
     "TOP": "LIMIT 5 after the pattern keeps 5 at each end",
 }
 """What is written for words of other languages."""
@@ -117,7 +117,7 @@ def _unit(word: Token) -> q.TimeUnit:
 
 def _unit_instead(word: Token) -> str:
     if word.lower().removesuffix("s") in ("month", "year", "quarter"):
-        return "months and years differ in length: write so many DAYS"
+        return "months and years vary in length: write DAYS"
     known = q.unit_of(word)
     if known:
         return f"write {known}"
@@ -134,7 +134,7 @@ def _consume(children: Children, span: Span) -> _Clause:
             f"{word} is not a consumption policy",
             "ANY, PARTITION or NONE",
             suggestion(word.upper(), q.Consume.__members__)
-            or "ANY forgets all that was read, PARTITION what its partition read, NONE nothing",
+            or "ANY forgets everything read so far, PARTITION only in the partition, NONE nothing",
         )
     return _Clause("consume", policy, "CONSUME BY", span)
 
@@ -154,7 +154,7 @@ def _head(children: Children, _span: Span) -> tuple[str, tuple[c.Variable, ...]]
         if each == "_":
             raise refused(
                 each,
-                "_ is a value that does not matter, so it cannot be in the head",
+                "_ stands for any value, so it cannot be in the head",
                 "the variables of the body",
                 "leave it out of the head",
             )

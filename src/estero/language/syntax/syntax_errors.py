@@ -77,7 +77,7 @@ _STRANGE: Final = {
     **dict.fromkeys("“”‘’", "strings are written in single quotes: 'INTC'"),
     **dict.fromkeys("$@", "write the value itself: a number, or a string in single quotes"),
     "#": "a comment begins with --; names with # in them go in double quotes",
-    "^": "there are no powers: write x * x",
+    "^": "there is no power operator: write x * x",
     "\\": "a text continues on the next line without any sign",
 }
 

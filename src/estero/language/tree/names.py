@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
-SPELLING: Final = "names are those of the events' columns, and case matters"
+SPELLING: Final = "names must match the events' columns, including case"
 """The hint on a name that is not known and looks like none that is."""
 
 
