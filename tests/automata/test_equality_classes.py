@@ -44,9 +44,9 @@ SAME = {
 }
 
 REFUSED = {
-    "A AS x ; B AS y ; C AS z FILTER x.k = z.k": "nothing says which key y has",
-    "A AS x ; B AS y FILTER x.n < y.n": "no equality between its events holds for all of a complex event",
-    "(A AS x ; B AS y FILTER x.k = y.k)+": "no equality between its events holds for all of a complex event",
+    "A AS x ; B AS y ; C AS z FILTER x.k = z.k": "the key of y is not known",
+    "A AS x ; B AS y FILTER x.n < y.n": "no equality between its events holds for the whole complex event",
+    "(A AS x ; B AS y FILTER x.k = y.k)+": "no equality between its events holds for the whole complex event",
     "A AS x ; (B AS y)? FILTER x.k = y.k": "its equalities do not give all its events one key",
     "A AS x ; B AS y ; C AS z ; A AS w FILTER x.k = y.k AND z.k = w.k": "its equalities do not give all its "
     "events one key",
@@ -89,7 +89,7 @@ def test_alternatives_that_find_the_wrong_attribute_are_not_taken() -> None:
     ("tree", "why"),
     [
         ({"strategy": Strategy.STRICT}, "the strategy STRICT looks at the events in between"),
-        ({"consume": Consume.PARTITION}, "what is consumed depends on the partitions that are written"),
+        ({"consume": Consume.PARTITION}, "what is consumed depends on the partitions in the query"),
     ],
 )
 def test_clauses_that_see_the_partitions_refuse(tree: dict[str, Strategy | Consume], why: str) -> None:

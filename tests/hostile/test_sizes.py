@@ -78,8 +78,8 @@ def test_a_query_that_joins_a_type_with_itself_too_often_names_the_type_and_its_
         query.explain()
     assert str(caught.value) == (
         "this query needs an automaton of more than 20,000 transitions, because one event of type T may "
-        f"serve any of {count} atoms at once (0, 1, 2, 3, 4, 5, 6, 7 or {count - 8} more): constants that "
-        "tell these atoms apart, or fewer of them, make it smaller"
+        f"serve any of {count} atoms at once (0, 1, 2, 3, 4, 5, 6, 7 or {count - 8} more): use constants "
+        "that distinguish these atoms, or fewer atoms"
     )
 
 
@@ -88,7 +88,7 @@ def test_a_query_of_too_many_atoms_says_so() -> None:
     with pytest.raises(LimitExceeded) as caught:
         query.explain()
     assert str(caught.value) == (
-        "this query joins 600 atoms, and its automaton would gather partial matches in more than 250,000 "
+        "this query joins 600 atoms, and its automaton would combine partial matches in more than 250,000 "
         "ways: write fewer atoms, or several queries"
     )
 

@@ -252,5 +252,5 @@ def test_hidden_labels_are_left_out_with_a_note() -> None:
     step = Transition(0, Guard(frozenset({0})), frozenset({"A"}), 1)
     steps = (replace(step, hidden=hidden), step)
     automaton = CEA(2, frozenset({0}), frozenset({1}), steps, (EventPredicate(("A",)),))
-    note = "Hidden labels, by which filters know what belongs together, are not drawn."
+    note = "Hidden labels, which group events for filters, are not drawn."
     assert texts(plot_automaton(automaton)) == {"0", "1", "A", "• A", note}

@@ -95,7 +95,7 @@ def test_the_picture_is_well_formed_and_has_the_labels(text: str) -> None:
         if transition.labels:
             assert f"<!-- • {', '.join(sorted(transition.labels))} -->" in svg
     hidden = any(each.hidden for each in automaton.transitions)
-    assert ("Hidden labels, by which filters know what belongs together, are not drawn." in svg) is hidden
+    assert ("Hidden labels, which group events for filters, are not drawn." in svg) is hidden
     assert "<!-- #" not in svg
 
 

@@ -40,7 +40,7 @@ def _remedy(part: Pattern) -> str:
         case Conjunction():
             return "join fewer parts by AND"
         case Unless():
-            return "forbid less at once, one event rather than a sequence of them"
+            return "forbid less at once: one event rather than a sequence"
         case Filter():
             return "use fewer ORs between different variables, or one query for each case"
         case Iteration():

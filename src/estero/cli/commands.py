@@ -266,7 +266,7 @@ def stream(
     conf: Conf = None,
     debug: Debug = False,
 ) -> None:
-    """Find the complex events of a query in events that keep coming, until it is stopped (Ctrl-C)."""
+    """Find the complex events of a query in events that keep coming, until stopped (Ctrl-C)."""
     follow_stream(
         _query(query),
         source,

@@ -81,7 +81,7 @@ TimeUnit = Annotated[
     str | None,
     typer.Option(
         metavar="UNIT",
-        help="A tick of an integer time column: ns, us, ms, s, min, h or d.",
+        help="The unit of an integer time column: ns, us, ms, s, min, h or d.",
         rich_help_panel=EVENTS,
     ),
 ]
@@ -124,8 +124,8 @@ EngineOption = Annotated[
     typer.Option(
         "--engine",
         show_default=False,
-        help="spark runs the pipeline on Spark, duckdb in this process. Default: spark, where PySpark is "
-        "installed.",
+        help="spark runs the pipeline on Spark, duckdb in this process. Default: spark if PySpark "
+        "is installed.",
     ),
 ]
 Master = Annotated[str, typer.Option(metavar="URL", help="The Spark master.")]
@@ -141,7 +141,8 @@ FormatOption = Annotated[
     typer.Option("--format", show_default=False, help="Default: by the suffix of --out, else table."),
 ]
 Limit = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="At most N complex events: the first, or on Spark any.")
+    int | None,
+    typer.Option(min=0, metavar="N", help="At most N complex events: the first N, or on Spark any N."),
 ]
 Count = Annotated[bool, typer.Option("--count", help="Only print how many complex events there are.")]
 Positions = Annotated[bool, typer.Option("--positions", help="Show events as their positions in the stream.")]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PLACES = "Where events come from, and complex events go"
+PLACES = "Source and sink"
 SPARK = "Options for Spark"
 _NOTE = "estero.json"
 

@@ -79,7 +79,7 @@ def _texts(cea: CEA) -> tuple[dict[Arc, list[_Text]], list[str]]:
     used = {bit for each in cea.transitions for bit in each.guard.present | each.guard.absent}
     legend = [f"{names[bit]}  {spelled[bit]}" for bit in sorted(used) if names[bit] != spelled[bit]]
     if any(each.hidden for each in cea.transitions):
-        legend.append("Hidden labels, by which filters know what belongs together, are not drawn.")
+        legend.append("Hidden labels, which group events for filters, are not drawn.")
     return dict(sorted(texts.items())), legend
 
 

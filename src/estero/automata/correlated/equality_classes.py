@@ -57,7 +57,7 @@ def partitioned(tree: QueryTree, schema: Schema, compiled: Compiled | None = Non
     if tree.strategy is Strategy.STRICT:
         return "the strategy STRICT looks at the events in between"
     if tree.consume is Consume.PARTITION:
-        return "what is consumed depends on the partitions that are written"
+        return "what is consumed depends on the partitions in the query"
     found = as_partition(tree.pattern, schema, tree.streams, compiled)
     if isinstance(found, str):
         return found
@@ -78,7 +78,7 @@ def as_partition(
         return why
     equalities = list(_equalities(compiled.residuals, compiled.automaton, schema))
     if not equalities:
-        return "no equality between its events holds for all of a complex event"
+        return "no equality between its events holds for the whole complex event"
     kinds = _kinds(compiled.automaton, equalities)
     if isinstance(kinds, str):
         return kinds
@@ -151,7 +151,7 @@ def _kinds(automaton: CEA, equalities: Sequence[_Equality]) -> dict[Transition, 
                 return "its events can be of any type"
             kinds[each] = frozenset(filter(each.carries, keys)), tuple(sorted(types))
             if not kinds[each][0]:
-                return f"nothing says which key {event_name(each.labels, types)} has"
+                return f"the key of {event_name(each.labels, types)} is not known"
     return kinds
 
 
@@ -162,7 +162,7 @@ def _together(automaton: CEA, kinds: Mapping[Transition, _Kind]) -> set[frozense
     found = reached(start, lambda at: [(each.target, at[1] | {kinds[each]}) for each in after[at[0]]])
     ways = list(islice(found, CAP + 1))
     if len(ways) > CAP:
-        return f"its events come together in more than {CAP:,} ways"
+        return f"its events combine in more than {CAP:,} ways"
     return {marked for state, marked in ways if state in automaton.final}
 
 

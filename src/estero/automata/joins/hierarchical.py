@@ -274,13 +274,13 @@ class _Construction:
         atoms = [self.atoms[atom].label for atom in sorted(below) if name in self.atoms[atom].types]
         return LimitExceeded(
             f"this query needs an automaton of more than {self.cap:,} transitions, because one event of type "
-            f"{name} may serve any of {len(atoms)} atoms at once ({some(atoms)}): constants that tell these "
-            "atoms apart, or fewer of them, make it smaller"
+            f"{name} may serve any of {len(atoms)} atoms at once ({some(atoms)}): use constants that "
+            "distinguish these atoms, or fewer atoms"
         )
 
     def _too_many_atoms(self, cap: int) -> LimitExceeded:
         return LimitExceeded(
-            f"this query joins {len(self.atoms)} atoms, and its automaton would gather partial matches in "
+            f"this query joins {len(self.atoms)} atoms, and its automaton would combine partial matches in "
             f"more than {cap:,} ways: write fewer atoms, or several queries"
         )
 
