@@ -176,7 +176,7 @@ def test_an_option_that_csv_files_do_not_have_is_refused(tmp_path: Path) -> None
 def test_batches_of_an_iterator_have_the_same_columns() -> None:
     batches = [pa.record_batch({"a": [1]}), pa.record_batch({"b": [1]})]
     with pytest.raises(
-        DataError, match="batch 2 has columns other than those of the first one: b int64 beside a int64"
+        DataError, match="batch 2 has columns other than those of the first one: b int64 instead of a int64"
     ):
         rows(open_source(iter(batches)))
 

@@ -92,7 +92,7 @@ def test_a_frame_with_an_index_is_pushed() -> None:
         ([0.5, 2**53 + 1], "row 2, column 'v': 9007199254740993 is not exact as a float"),
         (
             [[1], ["x"]],
-            "row 2, column 'v': ['x'] cannot be read beside the values above it: it is a list\n",
+            "row 2, column 'v': ['x'] cannot be read with the values above it: it is a list\n",
         ),
         ([1j], "row 1, column 'v': 1j cannot be read"),
     ],

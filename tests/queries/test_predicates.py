@@ -209,7 +209,7 @@ def test_arguments_by_keyword_only() -> None:
 
 
 def test_what_cannot_be_called() -> None:
-    with pytest.raises(TypeError, match=r"^a predicate is a function, and 'near' is none$"):
+    with pytest.raises(TypeError, match=r"^a predicate is a function, not 'near'$"):
         estero.predicate("near")  # type: ignore[call-overload]
 
 

@@ -434,7 +434,7 @@ def test_a_snapshot_with_keys_of_another_duckdb_is_refused(monkeypatch: pytest.M
         estero.restore(QUERY, state)
     assert str(caught.value) == (
         "the keys in this state were hashed by another version of DuckDB\n"
-        "  hint: go on with that version, or start anew"
+        "  hint: use that version, or start over"
     )
 
 

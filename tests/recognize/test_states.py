@@ -152,7 +152,7 @@ def test_a_state_of_another_format_is_refused() -> None:
     struct.pack_into("<I", state, 8, FORMAT + 1)
     assert refusal(PLAIN, bytes(state)) == (
         f"the state has format {FORMAT + 1}, and this version of Estero reads format {FORMAT}\n"
-        "  hint: states are for going on with the version that wrote them: start anew, or go back to it"
+        "  hint: a state is for the version that wrote it: go back to that version, or start over"
     )
 
 
@@ -169,7 +169,7 @@ def test_a_state_with_one_bit_turned_is_refused_wherever_it_is() -> None:
     for place in range(24, len(state), 97):
         damaged = bytearray(state)
         damaged[place] ^= 1
-        assert refusal(PLAIN, bytes(damaged)) == "the state is damaged: its checksum is another one"
+        assert refusal(PLAIN, bytes(damaged)) == "the state is damaged: its checksum does not match"
 
 
 def test_a_state_of_another_query_is_refused() -> None:
@@ -192,7 +192,7 @@ def test_a_state_of_something_else_is_refused() -> None:
     assert refusal(PLAIN, state) == "the state is of a picture, and a recognition was expected"
 
 
-SENSELESS = "the state is damaged: what it holds does not fit together"
+SENSELESS = "the state is damaged: its contents are inconsistent"
 SPLIT = "SELECT * WHERE A AS a ; B+ AS b FILTER b.n > a.n WITHIN 50 SECONDS"
 NEXT = "SELECT NEXT * WHERE A AS a ; B+ AS b PARTITION BY [k] WITHIN 50 SECONDS"
 STRICT = "SELECT * WHERE A AS a : B AS b PARTITION BY [k]"

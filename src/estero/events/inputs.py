@@ -198,7 +198,7 @@ def _of_one_schema(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iter
         if not batch.schema.equals(schema):
             raise DataError(
                 f"batch {number} has columns other than those of the first one: {_listed(batch.schema)} "
-                f"beside {_listed(schema)}"
+                f"instead of {_listed(schema)}"
             )
         yield batch
 

@@ -181,7 +181,7 @@ class ContinuousRecognizer:
         if not np.array_equal(hashes, self._classifier.hashes()):
             raise DataError(
                 "the keys in this state were hashed by another version of DuckDB",
-                hint="go on with that version, or start anew",
+                hint="use that version, or start over",
             )
         return recognition
 

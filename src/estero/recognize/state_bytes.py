@@ -125,7 +125,7 @@ def read(state: bytes, key: bytes | None = None) -> State:
     if version != FORMAT:
         raise DataError(
             f"the state has format {version}, and this version of Estero reads format {FORMAT}",
-            hint="states are for going on with the version that wrote them: start anew, or go back to it",
+            hint="a state is for the version that wrote it: go back to that version, or start over",
         )
     _refuse_other_key(keyed=magic == _KEYED, key=key)
     begin = _HEADING.size + (_MAC if magic == _KEYED else 0)
@@ -136,7 +136,7 @@ def read(state: bytes, key: bytes | None = None) -> State:
     if key is not None and not hmac.compare_digest(mac, _mac(key, heading, body)):
         raise DataError("the state was not written with this key, or it was changed since")
     if zlib.crc32(body) != checksum:
-        raise DataError("the state is damaged: its checksum is another one")
+        raise DataError("the state is damaged: its checksum does not match")
     with sound_content():
         return _content(sound_batch(pa.py_buffer(body)))
 
@@ -165,7 +165,7 @@ def sound_content() -> Iterator[None]:
         struct.error,
         pa.ArrowException,
     ) as error:
-        raise DataError("the state is damaged: what it holds does not fit together") from error
+        raise DataError("the state is damaged: its contents are inconsistent") from error
 
 
 def _content(batch: pa.RecordBatch) -> State:

@@ -49,7 +49,7 @@ def evaluate_expression(node: e.Node, event: Event) -> Value:
 
     def attribute_of_event(name: e.Attribute | e.Aggregate) -> Value:
         if isinstance(name, e.Aggregate) or name.variable is not None:
-            raise QueryError("a predicate over one event cannot speak of variables", span=name.span)
+            raise QueryError("a predicate over one event cannot refer to variables", span=name.span)
         return event.attributes.get(name.name)
 
     return evaluate(node, attribute_of_event)

@@ -154,11 +154,11 @@ def test_a_stream_has_a_directory_and_a_checkpoint_of_its_own(
     own = "a stream with a new checkpoint needs a directory of its own"
     noted = (
         "another stream has written here, up to batch 0: batches up to that one would be left out\n"
-        f"  hint: {own}, or goes on with the checkpoint of the stream that has written here"
+        f"  hint: {own}, or resumes with the checkpoint of the stream that has written here"
     )
     others = (
-        "the directory holds what no stream has written, such as 0.jsonl: Spark would not see that any more "
-        f"beside what a stream writes\n  hint: {own}"
+        "the directory contains files that no stream has written, such as 0.jsonl: Spark would no longer see "
+        f"them once a stream writes here\n  hint: {own}"
     )
     torn = (
         "this is no checkpoint, or it is damaged: its file 'metadata' is not what Spark writes there\n"

@@ -217,7 +217,7 @@ def _argument(node: object, at: Instances, attributes: Sequence[str]) -> Callabl
         case e.Literal(value):
             return lambda _: value
         case _:
-            raise TypeError(f"{node!r} is no argument of a predicate")
+            raise TypeError(f"{node!r} is not an argument of a predicate")
 
 
 def _table(at: Instances, marked: Marked, attributes: Iterable[str]) -> pa.Table:

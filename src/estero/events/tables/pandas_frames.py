@@ -146,7 +146,7 @@ def _misfit(name: str, column: pd.Series[Any]) -> DataError:
         why = "does not fit into 64 bits" if good == 0 or abs(value) >= 1 << 63 else "is not exact as a float"
         return DataError(f"{_shown(value)} {why}", row=bad, column=name)
     return DataError(
-        f"{_shown(value)} cannot be read beside the values above it: it is {_kind(value)}",
+        f"{_shown(value)} cannot be read with the values above it: it is {_kind(value)}",
         row=bad,
         column=name,
         hint="leave the column out, or make it numbers, strings or times",

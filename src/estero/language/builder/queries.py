@@ -101,7 +101,7 @@ class PatternBuilder:
         )
         added = tuple(map(_pattern, others))
         if not added:
-            raise ValueError("a sequence goes on with at least one pattern")
+            raise ValueError("a sequence needs at least one more pattern")
         return PatternBuilder(p.Sequence((*parts, *added), (*links, *[link] * len(added))))
 
     def or_(self, *others: PatternLike) -> PatternBuilder:

@@ -70,7 +70,7 @@ def register(function: Function, name: str | None = None) -> RegisteredPredicate
     """
     called = name if name is not None else getattr(function, "__name__", "")
     if not callable(function):
-        raise TypeError(f"a predicate is a function, and {function!r} is none")
+        raise TypeError(f"a predicate is a function, not {function!r}")
     _check_name(called)
     least, most = _positional(function, called)
     found = RegisteredPredicate(called, function, least, most)

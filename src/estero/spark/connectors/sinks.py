@@ -174,14 +174,14 @@ def _check_directory(place: Path, reached: int) -> None:
         raise DataError(
             f"another stream has written here, up to batch {noted}: batches up to that one would be left out",
             file=str(place),
-            hint=f"{_OWN}, or goes on with the checkpoint of the stream that has written here",
+            hint=f"{_OWN}, or resumes with the checkpoint of the stream that has written here",
         )
     if reached < 0 and noted < 0 and place.is_dir():
         others = [each.name for each in sorted(place.iterdir()) if not each.name.startswith((".", "_"))]
         if others:
             raise DataError(
-                f"the directory holds what no stream has written, such as {others[0]}: Spark would not see "
-                "that any more beside what a stream writes",
+                f"the directory contains files that no stream has written, such as {others[0]}: Spark would "
+                "no longer see them once a stream writes here",
                 file=str(place),
                 hint=_OWN,
             )
