@@ -200,7 +200,7 @@ def test_what_is_no_duration_is_refused(duration: object) -> None:
 
 
 def test_empty_chains_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least one pattern"):
+    with pytest.raises(ValueError, match="at least one more pattern"):
         a.then()
     with pytest.raises(ValueError, match="no other pattern"):
         a.or_()
