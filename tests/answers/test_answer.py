@@ -227,7 +227,9 @@ def test_shares_are_the_whole_and_each_complex_event_is_in_one(answer: Answer, o
         assert sorted(each for share in shares for each in starts(share)) == starts(part)
         assert sum(share.count() for share in shares) == part.count()
     for number in (-1, of):
-        with pytest.raises(ValueError, match=f"from 0 to {of - 1}, there is no share {number}"):
+        with pytest.raises(
+            ValueError, match=f"there is no share {number}: shares are numbered from 0 to {of - 1}"
+        ):
             answer.share(number, of)
 
 
