@@ -55,5 +55,6 @@ class PlainRuns(CeaRuns):
         check_plain_runs(arrays, nodes, states)
 
     def _put(self, arrays: Arrays) -> NDArray[np.int32]:
-        self._cells, self._entries, first = plain_pools(arrays, ROOM)
+        rooms = self._cells.next.size, self._entries.next.size  # smaller ones would be too small again
+        self._cells, self._entries, first = plain_pools(arrays, rooms)
         return first

@@ -85,8 +85,10 @@ class SplitRuns(CeaRuns):
         check_split_runs(arrays, nodes, states, self._registers)
 
     def _put(self, arrays: Arrays) -> NDArray[np.int32]:
-        pools = split_pools(arrays, self.arena, self._program.joins, ROOM)
-        self._cells, self._elements, self._keys_of_runs, self._groups, first = pools
+        pools = self._cells, self._elements, self._keys_of_runs, self._groups
+        rooms = [pool.next.size for pool in pools]  # smaller ones would be too small again
+        found = split_pools(arrays, self.arena, self._program.joins, rooms)
+        self._cells, self._elements, self._keys_of_runs, self._groups, first = found
         return first
 
     def _rerank(self, partition: int) -> None:

@@ -15,6 +15,7 @@ rank    int64   of each element
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -119,11 +120,14 @@ def plain_arrays(plain: Plain, used: int, generation: int, oldest: int) -> Array
     return {"opened": opened, "state": state[:count], "length": length[:count], "node": node[:total]}
 
 
-def plain_pools(arrays: Arrays, room: int) -> tuple[Cells, Entries, NDArray[np.int32]]:
-    """The pools of such runs, with free places as well, and the first entry of each partition."""
+def plain_pools(arrays: Arrays, rooms: Sequence[int]) -> tuple[Cells, Entries, NDArray[np.int32]]:
+    """The pools of such runs, of at least these sizes, and the first entry of each partition.
+
+    At least half of each is free.
+    """
     state, length, opened = arrays["state"], arrays["length"], arrays["opened"]
-    cells, head = _cells_of(arrays["node"], length, room)
-    entries = new_entries(max(room, 2 * state.size))
+    cells, head = _cells_of(arrays["node"], length, rooms[0])
+    entries = new_entries(max(rooms[1], 2 * state.size))
     entries.state[: state.size] = state
     entries.head[: state.size] = head
     entries.length[: state.size] = length
@@ -161,13 +165,13 @@ def split_arrays(split: Split, used: int, generation: int, oldest: int) -> Array
 
 
 def split_pools(
-    arrays: Arrays, arena: Arena, joins: NDArray[np.int32], room: int
+    arrays: Arrays, arena: Arena, joins: NDArray[np.int32], rooms: Sequence[int]
 ) -> tuple[Cells, Elements, Keys, Groups, NDArray[np.int32]]:
-    """The pools of such runs, with free places as well, and the first group of each partition."""
-    cells, head = _cells_of(arrays["node"], arrays["length"], room)
-    elements, first_element = _elements_of(arrays, head, room)
-    keys, first_key = _keys_of(arrays, first_element, joins, room)
-    groups = new_groups(max(room, 2 * arrays["state"].size))
+    """The pools of such runs, of at least these sizes, and the first group of each partition."""
+    cells, head = _cells_of(arrays["node"], arrays["length"], rooms[0])
+    elements, first_element = _elements_of(arrays, head, rooms[1])
+    keys, first_key = _keys_of(arrays, first_element, joins, rooms[2])
+    groups = new_groups(max(rooms[3], 2 * arrays["state"].size))
     groups.state[: arrays["state"].size] = arrays["state"]
     groups.first[: arrays["state"].size] = first_key
     used = arrays["parts"].size
