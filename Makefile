@@ -37,7 +37,7 @@ connectors:      ## connectors and a Kafka broker for the tests of streams, with
 	else echo "Maven fetched no connectors: tests with Kafka, PostgreSQL and Delta will be skipped."; fi
 
 test: setup connectors ## all tests, in as many processes as WORKERS says
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 delta: setup connectors ## tests with Delta, on the newest Spark that it is published for (requirements-delta.lock)
 	@if [ ! -e $(JARS)/.ready ]; then echo "No connectors here: the tests with Delta are skipped."; \
@@ -64,7 +64,8 @@ imports: setup   ## which room may know which (pyproject.toml, tool.importlinter
 	$(BIN)/lint-imports
 
 interpreted: setup ## the kernels as plain Python: same tests, fewer examples
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(wildcard tests/engine) tests/laws -m "not spark" --hypothesis-profile=quick
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/engine tests/laws -m "not spark" --hypothesis-profile=quick \
+		--numprocesses $(WORKERS) --dist loadfile
 
 extras: setup    ## a built wheel in empty environments, without extras and with each
 	$(BIN)/python tests/packaging/extras.py

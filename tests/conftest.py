@@ -46,16 +46,6 @@ def _real(name: str) -> Path:
     return path
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of several processes that run the tests, one runs all that share the Spark session."""
-    for item in items:
-        names = getattr(item, "fixturenames", ())
-        shares_session = "spark" in names or (
-            "engine" in names and item.get_closest_marker("spark") is not None
-        )
-        item.add_marker(pytest.mark.xdist_group("spark" if shares_session else str(item.path)))
-
-
 @pytest.fixture(autouse=True)
 def _own_predicates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Predicates that a test registers are forgotten after it."""
