@@ -31,7 +31,7 @@ from estero.plan.automaton import AutomatonPlan
 from estero.plan.chains import ChainPlan
 from estero.plan.plan import Plan
 from estero.plan.rules import PLANS, NotServedError, PlanName, plan_of
-from estero.queries.conjunctive_query import ConjunctiveQuery
+from estero.queries.conjunctive_statement import ConjunctiveStatement
 from estero.queries.query import Query
 from estero.recognize.in_process import InProcessRun
 from estero.reference.conjunctive import evaluate_conjunctive
@@ -148,8 +148,8 @@ def check(case: Case) -> str:
         ComplexEvent(each.start, each.end, frozenset((k, frozenset(v)) for k, v in each.positions.items()))
         for each in Answer(run_of(case, few))
     )
-    if isinstance(query, ConjunctiveQuery):
-        by_end = evaluate_conjunctive(query.conjunctive, events)
+    if isinstance(query.statement, ConjunctiveStatement):
+        by_end = evaluate_conjunctive(query.statement.conjunctive, events)
     else:
         by_end = evaluate_query(query.tree, events)
     expected = Counter(each for at_end in by_end.values() for each in at_end)

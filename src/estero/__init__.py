@@ -36,10 +36,9 @@ if TYPE_CHECKING:
     )
     from estero.language.builder.queries import event, select
     from estero.queries.automaton_query import automaton
-    from estero.queries.conjunctive_query import conjunctive
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
-    from estero.queries.texts import check, query, query_of_text, restore
+    from estero.queries.texts import check, conjunctive, query, query_of_text, restore
     from estero.recognize.continuous import ContinuousRecognizer
 
 __version__ = "0.1.0"
@@ -86,7 +85,7 @@ _HOMES = {
     "call": "estero.language.builder.conditions",
     "check": "estero.queries.texts",
     "closed": "estero.language.builder.conditions",
-    "conjunctive": "estero.queries.conjunctive_query",
+    "conjunctive": "estero.queries.texts",
     "constant": "estero.language.builder.conditions",
     "decreasing": "estero.language.builder.conditions",
     "event": "estero.language.builder.queries",

@@ -82,15 +82,9 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
-def run(*, positions_only: bool = False, **options: Any) -> FakeRun:
-    schema = answer_schema(
-        SHOWN, EVENTS, keys=[["name"]], time=pa.timestamp("us", "UTC"), positions_only=positions_only
-    )
-    content = rows()
-    if positions_only:
-        for row in content:
-            row |= {label: [event["position"] for event in row[label]] for label in "ab"}
-    return FakeRun(pa.RecordBatch.from_pylist(content, schema=schema), **options)
+def run(**options: Any) -> FakeRun:
+    schema = answer_schema(SHOWN, EVENTS, keys=[["name"]], time=pa.timestamp("us", "UTC"))
+    return FakeRun(pa.RecordBatch.from_pylist(rows(), schema=schema), **options)
 
 
 @pytest.fixture
@@ -129,12 +123,6 @@ def test_complex_events_are_equal_when_their_places_and_positions_are(answer: An
     assert answer[1] != answer[2]
     assert len({answer[1], answer[1], answer[2]}) == 2
     assert answer[1] != "something else"
-
-
-def test_lists_of_positions_read_like_lists_of_events() -> None:
-    ce = Answer(run(positions_only=True))[3]
-    assert ce["a"] == [{"position": 3}]
-    assert ce.positions == {"a": (3,), "b": (4, 5, 6, 7, 8, 9)}
 
 
 def test_without_a_time_the_times_are_none() -> None:
@@ -320,10 +308,9 @@ def test_json_lines_hold_labels_apart_from_places(answer: Answer, tmp_path: Path
     }
 
 
-@pytest.mark.parametrize("positions_only", [False, True])
-def test_json_lines_of_positions_hold_start_end_and_labels(positions_only: bool) -> None:
+def test_json_lines_of_positions_hold_start_end_and_labels() -> None:
     file = io.BytesIO()
-    Answer(run(positions_only=positions_only))[1:3].write(file, format="jsonl", positions=True)
+    Answer(run())[1:3].write(file, format="jsonl", positions=True)
     assert file.getvalue().decode().splitlines() == [
         '{"start": 1, "end": 4, "labels": {"a": [1], "b": [2, 3, 4]}}',
         '{"start": 2, "end": 7, "labels": {"a": [2], "b": [3, 4, 5, 6, 7]}}',

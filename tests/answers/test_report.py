@@ -9,7 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from estero.answers.report import EventStore, Reporter, answer_schema, label_of
+from estero.answers.report import (
+    EventStore,
+    Reporter,
+    answer_schema,
+    label_of,
+    positions_schema,
+    with_positions,
+)
 from estero.engine.walk.matches import Matches
 from estero.language.tree.selection import Shown
 
@@ -176,9 +183,13 @@ def test_select_none_shows_start_and_end_only() -> None:
     assert rows == [{"start": 3, "end": 11}, {"start": 3, "end": 20}]
 
 
-def test_positions_only_lists_hold_positions() -> None:
-    reporter = Reporter([Shown("a", ("name",))], LABEL_SETS, classified().schema, positions_only=True)
-    assert [row["a"] for row in table(reporter, store_of(classified()))] == [[3], [3, 10]]
+def test_positions_can_stand_in_place_of_events() -> None:
+    reporter = Reporter([Shown("a", ("name",))], LABEL_SETS, classified().schema)
+    schema = positions_schema(reporter.schema)
+    batch = with_positions(reporter.table(TWO_MATCHES, store_of(classified())), schema)
+    batch.validate(full=True)
+    assert batch.column("a").to_pylist() == [[3], [3, 10]]
+    assert label_of(batch.schema.field("a")) == "a"
 
 
 def test_timestamps_come_in_their_own_unit_with_or_without_their_zone() -> None:

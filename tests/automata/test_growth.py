@@ -12,6 +12,7 @@ from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.compile.fragment import Part, Workshop
 from estero.automata.compile.symbolic_guard import SymbolicGuard
 from estero.automata.determinize import DEAD, LazyAutomaton
+from estero.automata.formulas.user_automaton import automaton_of
 from estero.automata.growth import growing_part
 from estero.language.syntax.parser import parse_pattern
 
@@ -133,14 +134,13 @@ def test_an_automaton_without_a_pattern_has_no_part_to_name() -> None:
         ("s", "A", "A", 0),
         *[(i, name, name, i + 1) for i in range(12) for name in "AB"],
     ]
-    query = estero.automaton(steps, initial="s", final=12)
-    assert query.automaton is not None
-    automaton = LazyAutomaton(query.automaton, state_cap=1000)
+    given = automaton_of(steps, "s", 12, None)
+    automaton = LazyAutomaton(given, state_cap=1000)
     with pytest.raises(
         estero.LimitExceeded, match=r"^the pattern needs more than 1,000 automaton states: bound"
     ):
         explored(automaton)
-    assert growing_part(query.automaton, automaton.subsets) is None
+    assert growing_part(given, automaton.subsets) is None
 
 
 def test_every_state_of_a_compiled_automaton_knows_its_part() -> None:

@@ -12,7 +12,7 @@ from estero.answers.answer import Answer
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
 from estero.plan.rules import PLANS, NotServedError, plan_of
-from estero.queries.conjunctive_query import ConjunctiveQuery
+from estero.queries.conjunctive_statement import ConjunctiveStatement
 from estero.recognize.in_process import InProcessRun
 from estero.reference.conjunctive import evaluate_conjunctive
 from estero.reference.queries import Event, evaluate_query
@@ -22,8 +22,8 @@ STREAM = [Event(row.pop("type"), row, at) for at, row in enumerate(EVENTS.to_pyl
 
 def expected_of(query: estero.Query) -> list[tuple[int, ...]]:
     """The marked positions of each complex event, by the reference."""
-    if isinstance(query, ConjunctiveQuery):
-        found = evaluate_conjunctive(query.conjunctive, STREAM)
+    if isinstance(query.statement, ConjunctiveStatement):
+        found = evaluate_conjunctive(query.statement.conjunctive, STREAM)
     else:
         found = evaluate_query(query.tree, STREAM)
     return sorted(tuple(sorted(each.support)) for at_end in found.values() for each in at_end)
@@ -36,7 +36,7 @@ def test_null_keys_match_nothing_by_any_plan(name: str) -> None:
     expected = expected_of(query)
     assert expected
     answers = [query.run(EVENTS, type="type", time="at")]
-    if not isinstance(query, ConjunctiveQuery):
+    if not isinstance(query.statement, ConjunctiveStatement):
         source = open_source(EVENTS, EventLayout.of(type="type", time="at", only_type="T"))
         for only in PLANS:
             try:

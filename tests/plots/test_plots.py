@@ -45,10 +45,16 @@ class Marked:
     def end_time(self) -> datetime | None:
         return self._time(self.end) if self._timed else None
 
+    @property
+    def positions(self) -> dict[str, list[int]]:
+        return {"R": self._positions, "a": self._positions[:1], "b": self._positions[1:]}
+
     def __getitem__(self, label: str) -> list[dict[str, Any]]:
-        chosen = {"R": self._positions, "a": self._positions[:1], "b": self._positions[1:]}[label]
         time = {"ts": self._time} if self._shows_time else {}
-        return [{name: of(p) for name, of in time.items()} | {"position": p, "price": 0.5} for p in chosen]
+        return [
+            {name: of(p) for name, of in time.items()} | {"price": 0.5, "position": p}
+            for p in self.positions[label]
+        ]
 
 
 class Some(list[Marked]):

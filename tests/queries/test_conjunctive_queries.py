@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -14,9 +13,6 @@ from estero.language.syntax.parser import parse_conjunctive
 from estero.plan.plan import Layout
 from estero.plots.q_tree import plot_q_tree
 
-if TYPE_CHECKING:
-    from estero.queries.conjunctive_query import ConjunctiveQuery
-
 TEXT = "Q(x, y) <- T(x), S(x, y), R(x, y)"
 STREAM = pa.table(
     {"type": list("STRSTRST"), "x": [2, 2, 1, 2, 1, 2, 4, 1], "y": [11, None, 10, 11, None, 11, 13, None]}
@@ -24,7 +20,7 @@ STREAM = pa.table(
 """The stream of the PCEA paper."""
 
 
-def query() -> ConjunctiveQuery:
+def query() -> estero.Query:
     return estero.conjunctive(TEXT)
 
 

@@ -22,6 +22,27 @@ EVENTS = pa.table(
 )
 
 
+def test_a_query_can_be_made_of_a_text_in_either_language_and_of_what_the_builder_makes() -> None:
+    text, joined = "SELECT * WHERE SELL AS a ; BUY AS b WITHIN 3 EVENTS", "Q(x) <- T(x), S(x)"
+    assert estero.Query(text) == estero.query(text)
+    assert estero.Query(text).run(EVENTS, type="kind").count() == 4
+    assert estero.Query(joined) == estero.conjunctive(joined) != estero.Query("SELECT * WHERE T ALL S")
+    built = estero.event("SELL").named("a").then(estero.event("BUY").named("b"))
+    assert estero.Query(built) == estero.query(built)
+    with pytest.raises(estero.QueryError, match="no event is marked x"):
+        estero.Query("SELECT * WHERE A FILTER x[n > 1]")
+    with pytest.raises(estero.QueryError, match="the head lacks the variable x"):
+        estero.Query("Q() <- T(x)")
+
+
+def test_queries_of_all_kinds_are_queries() -> None:
+    automaton = estero.automaton([(0, "A", "x", 1)], initial=0, final=1)
+    made = [estero.query("SELECT * WHERE A"), estero.conjunctive("Q(x) <- T(x)"), automaton]
+    assert all(isinstance(each, estero.Query) for each in made)
+    assert [pickle.loads(pickle.dumps(each)) for each in made] == made
+    assert len(set(made)) == 3
+
+
 def test_a_query_runs_on_a_table() -> None:
     query = estero.query("SELECT * WHERE SELL AS a ; BUY AS b FILTER b[price > 2] WITHIN 25 [ts]")
     answer = query.run(EVENTS, type="kind", time="ts")

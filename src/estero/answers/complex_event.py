@@ -1,10 +1,11 @@
-"""Rows of an answer as objects, which iterating over it gives, and as a table in HTML for notebooks."""
+"""The rows of an answer as objects, as iteration gives them, and as an HTML table for notebooks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from estero.errors import legible
 Events = list[dict[str, Any]]
 
 _EVENTS_PER_CELL = 4
-"""As many events as a cell of a notebook's table shows."""
+"""The most events that a cell of a notebook's table shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,6 @@ class AnswerColumns:
     labels: Mapping[str, int]
     partition: Mapping[str, int]
     has_time: bool
-    positions_only: bool
 
     @staticmethod
     def of(schema: pa.Schema) -> AnswerColumns:
@@ -37,10 +37,7 @@ class AnswerColumns:
         partition = {
             field.name: i for i, field in enumerate(schema) if i >= first and label_of(field) is None
         }
-        lists = [schema.field(i).type.value_type for i in labels.values()]
-        return AnswerColumns(
-            labels, partition, has_time, bool(lists) and not any(map(pa.types.is_struct, lists))
-        )
+        return AnswerColumns(labels, partition, has_time)
 
 
 class ComplexEvent:
@@ -83,14 +80,16 @@ class ComplexEvent:
     @property
     def positions(self) -> dict[str, tuple[int, ...]]:
         """The positions of the events under each selected label."""
-        return {label: self._positions(column) for label, column in self._layout.labels.items()}
+        row = self._row
+        lists = {label: self._batch.column(column)[row] for label, column in self._layout.labels.items()}
+        return {label: tuple(positions_in(marked.values).to_pylist()) for label, marked in lists.items()}
 
     def __getitem__(self, label: str) -> Events:
         if label not in self._layout.labels:
             shown = ", ".join(self._layout.labels) or "none"
             raise KeyError(f"{label} is not among the selected labels: {shown}")
-        values = self._value(self._layout.labels[label])
-        return [{"position": each} for each in values] if self._layout.positions_only else values
+        events: Events = self._value(self._layout.labels[label])
+        return events
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ComplexEvent):
@@ -116,8 +115,8 @@ class ComplexEvent:
 
     def events_shown(self, label: str) -> Events:
         """The events under a label, to be shown."""
-        values: Events = self._shown(self._layout.labels[label])
-        return [{"position": each} for each in values] if self._layout.positions_only else values
+        events: Events = self._shown(self._layout.labels[label])
+        return events
 
     def _shown(self, column: int) -> Any:
         return shown_values(self._batch.column(column).slice(self._row, 1))[0]
@@ -129,10 +128,6 @@ class ComplexEvent:
             what = f"{self._batch.schema.names[column]} of the complex event {self.start}–{self.end}"
             raise not_held(what, error) from error
 
-    def _positions(self, column: int) -> tuple[int, ...]:
-        values = self._batch.column(column)[self._row].values
-        return tuple((values if self._layout.positions_only else positions_in(values)).to_pylist())
-
 
 def complex_events(batch: pa.RecordBatch, layout: AnswerColumns) -> Iterator[ComplexEvent]:
     """The rows of one batch of an answer, in order."""
@@ -143,18 +138,12 @@ def complex_events(batch: pa.RecordBatch, layout: AnswerColumns) -> Iterator[Com
 
 def preview(complex_events: Iterable[ComplexEvent], *, shown: int) -> str:
     """The first `shown` complex events as an HTML table; it reads one more to say whether there are more."""
-    first: list[ComplexEvent] = []
-    more = False
-    for each in complex_events:
-        if len(first) == shown:
-            more = True
-            break
-        first.append(each)
+    first = list(islice(complex_events, shown + 1))
     if not first:
         return "<p>No complex events.</p>"
     header = map(legible, [*first[0].places_shown(), *first[0].labels])
-    rows = "".join(_row(each) for each in first)
-    note = f"<p>The first {shown}; there are more.</p>" if more else ""
+    rows = "".join(map(_row, first[:shown]))
+    note = f"<p>The first {shown}; there are more.</p>" if len(first) > shown else ""
     return f"<table><thead>{_cells(header, 'th')}</thead><tbody>{rows}</tbody></table>{note}"
 
 

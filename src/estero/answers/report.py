@@ -2,9 +2,9 @@
 
 The public form (interface.md): one row per complex event with ``start``, ``end``, where there is a
 time ``start_time`` and ``end_time``, the partition columns, and one list column per selected label.
-A label column holds structs of the shown attributes plus ``position``, or with `positions_only` just
-the positions. A name that is taken already (a label called ``start``, an attribute called
-``position``) gets an underscore at its end; the field's metadata keeps the label, see `label_of`.
+A label column holds structs of the shown attributes and, last, ``position``; `with_positions` leaves only
+the positions. A name that is taken already (a label called ``start``, an attribute called ``position``) gets
+an underscore at its end; the metadata of the field keeps the label, see `label_of`.
 """
 
 from __future__ import annotations
@@ -163,15 +163,11 @@ class Reporter:
         *,
         keys: Sequence[Sequence[str]] = (),
         time: pa.DataType | None = None,
-        positions_only: bool = False,
     ) -> None:
-        self.schema: pa.Schema = answer_schema(
-            shown, events, keys=keys, time=time, positions_only=positions_only
-        )
+        self.schema: pa.Schema = answer_schema(shown, events, keys=keys, time=time)
         self._shown = tuple(shown)
         self._keys = tuple(tuple(alternatives) for alternatives in keys)
         self._time = time
-        self._positions_only = positions_only
         self.marks = sets = len(label_sets)
         lookups = [
             np.fromiter((each.label in labels for labels in label_sets), np.bool_, sets) for each in shown
@@ -199,20 +195,14 @@ class Reporter:
         for shown, same in zip(self._shown, self._same, strict=True):
             if same == len(lists):
                 offsets, chosen = selected[same]
-                item_type = self.schema.field(len(columns)).type.value_type
-                items = self._items(shown, item_type, events, chosen)
+                values = [
+                    _take(events, name, chosen) for name in (*map(event_column, shown.attributes), POSITION)
+                ]
+                fields = list(self.schema.field(len(columns)).type.value_type)
+                items = pa.StructArray.from_arrays(values, fields=fields)
                 lists.append(pa.ListArray.from_arrays(pa.array(offsets), items))
             columns.append(lists[same])
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-    def _items(
-        self, shown: Shown, item_type: pa.DataType, events: pa.RecordBatch, rows: NDArray[np.int64]
-    ) -> pa.Array:
-        positions = _take(events, POSITION, rows)
-        if self._positions_only:
-            return positions
-        attributes = [_take(events, event_column(name), rows) for name in shown.attributes]
-        return pa.StructArray.from_arrays([*attributes, positions], fields=list(item_type))
 
 
 def answer_schema(
@@ -221,7 +211,6 @@ def answer_schema(
     *,
     keys: Sequence[Sequence[str]] = (),
     time: pa.DataType | None = None,
-    positions_only: bool = False,
 ) -> pa.Schema:
     """The schema of the public table, known before any event is read.
 
@@ -238,8 +227,7 @@ def answer_schema(
         key_type = _common_type([_shown_type(events, name) for name in alternatives])
         fields.append(pa.field(next(names), key_type))
     for each in shown:
-        item = pa.int64() if positions_only else _event_type(each, events)
-        column = pa.list_(pa.field("item", item, nullable=False))
+        column = pa.list_(pa.field("item", _event_type(each, events), nullable=False))
         metadata = {LABEL_KEY: each.label.encode()}
         fields.append(pa.field(next(names), column, nullable=False, metadata=metadata))
     return pa.schema(fields)
@@ -264,6 +252,25 @@ def label_of(field: pa.Field) -> str | None:
 def positions_in(marked: pa.StructArray) -> pa.Array:
     """The positions of events as answers show them: their last field, whatever it is called."""
     return marked.field(marked.type.num_fields - 1)
+
+
+def positions_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of an answer whose label columns hold positions in place of events."""
+    item = pa.field("item", pa.int64(), nullable=False)
+    return pa.schema(
+        [field if label_of(field) is None else field.with_type(pa.list_(item)) for field in schema]
+    )
+
+
+def with_positions(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """`batch` with positions in place of events; `schema` is its `positions_schema`."""
+    columns = [
+        column
+        if label_of(field) is None
+        else pa.ListArray.from_arrays(column.offsets, positions_in(column.values))
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _event_type(shown: Shown, events: pa.Schema) -> pa.DataType:

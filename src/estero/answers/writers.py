@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from estero.answers.complex_event import AnswerColumns
 from estero.answers.output_file import forward_only, output_file
-from estero.answers.report import positions_in
+from estero.answers.report import label_of, positions_schema, with_positions
 from estero.answers.shown_values import shown_values
 
 ROWS_PER_GROUP = 131_072
@@ -101,34 +100,17 @@ def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBa
 
     Where the labels hold positions only, a line is ``{"start": …, "end": …, "labels": {"a": […]}}``.
     """
-    layout = AnswerColumns.of(schema)
-    first = 2 if layout.positions_only else len(schema) - len(layout.labels)
-    names = schema.names[:first]
+    labels = [label for label in map(label_of, schema) if label is not None]
+    first = len(schema) - len(labels)
+    placed = bool(labels) and not any(
+        pa.types.is_struct(field.type.value_type) for field in list(schema)[first:]
+    )
+    names = schema.names[: 2 if placed else first]
     for batch in batches:
-        lists = [shown_values(batch.column(i)) for i in layout.labels.values()]
-        rows = zip(*(shown_values(batch.column(i)) for i in range(first)), strict=True)
-        for row, values in enumerate(rows):
-            line = dict(zip(names, values, strict=True))
-            line["labels"] = {label: column[row] for label, column in zip(layout.labels, lists, strict=True)}
+        for values in zip(*map(shown_values, batch.columns), strict=True):
+            line = dict(zip(names, values, strict=False))
+            line["labels"] = dict(zip(labels, values[first:], strict=True))
             file.write(_json(line) + b"\n")
-
-
-def positions_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema of an answer whose label columns hold positions in place of events."""
-    for i in AnswerColumns.of(schema).labels.values():
-        item = pa.field("item", pa.int64(), nullable=False)
-        schema = schema.set(i, schema.field(i).with_type(pa.list_(item)))
-    return schema
-
-
-def with_positions(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """`batch` with positions in place of events; `schema` is its `positions_schema`."""
-    columns = batch.columns
-    for i in AnswerColumns.of(schema).labels.values():
-        if pa.types.is_struct(columns[i].type.value_type):
-            positions = positions_in(columns[i].values)
-            columns[i] = pa.ListArray.from_arrays(columns[i].offsets, positions)
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 FORMATS: dict[str, Write] = {

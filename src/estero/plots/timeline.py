@@ -44,7 +44,12 @@ class ShownEvent(Protocol):
     def labels(self) -> tuple[str, ...]:
         """The selected labels."""
 
-    def __getitem__(self, label: str) -> list[dict[str, Any]]: ...
+    @property
+    def positions(self) -> Mapping[str, Sequence[int]]:
+        """The positions of the events under each label."""
+
+    def __getitem__(self, label: str) -> list[dict[str, Any]]:
+        """The events under a label, in the same order; the last value of each is its position."""
 
 
 class ShownAnswer(Protocol):
@@ -139,21 +144,10 @@ def _timeline(shown: Sequence[ShownEvent], axis: str | None) -> _Timeline:
 def _marked(each: ShownEvent) -> dict[int, list[str]]:
     """The labels of each marked position, in the order of the selection."""
     marked: dict[int, list[str]] = {}
-    for label in each.labels:
-        for event in each[label]:
-            marked.setdefault(_position(event), []).append(label)
+    for label, positions in each.positions.items():
+        for position in positions:
+            marked.setdefault(position, []).append(label)
     return marked
-
-
-def _position(event: Mapping[str, Any]) -> int:
-    """Where an event is."""
-    return int(event[_place(event)])
-
-
-def _place(event: Mapping[str, Any]) -> str:
-    """The name of an event's position: it stands last, with underscores where an attribute has it."""
-    *_, last = event
-    return last if last.rstrip("_") == "position" else "position"
 
 
 def _most_specific(labels: Sequence[str], frequency: Mapping[str, int]) -> str:
@@ -171,8 +165,14 @@ def _times(shown: Sequence[ShownEvent]) -> dict[int, float] | None:
         for each in shown
         for position, time in ((each.start, each.start_time), (each.end, each.end_time))
     }
-    events = {_position(event): event for each in shown for label in each.labels for event in each[label]}
-    columns = [{}, *({p: _number(event.get(name)) for p, event in events.items()} for name in _names(events))]
+    events = {
+        position: event
+        for each in shown
+        for label, positions in each.positions.items()
+        for position, event in zip(positions, each[label], strict=True)
+    }
+    names = dict.fromkeys(name for event in events.values() for name in list(event)[:-1])
+    columns = [{}, *({p: _number(event.get(name)) for p, event in events.items()} for name in names)]
     for column in columns:
         times = column | ends
         known = {p: time for p, time in times.items() if time is not None}
@@ -180,10 +180,6 @@ def _times(shown: Sequence[ShownEvent]) -> dict[int, float] | None:
         if agrees and len(known) == len(times) and events.keys() <= times.keys() and shown:
             return known
     return None
-
-
-def _names(events: Mapping[int, Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for event in events.values() for name in event if name != _place(event)))
 
 
 def _number(value: Any) -> float | None:

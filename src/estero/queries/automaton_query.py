@@ -9,8 +9,9 @@ from estero.automata.formulas.user_automaton import automaton_of
 from estero.errors import LimitExceeded
 from estero.language.syntax.parser import parse_query
 from estero.language.tree.words import quoted
-from estero.queries.pattern_query import AutomatonQuery
-from estero.queries.query import raise_first
+from estero.queries.pattern_statement import AutomatonStatement
+from estero.queries.query import Query
+from estero.queries.statement import raise_first
 
 Given = tuple[Hashable, str, "Iterable[str] | str | None", Hashable]
 """A transition: from a state, on an event, marked with labels, to a state."""
@@ -27,7 +28,7 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
     within: str | None = None,
     consume_by: str | None = None,
     limit: int | None = None,
-) -> AutomatonQuery:
+) -> Query:
     """The query that finds what an automaton finds.
 
     Each of `transitions` is ``(state, event, labels, state)``. States are any hashable values. The event
@@ -71,9 +72,9 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
     clauses += [f"WITHIN {within}"] if within is not None else []
     clauses += [f"CONSUME BY {consume_by}"] if consume_by is not None else []
     clauses += [f"LIMIT {limit}"] if limit is not None else []
-    query = AutomatonQuery(parse_query(" ".join(clauses)), cea, reason)
-    raise_first(query.errors())
-    return query
+    statement = AutomatonStatement(parse_query(" ".join(clauses)), automaton=cea, reason=reason)
+    raise_first(statement.errors())
+    return Query(statement)
 
 
 def _bracket(names: str | Sequence[str]) -> str:

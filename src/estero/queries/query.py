@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from estero.errors import QueryError, warn
+from estero.language.builder.queries import Built
+from estero.language.syntax.languages import is_conjunctive
 from estero.language.tree.names import some, suggestion
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout, Schema
 from estero.plan.plan import Layout, Plan
+from estero.queries.conjunctive_statement import conjunctive_statement
+from estero.queries.pattern_statement import pattern_statement
+from estero.queries.statement import Statement, raise_first
 
 if TYPE_CHECKING:
     from estero.answers.answer import Answer
@@ -24,8 +28,12 @@ if TYPE_CHECKING:
     from estero.recognize.state_bytes import State
 
 
-class Query(ABC):
+class Query:
     """A query. It knows no events; `run`, `explain` and `check` are given them.
+
+    ``Query(text)`` is the query of a text in CEQL, of a conjunctive one, or of what the builder has made. It
+    raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
+    `statement` is what the query says.
 
     The arguments that say how events are laid out mean the same everywhere: `type` is the column with
     the event type (without it there is one type, named after FROM, or ``Event``), `time` the time column,
@@ -35,42 +43,27 @@ class Query(ABC):
     `QueryError`. `csv_options` are passed to the reader of CSV files.
     """
 
-    _made_by: ClassVar[str]
-    """The function of `estero` that makes such a query of its text."""
+    def __init__(self, query: str | Built | Statement) -> None:
+        if isinstance(query, str) and is_conjunctive(query):
+            query = conjunctive_statement(query)
+        self.statement = query if isinstance(query, Statement) else pattern_statement(query)
 
-    tree: QueryTree
-    """The clauses and the labels, and a pattern of the same types of events."""
-
-    @abstractmethod
     def __str__(self) -> str:
-        """The canonical text."""
+        return str(self.statement)
 
     def __repr__(self) -> str:
-        return f"estero.{self._made_by}({str(self)!r})"
+        return f"estero.{self.statement.made_by}({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Query):
-            return NotImplemented
-        return self._said() == other._said()
+        return self.statement == other.statement if isinstance(other, Query) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._said())
+        return hash(self.statement)
 
-    @abstractmethod
-    def _said(self) -> Hashable:
-        """What the query says: equal for equal queries."""
-
-    @abstractmethod
-    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
-        """Everything in which the query does not fit a schema; without one, whatever the events are."""
-
-    @abstractmethod
-    def _planned(self, layout: Layout) -> Plan:
-        """The plan of a query that fits."""
-
-    @abstractmethod
-    def _type_names(self) -> Sequence[tuple[str, ...]]:
-        """For each kind of event that the query reads, the names of its types."""
+    @property
+    def tree(self) -> QueryTree:
+        """The clauses and the labels, and a pattern of the same types of events."""
+        return self.statement.tree
 
     @property
     def only_type(self) -> str:
@@ -170,18 +163,18 @@ class Query(ABC):
 
         layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
         if events is None:
-            return Explanation(self._planned(Layout(Schema(shared={}), type_column="type", tick_ns=1)))
+            return Explanation(self.statement.plan(Layout(Schema(shared={}), type_column="type", tick_ns=1)))
         source = self._open(events, layout, csv_options)
         plan = self._checked_plan(source, layout)
         return Explanation(plan, source.sql(plan.classification))
 
     def plan(self, layout: Layout) -> Plan:
         """The plan for events that are laid out so; raises `QueryError` where the query does not fit them."""
-        raise_first(self.errors(layout.schema, layout.type_column))
+        raise_first(self.statement.errors(layout.schema, layout.type_column))
         return self._fitting_plan(layout)
 
     def _fitting_plan(self, layout: Layout) -> Plan:
-        plan = self._planned(layout)
+        plan = self.statement.plan(layout)
         _warn_of_other_names(plan, timed=layout.schema.time is not None)
         return plan
 
@@ -197,7 +190,7 @@ class Query(ABC):
 
     def _unfit(self, source: Source, schema: Schema) -> list[QueryError]:
         """Everything in which the query does not fit these events; hints name the values behind it."""
-        errors = self.errors(schema, source.type_column)
+        errors = self.statement.errors(schema, source.type_column)
         for error in errors:
             words = set(re.findall(r"\w+", error.text[error.span.start : error.span.end]))
             values = filter(None, (source.odd_value(name) for name in source.columns if name in words))
@@ -216,7 +209,7 @@ class Query(ABC):
         looked_at = not (declared and source.one_shot)
         missing = [
             names
-            for names in self._type_names()
+            for names in self.statement.type_names()
             if declared.isdisjoint(names) and not (looked_at and any(map(source.has_type, names)))
         ]
         known = sorted({*source.type_names(), *declared}) if missing else []
@@ -245,11 +238,3 @@ def _without_events(name: str, known: Sequence[str]) -> str:
     there = f"there are no events of type {name}, only of {some(known, word='and')}"
     near = suggestion(name, known)
     return f"{there}: {near}" if near else there
-
-
-def raise_first(errors: Sequence[QueryError]) -> None:
-    """Raises the first of `errors`, with the rest as its `others`; nothing where there is none."""
-    if errors:
-        first, *others = errors
-        first.others = tuple(others)
-        raise first

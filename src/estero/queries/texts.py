@@ -6,35 +6,48 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from estero.errors import QueryError
-from estero.language.builder.queries import Built, tree_of
-from estero.language.check.queries import check_query
-from estero.language.syntax.languages import is_conjunctive, not_ceql
-from estero.language.syntax.parser import parse_conjunctive, parse_query
+from estero.language.builder.queries import Built
+from estero.language.syntax.languages import is_conjunctive
 from estero.language.syntax.recover import read
-from estero.queries.conjunctive_query import ConjunctiveQuery, conjunctive
-from estero.queries.pattern_query import PatternQuery
-from estero.queries.query import Query, raise_first
+from estero.language.tree.conjunctive import ConjunctiveTree
+from estero.queries.conjunctive_statement import ConjunctiveStatement, conjunctive_statement
+from estero.queries.pattern_statement import PatternStatement, pattern_statement
+from estero.queries.query import Query
+from estero.queries.statement import Statement
 
 if TYPE_CHECKING:
     from estero.recognize.continuous import ContinuousRecognizer
 
 
-def query(text: str | Built) -> PatternQuery:
+def query(text: str | Built) -> Query:
     """The query of a CEQL text, or of what the builder has made: a query, or a pattern for all it finds.
 
     Raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
     """
-    if not isinstance(text, str):
-        text = str(tree_of(text))
-    other = not_ceql(text)
-    if other is not None:
-        raise other
-    reading = read(text)
-    if reading.tree is None:
-        raise_first(reading.errors)
-    else:
-        raise_first(reading.with_checks(check_query(reading.tree, None)))
-    return PatternQuery(reading.tree or parse_query(text))
+    return Query(pattern_statement(text))
+
+
+def conjunctive(query: str | ConjunctiveTree) -> Query:
+    """The full hierarchical conjunctive query of a text, or of its tree.
+
+    ``Q(x, y) <- T(x), S(x, y), R(k: x, l: y) AS r WITHIN 10 MINUTES``: events of the types T, S and R, in
+    any order, that agree on the values of the variables. An argument of an atom is a variable, a constant,
+    or ``_`` for what does not matter; the arguments stand for the attributes of the type in the order of its
+    table, without the columns of type and time, or for those that are named. Where all types share one
+    table, the last attributes may be left out; ``T()`` is any event of type T. The head lists all variables.
+    The clauses are those of CEQL: FROM, WITHIN and LIMIT, in this order.
+
+    Each atom is a label of the answer: its AS name, else its type, or its number, from 0, where another atom
+    has that type. One event may serve several atoms. An answer ends at its last event, and WITHIN is from the
+    first to the last. NULL equals nothing.
+
+    Raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are;
+    that a query is not hierarchical is shown by two variables and the atoms that have them.
+
+    >>> print(conjunctive("q(x,y) <- T(x), S(x,y), R(x,y) within 5 events"))
+    q(x, y) <- T(x), S(x, y), R(x, y) WITHIN 5 EVENTS
+    """
+    return Query(conjunctive_statement(str(query)))
 
 
 def query_of_text(text: str) -> Query:
@@ -42,7 +55,7 @@ def query_of_text(text: str) -> Query:
 
     Raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
     """
-    return conjunctive(text) if is_conjunctive(text) else query(text)
+    return Query(text)
 
 
 def restore(query: Query | str, state: bytes, *, key: bytes | None = None) -> ContinuousRecognizer:
@@ -55,7 +68,7 @@ def restore(query: Query | str, state: bytes, *, key: bytes | None = None) -> Co
     from estero.recognize.continuous import layout_in
     from estero.recognize.state_bytes import read
 
-    asked = query_of_text(query) if isinstance(query, str) else query
+    asked = Query(query) if isinstance(query, str) else query
     found = read(state, key)
     return asked.recognizer_of(layout_in(found, str(asked)), found)
 
@@ -78,10 +91,10 @@ def check(
     warned of, as by `Query.run`. Raises `DataError` where the events cannot be read.
     """
 
-    def unfit(query: Query) -> list[QueryError]:
+    def unfit(statement: Statement) -> list[QueryError]:
         if events is None:
-            return query.errors()
-        return query.check(
+            return statement.errors()
+        return Query(statement).check(
             events,
             type=type,
             time=time,
@@ -93,10 +106,10 @@ def check(
 
     if is_conjunctive(text):
         try:
-            return unfit(ConjunctiveQuery(parse_conjunctive(text)))
+            return unfit(ConjunctiveStatement.of(text))
         except QueryError as error:
             return [error]
     reading = read(text)
     if reading.tree is None:
         return list(reading.errors)
-    return reading.with_checks(unfit(PatternQuery(reading.tree, is_whole="WHERE" not in reading.lost)))
+    return reading.with_checks(unfit(PatternStatement(reading.tree, is_whole="WHERE" not in reading.lost)))

@@ -333,8 +333,5 @@ def _check_number(name: str, number: object, most: int) -> None:
 def _query(asked: Query | QueryTree | Pattern | str) -> Query:
     """The query of a text in either language, or of a tree; a query is what it is."""
     from estero.queries.query import Query
-    from estero.queries.texts import query, query_of_text
 
-    if isinstance(asked, Query):
-        return asked
-    return query_of_text(asked) if isinstance(asked, str) else query(asked)
+    return asked if isinstance(asked, Query) else Query(asked)

@@ -1,0 +1,62 @@
+"""Conjunctive queries: events that share values, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from estero.errors import QueryError
+from estero.language.check.conjunctive import check_conjunctive
+from estero.language.syntax.languages import not_conjunctive
+from estero.language.syntax.parser import parse_conjunctive
+from estero.language.tree.conjunctive import ConjunctiveTree
+from estero.language.tree.schema import Schema, type_names
+from estero.plan.joins import as_pattern_query, plan_conjunctive
+from estero.plan.plan import Layout, Plan
+from estero.queries.statement import Statement, raise_first
+
+
+@dataclass(frozen=True)
+class ConjunctiveStatement(Statement):
+    """What a conjunctive query says.
+
+    `conjunctive` is its tree. `tree` is that of a pattern with the same types, labels and clauses, which says
+    nothing of what the atoms share.
+    """
+
+    made_by = "conjunctive"
+    conjunctive: ConjunctiveTree
+
+    @classmethod
+    def of(cls, text: str) -> ConjunctiveStatement:
+        """The statement of a text, of which nothing but its form is checked."""
+        tree = parse_conjunctive(text)
+        return cls(as_pattern_query(tree), tree)
+
+    def __str__(self) -> str:
+        return str(self.conjunctive)
+
+    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+        """Everything in which the query does not fit a schema; without one, whatever the events are."""
+        return check_conjunctive(self.conjunctive, schema, type_column)
+
+    def plan(self, layout: Layout) -> Plan:
+        """The plan of a query that fits."""
+        return plan_conjunctive(self.conjunctive, layout)
+
+    def type_names(self) -> Sequence[tuple[str, ...]]:
+        """For each kind of event that the atoms read, the names of its types."""
+        tree = self.conjunctive
+        return [
+            type_names(each, tree.streams) for each in dict.fromkeys(atom.relation for atom in tree.atoms)
+        ]
+
+
+def conjunctive_statement(text: str) -> ConjunctiveStatement:
+    """The statement of a text; raises `QueryError` as `conjunctive` does."""
+    other = not_conjunctive(text)
+    if other is not None:
+        raise other
+    statement = ConjunctiveStatement.of(text)
+    raise_first(statement.errors())
+    return statement

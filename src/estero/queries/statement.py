@@ -1,0 +1,46 @@
+"""What a query says, in whichever language it is written."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from estero.errors import QueryError
+from estero.language.tree.query import QueryTree
+from estero.language.tree.schema import Schema
+from estero.plan.plan import Layout, Plan
+
+
+@dataclass(frozen=True)
+class Statement(ABC):
+    """What a query says: equal statements say the same. `str` is the canonical text.
+
+    `tree` has the clauses and the labels, and a pattern of the same types of events.
+    """
+
+    made_by: ClassVar[str]
+    """The function of `estero` that makes such a query of its text."""
+
+    tree: QueryTree
+
+    @abstractmethod
+    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+        """Everything in which the query does not fit a schema; without one, whatever the events are."""
+
+    @abstractmethod
+    def plan(self, layout: Layout) -> Plan:
+        """The plan of a query that fits."""
+
+    @abstractmethod
+    def type_names(self) -> Sequence[tuple[str, ...]]:
+        """For each kind of event that the query reads, the names of its types."""
+
+
+def raise_first(errors: Sequence[QueryError]) -> None:
+    """Raises the first of `errors`, with the rest as its `others`; nothing where there is none."""
+    if errors:
+        first, *others = errors
+        first.others = tuple(others)
+        raise first
