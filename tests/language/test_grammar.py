@@ -25,7 +25,7 @@ QUERIES = {
     "partition_tail": ("SELECT * WHERE a PARTITION BY [k], [l]", "SELECT * WHERE a PARTITION BY (k)"),
     "bracket": ("SELECT * WHERE a PARTITION BY [k, l]", "SELECT * WHERE a PARTITION BY []"),
     "lone_key": ("SELECT * WHERE a PARTITION BY ip, user", "SELECT * WHERE a PARTITION BY a.ip, b.ip"),
-    "key": ("SELECT * WHERE (a PARTITION BY [a.k])", "SELECT * WHERE (a PARTITION BY [a.k.l])"),
+    "partition_key": ("SELECT * WHERE (a PARTITION BY [a.k])", "SELECT * WHERE (a PARTITION BY [a.k.l])"),
 }
 PATTERNS = {
     "tailed": ("a ; b FILTER a[x = 1] KEEP [a]", "a FILTER a[x = 1] ; b"),
@@ -45,39 +45,42 @@ PATTERNS = {
     "at_least": ("a{3,}", "a{,3}"),
     "from_to": ("a{3,4}", "a{3;4}"),
     "optional": ("a ; b?", "a ; ?"),
-    "as_": ("(a ; b) AS x", "a AS (x)"),
+    "as": ("(a ; b) AS x", "a AS (x)"),
     "rename": ("a [a -> b]", "a [a - b]"),
     "event_type": ("a", "1"),
-    "stream_type": ("s>a", "s>t>a"),
     "modified": ("START(a ; STRICT(b))", "BEGIN(a)"),
     "group": ("(a)", "(a"),
 }
 CONDITIONS = {
-    "or_": ("x OR y OR z", "x OR"),
-    "and_": ("x AND y", "AND x"),
-    "not_": ("NOT x = 1", "x NOT"),
+    "or": ("x OR y OR z", "x OR"),
+    "and": ("x AND y", "AND x"),
+    "not": ("NOT x = 1", "x NOT"),
     "comparison": ("x <> 1", "x = = 1"),
-    "in_": ("x NOT IN {1, -5..9, 'a'}", "x IN {y}"),
+    "in": ("x IN {1, -5..9, 'a'}", "x IN {y}"),
+    "not_in": ("x NOT IN {1}", "x IN NOT {1}"),
     "range": ("x IN {1..2}", "x IN {1..2..3}"),
     "negative_constant": ("x IN {-1.5, TIMESTAMP '2024-01-01', NULL}", "x IN {-y}"),
     "between": ("x BETWEEN 1 AND 2 + 3", "x BETWEEN 1"),
+    "not_between": ("x NOT BETWEEN 1 AND 2", "x BETWEEN NOT 1 AND 2"),
     "like": ("x LIKE 'a%'", "x LIKE y"),
+    "not_like": ("x NOT LIKE 'a%'", "x LIKE NOT 'a%'"),
     "matches": ("x ~ 'a.b'", "x ~ y"),
-    "is_null": ("x IS NOT NULL", "x IS 1"),
+    "is_null": ("x IS NULL", "x IS 1"),
+    "not_is_null": ("x IS NOT NULL", "x NOT IS NULL"),
     "arithmetic": ("x + 1 * 2 % 3", "x + * 2"),
     "negative": ("-x", "x-"),
     "typed_literal": ("ts < TIMESTAMP '2024-01-01T12:00:00Z'", "ts < TIMESTAMP '2024-13-01'"),
     "attribute": ('"two words" = 1', '"" = 1'),
-    "variable_attribute": ("x.a = y.b", "x.a.b = 1"),
     "call": ("coalesce(x, 1) = 1", "abs(x"),
     "event_filter": ("x[a > 1]", "x[]"),
-    "condition_group": ("(x OR y) AND z", "()"),
+    "group": ("(x OR y) AND z", "()"),
 }
 CASES = [
     (production, reader, accepted, rejected)
     for table, reader in ((QUERIES, "query"), (PATTERNS, "pattern"), (CONDITIONS, "condition"))
     for production, (accepted, rejected) in table.items()
 ]
+CASES += [("event_type", "pattern", "s>a", "s>t>a"), ("attribute", "condition", "x.a = y.b", "x.a.b = 1")]
 READERS = {"query": parse_query, "pattern": parse_pattern, "condition": parse_condition}
 
 
@@ -95,8 +98,7 @@ def test_a_production_reads_what_it_should_and_no_more(
 
 def test_every_production_that_builds_something_has_its_examples() -> None:
     built = {str(rule.alias or rule.origin.name) for rule in parser().rules}
-    assert set(PRODUCTIONS) <= built
-    assert {production for production, *_ in CASES} == set(PRODUCTIONS)
+    assert {production for production, *_ in CASES} == set(PRODUCTIONS) & built
 
 
 def _used(tree: Tree[Token]) -> set[str]:

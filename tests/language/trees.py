@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
-from estero.language.tree.words import AGGREGATES, KEYWORDS, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree.functions import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree.words import KEYWORDS
 
 names = st.one_of(
     st.sampled_from(
@@ -34,7 +35,7 @@ constants = st.builds(
 attributes = st.builds(e.Attribute, names, st.none() | names)
 set_names = names.filter(lambda name: name.lower() not in (*AGGREGATES, *SCALAR_FUNCTIONS, *SET_PREDICATES))
 aggregates = st.one_of(
-    st.builds(e.Aggregate, st.sampled_from(AGGREGATES), names, names),
+    st.builds(e.Aggregate, st.sampled_from(list(AGGREGATES)), names, names),
     st.builds(e.Aggregate, st.just("count"), names),
 )
 set_predicates = st.builds(

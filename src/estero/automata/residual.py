@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from estero.language.tree.expressions import Aggregate, Attribute, Node, SetPredicate, VariableReference
+from estero.language.tree.functions import SET_PREDICATES
 from estero.language.tree.pattern import PartitionKey
 from estero.language.tree.schema import Schema
-from estero.language.tree.words import SET_PREDICATES
 
 ALL_MARKED = "*"
 """Stands for a variable of all events that a pattern marks; no variable is called so."""

@@ -19,13 +19,12 @@ from estero.language.tree import pattern as p
 from estero.language.tree.conditions import as_unary, conjuncts, of_one_event
 from estero.language.tree.conjunctive import Variable
 from estero.language.tree.query import Consume, QueryTree, Strategy
-from estero.language.tree.schema import Kind, Schema, type_names
+from estero.language.tree.schema import Schema, fit, type_names
 from estero.language.tree.words import quoted
 
 MOST_APART: Final = 10
 """The most parts that nothing joins of which an automaton has a state for each set of them."""
 
-_NUMBERS = frozenset({Kind.INT, Kind.FLOAT})
 
 _Term = tuple[int, str]
 """A part, by its number, and an attribute."""
@@ -243,8 +242,7 @@ class _Reading:
         """Values that are joined can be compared, and columns of one name are of one kind."""
         tables = (*self.schema.types.values(), self.schema.shared or {})
         for _, attribute in terms:
-            kinds = {each[attribute] for each in tables if attribute in each} - {Kind.NULL}
-            if Kind.OPAQUE in kinds or (len(kinds) > 1 and not kinds <= _NUMBERS):
+            if not fit(each[attribute] for each in tables if attribute in each):
                 raise _NotJoinedError(f"values of {quoted(attribute)} are not all of one comparable kind")
 
 

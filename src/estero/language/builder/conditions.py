@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from typing import TypeAlias, cast, overload
 
 from estero.language.tree import expressions as e
+from estero.language.tree.functions import AGGREGATES, SCALAR_FUNCTIONS
 from estero.language.tree.literals import Value
 from estero.language.tree.pattern import PartitionKey
-from estero.language.tree.words import AGGREGATES, SCALAR_FUNCTIONS
 
 Operand: TypeAlias = "Expression | Condition | Value"
 
@@ -99,7 +99,7 @@ def outside(condition: Condition | Expression) -> Condition:
     >>> print(var("a").price > 5, "/", outside(var("a").price > 5))
     a[price > 5] / a.price > 5
     """
-    return Condition(_with_variables(condition.as_filter().tree))
+    return Condition(e.over_logic(condition.as_filter().tree, _with_variable))
 
 
 class Variable:
@@ -316,19 +316,9 @@ def _argument(argument: Variable | Expression | Value) -> e.VariableReference | 
             raise TypeError("a predicate over sets takes variables, attributes of them and constants")
 
 
-def _with_variables(node: e.Node) -> e.Node:
-    """``X.a`` for each ``a`` in an ``X[…]``, without the brackets; under AND, OR and NOT, too."""
-    match node:
-        case e.And(parts):
-            return e.And(tuple(map(_with_variables, parts)))
-        case e.Or(parts):
-            return e.Or(tuple(map(_with_variables, parts)))
-        case e.Not(part):
-            return e.Not(_with_variables(part))
-        case e.EventFilter(variable, predicate):
-            return e.with_variable(predicate, variable)
-        case _:
-            return node
+def _with_variable(part: e.Node) -> e.Node:
+    """``X.a`` for each ``a`` in ``X[…]``, without the brackets."""
+    return e.with_variable(part.predicate, part.variable) if isinstance(part, e.EventFilter) else part
 
 
 def _member(member: Value | range | e.Range) -> e.Literal | e.Range:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import Final
 
 from estero.errors import NOWHERE, QueryError, Span
 from estero.language.check.atoms import arguments_by_name, attributes_in_order
 from estero.language.check.clauses import check_bounds
-from estero.language.check.kinds import NUMBERS, KindChecker
+from estero.language.check.kinds import KindChecker
 from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.syntax.parser import parse_conjunctive
 from estero.language.tree.conjunctive import Atom, ConjunctiveTree, Variable
 from estero.language.tree.expressions import Attribute, Literal
 from estero.language.tree.names import listed, some, suggestion
-from estero.language.tree.schema import Kind, Schema
-
-_COMPARABLE: Final = frozenset(Kind) - {Kind.OPAQUE}
+from estero.language.tree.schema import Kind, Schema, fit
 
 
 def check_conjunctive(
@@ -199,8 +196,7 @@ def _check_attributes(
 
 
 def _check_pair(variable: Variable, one: _Place, other: _Place, span: Span, problems: Problems) -> None:
-    kinds = {one[0], other[0]}
-    if one is other or (kinds <= _COMPARABLE and (len(kinds - {Kind.NULL}) < 2 or kinds <= NUMBERS)):
+    if one is other or fit((one[0], other[0])):
         return
     sides = [f"{name} of {atom.relation.name} is {kind.value}" for kind, name, atom in (one, other)]
     problems.add(

@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from functools import partial
 
 from estero.errors import Span
-from estero.language.check.kinds import NUMBERS, KindChecker
+from estero.language.check.kinds import KindChecker
 from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.check.set_predicates import known_predicates, registered
 from estero.language.tree import expressions as e
+from estero.language.tree.functions import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES
 from estero.language.tree.names import SPELLING, listed, some, suggestion
 from estero.language.tree.pattern import EventType, Filter
 from estero.language.tree.schema import Kind
 from estero.language.tree.selection import label_types
-from estero.language.tree.words import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES, quoted
+from estero.language.tree.words import quoted
 
 
 def check_filter(node: Filter, bound: tuple[str, ...], known: KnownTypes, problems: Problems) -> None:
@@ -134,14 +135,11 @@ class _FilterCheck(KindChecker):
         return variable in self._bound
 
     def _aggregate(self, node: e.Aggregate) -> Kind | None:
+        function = AGGREGATES[node.function]
         if not self._is_bound(node.variable, node.span) or node.attribute is None:
-            return Kind.INT if node.function == "count" else None
+            return function.gives
         kind = self._kind_of_marked(node.variable, node.attribute, node.span)
-        if node.function == "count":
-            return Kind.INT
-        if node.function not in ("sum", "avg", "stddev"):
-            return kind
-        if kind is not None and kind not in NUMBERS:
+        if kind is not None and kind not in function.takes:
             self._problems.add(
                 f"{node.function} takes numbers, and {node.variable}.{node.attribute} is {kind.value}",
                 node.span,
@@ -149,7 +147,7 @@ class _FilterCheck(KindChecker):
                 hint=f"count({quoted(node.variable)}.{quoted(node.attribute)}) takes values of any kind",
             )
             return None
-        return kind if node.function == "sum" else Kind.FLOAT
+        return function.gives or kind
 
     def _set_predicate(self, node: e.SetPredicate) -> None:
         """Note it where a predicate is not known, or does not take these arguments."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from estero.errors import Span
-from estero.language.check.kinds import COMPARABLE, NUMBERS
+from estero.language.check.kinds import COMPARABLE
 from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.tree.pattern import EventType, PartitionBy, Pattern
 from estero.language.tree.query import KeyBracket
-from estero.language.tree.schema import Kind
+from estero.language.tree.schema import Kind, fit
 from estero.language.tree.selection import label_types
 from estero.language.tree.words import quoted
 
@@ -92,7 +92,7 @@ def _kinds_of_key(
 
 def _agrees(first: tuple[str, Kind] | None, kind: Kind, span: Span, problems: Problems) -> None:
     """Note it where a key cannot be equal to the first one."""
-    if first is not None and kind is not first[1] and not {kind, first[1]} <= NUMBERS:
+    if first is not None and not fit((kind, first[1])):
         problems.add(
             f"{kind.value} cannot be equal to {first[1].value}",
             span,

@@ -11,27 +11,17 @@ from estero.errors import QueryError, Span
 from estero.language.check.problems import Problems
 from estero.language.regex.parser import parse_regex
 from estero.language.tree import expressions as e
+from estero.language.tree.functions import SCALAR_FUNCTIONS
 from estero.language.tree.literals import INT_MAX, INT_MIN, Value, literal_text
 from estero.language.tree.names import listed, suggestion
-from estero.language.tree.schema import Kind
-from estero.language.tree.words import SCALAR_FUNCTIONS
+from estero.language.tree.schema import NUMBERS, Kind, fit
 
-NUMBERS: Final = frozenset({Kind.INT, Kind.FLOAT})
 COMPARABLE: Final = "an attribute that holds truth values, numbers, strings or timestamps"
 
 Lookup = Callable[[e.Attribute], Kind | None]
 """The kind of an attribute; None where it is not known or wrong (and noted as a problem)."""
 
 _NULL: Final = e.Literal(None)
-_SIGNATURES: Final[Mapping[str, tuple[frozenset[Kind], Kind | None]]] = {
-    **dict.fromkeys(("abs", "floor", "ceil"), (NUMBERS, None)),
-    "length": (frozenset({Kind.STRING}), Kind.INT),
-    **dict.fromkeys(
-        ("year", "month", "day", "hour", "minute", "second"), (frozenset({Kind.TIMESTAMP}), Kind.INT)
-    ),
-}
-"""Functions of one argument: the kinds that it may have, and that of the value (None: the argument's)."""
-
 _USES: Final = {
     Kind.BOOL: "a truth value is a condition on its own: X[ok], X[NOT ok]",
     Kind.INT: "numbers can be compared (= < BETWEEN IN) and computed with",
@@ -139,7 +129,7 @@ class KindChecker:
         if None in (first, second) or Kind.OPAQUE in (first, second):
             self.not_opaque(left, first)
             self.not_opaque(right, second)
-        elif first and second and first is not second and not {first, second} <= NUMBERS:
+        elif first and second and not fit((first, second)):
             self._problems.add(
                 f"{first.value} cannot be compared with {second.value}",
                 place.span,
@@ -294,10 +284,10 @@ class KindChecker:
         )
 
     def _call(self, node: e.Node, name: str, arguments: tuple[e.Node, ...]) -> Kind | None:
-        if name not in _SIGNATURES:
+        function = SCALAR_FUNCTIONS.get(name)
+        if function is None:
             self._unknown_function(node, name)
             return None
-        wanted, result = _SIGNATURES[name]
         if len(arguments) != 1:
             self._problems.add(
                 f"{name} takes one argument, not {len(arguments)}",
@@ -305,9 +295,9 @@ class KindChecker:
                 expected=f"{name}(…)",
                 hint="call it once for each value" if arguments else "name the attribute in parentheses",
             )
-            return result
-        kind = self._takes(name, arguments[0], wanted)
-        return result or kind
+            return function.gives
+        kind = self._takes(name, arguments[0], function.takes)
+        return function.gives or kind
 
     def _coalesce(self, node: e.Node, arguments: tuple[e.Node, ...]) -> Kind | None:
         if not arguments:

@@ -6,7 +6,6 @@ may speak of events outside of it only where it is one event.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from estero.errors import Span
@@ -46,21 +45,24 @@ class _ScopeCheck:
 
     def _filter(self, condition: e.Node, here: tuple[set[str], ...]) -> None:
         visible = set().union(*here)
-        for variable, span in _mentions(condition):
+        for node in condition.walk():
+            variable = getattr(node, "variable", None)
             if variable in self.bound_somewhere and variable not in visible:
                 self.problems.add(
                     f"{variable} is marked neither in this pattern nor in one around it",
-                    span,
+                    node.span,
                     expected=some(sorted(visible)) or "no label at all",
                     hint=f"put the FILTER after the part that marks {variable}, or keep its label",
                 )
-        for each in _inside_comparisons(condition):
-            self.problems.add(
-                "X[…] cannot be part of a comparison",
-                each.span,
-                expected="X.a",
-                hint=f"X[…] is a condition on its own: {quoted(each.variable)}[…] AND …",
-            )
+        for part in e.joined_by_logic(condition):
+            for each in part.walk() if not isinstance(part, e.EventFilter) else ():
+                if isinstance(each, e.EventFilter):
+                    self.problems.add(
+                        "X[…] cannot be part of a comparison",
+                        each.span,
+                        expected="X.a",
+                        hint=f"X[…] is a condition on its own: {quoted(each.variable)}[…] AND …",
+                    )
 
     def _keys(self, node: p.PartitionBy) -> None:
         names = {key.variable for key in node.keys}
@@ -116,30 +118,3 @@ def uncovered(pattern: p.Pattern, variables: set[str]) -> list[str]:
         case _:
             parts = pattern.parts if isinstance(pattern, p.Sequence) else pattern.children()
             return list(dict.fromkeys(name for part in parts for name in uncovered(part, variables)))
-
-
-def _mentions(condition: e.Node) -> Iterator[tuple[str, Span]]:
-    for node in condition.walk():
-        match node:
-            case (
-                e.Attribute(variable=str(variable))
-                | e.Aggregate(variable=variable)
-                | e.EventFilter(variable)
-                | e.VariableReference(variable)
-            ):
-                yield variable, node.span
-            case _:
-                pass
-
-
-def _inside_comparisons(condition: e.Node) -> Iterator[e.EventFilter]:
-    match condition:
-        case e.EventFilter():
-            return
-        case e.And(parts) | e.Or(parts):
-            for part in parts:
-                yield from _inside_comparisons(part)
-        case e.Not(part):
-            yield from _inside_comparisons(part)
-        case _:
-            yield from (each for each in condition.walk() if isinstance(each, e.EventFilter))

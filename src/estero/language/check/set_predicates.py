@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from estero.language.tree.words import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES, is_keyword
+from estero.language.tree.functions import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree.words import is_keyword
 
 Function = Callable[..., Any]
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.errors import QueryError, Span
-from estero.language.syntax.conditions import node_of
+from estero.language.syntax.productions import node_of
 from estero.language.syntax.queries import CONJUNCTIVE, PRODUCTIONS
 from estero.language.syntax.syntax_errors import syntax_error
 from estero.language.tree.conjunctive import ConjunctiveTree
@@ -52,7 +52,7 @@ def parse_condition(text: str) -> Node:
     >>> parse_condition("volume > 5 AND name = 'INTC'").parts[0]
     Comparison(operator='>', left=Attribute(name='volume', variable=None), right=Literal(value=5))
     """
-    return node_of(_parse(text, "condition"))
+    return cast(Node, node_of(_parse(text, "condition")))
 
 
 def parse_conjunctive(text: str) -> ConjunctiveTree:

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from estero.errors import QueryError, Span
-from estero.language.syntax.conditions import Children, Production, name_of, node_of, refused, span_of
+from estero.language.syntax.productions import (
+    Children,
+    Production,
+    name_of,
+    node_of,
+    nodes_of,
+    refused,
+    span_of,
+)
 from estero.language.tree import pattern as p
 from estero.language.tree.literals import integer_value
 from estero.language.tree.names import suggestion
@@ -75,11 +83,6 @@ def _lone_key(children: Children, span: Span) -> p.PartitionBy:
     return p.PartitionBy(_UNKNOWN, (key,), span=span)
 
 
-def _key(children: Children, _span: Span) -> p.PartitionKey:
-    *variable, attribute = map(name_of, children)
-    return p.PartitionKey(attribute, variable[0] if variable else None)
-
-
 def _absent(children: Children, span: Span) -> _Absent:
     inner = children[1]
     while isinstance(inner, p.As | p.Filter):
@@ -138,14 +141,6 @@ def _sequence(children: Children, span: Span) -> p.Pattern:
     return p.Sequence(tuple(chain.parts), tuple(chain.links), span=span)
 
 
-def _iteration(contiguous: bool) -> Production:
-    def build(children: Children, span: Span) -> p.Pattern:
-        pattern, (minimum, maximum) = children
-        return p.Iteration(pattern, contiguous, minimum, maximum, span=span)
-
-    return build
-
-
 def _times(token: Token) -> int:
     return integer_value(token, span_of(token))
 
@@ -166,31 +161,22 @@ def _modified(children: Children, span: Span) -> p.Pattern:
 
 
 PRODUCTIONS: Final[Mapping[str, Production]] = {
+    **nodes_of(p),
     "tailed": lambda children, _: with_tails(children[0], children[1:]),
     "filter_tail": _filter_tail,
     "keep_tail": _keep_tail,
     "partition_tail": lambda children, span: Tail(tuple(children[2:]), span),
     "bracket": lambda keys, span: p.PartitionBy(_UNKNOWN, tuple(keys), span=span),
     "lone_key": _lone_key,
-    "key": _key,
-    "disjunction": lambda parts, span: p.Disjunction(tuple(parts), span=span),
-    "unless": lambda children, span: p.Unless(children[0], children[2], span=span),
-    "conjunction": lambda parts, span: p.Conjunction(tuple(parts), span=span),
-    "all": lambda children, span: p.All(tuple(children[::2]), span=span),
     "absent": _absent,
     "sequence": _sequence,
     "plus": lambda children, span: p.Iteration(children[0], span=span),
     "contiguous_plus": lambda children, span: p.Iteration(children[0], contiguous=True, span=span),
-    "iteration": _iteration(contiguous=False),
-    "contiguous_iteration": _iteration(contiguous=True),
+    "iteration": lambda children, span: p.Iteration(children[0], False, *children[1], span=span),
+    "contiguous_iteration": lambda children, span: p.Iteration(children[0], True, *children[1], span=span),
     "exactly": lambda times, _: (_times(times[0]), _times(times[0])),
     "at_least": lambda times, _: (_times(times[0]), None),
     "from_to": lambda times, _: (_times(times[0]), _times(times[1])),
-    "optional": lambda children, span: p.Optional(children[0], span=span),
-    "as_": lambda children, span: p.As(children[0], name_of(children[2]), span=span),
-    "rename": lambda children, span: p.Rename(children[0], *map(name_of, children[1:]), span=span),
-    "event_type": lambda names, span: p.EventType(name_of(names[0]), span=span),
-    "stream_type": lambda names, span: p.EventType(name_of(names[2]), name_of(names[0]), span=span),
     "modified": _modified,
-    "group": lambda children, _: children[0],
 }
+"""Those that have no class of their own, or say more than the fields of it."""

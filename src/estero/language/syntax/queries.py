@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from estero.errors import QueryError, Span
 from estero.language.syntax import conditions, patterns
-from estero.language.syntax.conditions import Children, Production, name_of, refused, span_of
 from estero.language.syntax.patterns import Tail, with_tails
+from estero.language.syntax.productions import (
+    Children,
+    Production,
+    constant,
+    name_of,
+    nodes_of,
+    refused,
+    span_of,
+)
 from estero.language.tree import conjunctive as c
 from estero.language.tree import query as q
 from estero.language.tree.literals import integer_value
@@ -174,6 +182,7 @@ def _variable(children: Children, span: Span) -> c.Term:
 
 PRODUCTIONS: Final[Mapping[str, Production]] = {
     **conditions.PRODUCTIONS,
+    **nodes_of(q),
     **patterns.PRODUCTIONS,
     "query": _query,
     "strategy": _strategy,
@@ -184,19 +193,17 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "whole_number": lambda signs, span: integer_value("".join(signs), span),
     "within_clause": lambda children, span: _Clause("window", children[1], "WITHIN", span),
     "span_window": _span_window,
-    "attribute_window": lambda parts, span: q.AttributeWindow(parts[0], name_of(parts[1]), span=span),
     "consume_clause": _consume,
     "limit_clause": lambda children, span: _Clause("limit", children[1], "LIMIT", span),
 }
 """What each production of ceql.lark and shared.lark that builds something builds."""
 
 CONJUNCTIVE: Final[Mapping[str, Production]] = {
+    **nodes_of(c),
     "conjunctive_query": _conjunctive,
     "head": _head,
     "atom": _atom,
-    "argument": lambda terms, span: c.Argument(terms[0], span=span),
-    "named_argument": lambda parts, span: c.Argument(parts[1], name_of(parts[0]), span=span),
     "variable": _variable,
-    "constant": conditions.constant,
+    "constant": constant,
 }
 """What the further productions of conjunctive.lark build."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from estero.errors import QueryError, Span
 from estero.language.syntax import hints, mistakes_in_clauses, mistakes_in_patterns
 from estero.language.syntax.clauses import clause_at_end
-from estero.language.syntax.conditions import span_of
 from estero.language.syntax.misplaced import Misplaced, Mistake
+from estero.language.syntax.productions import span_of
 from estero.language.tree.words import KEYWORDS, is_keyword
 
 if TYPE_CHECKING:

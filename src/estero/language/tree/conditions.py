@@ -7,13 +7,11 @@ from collections.abc import Iterable, Iterator
 from estero.language.tree.expressions import (
     Aggregate,
     And,
-    Attribute,
     EventFilter,
     Node,
-    Not,
-    Or,
     SetPredicate,
-    VariableReference,
+    joined_by_logic,
+    over_logic,
     without_variable,
 )
 from estero.language.tree.pattern import Filter, PartitionBy, Pattern
@@ -22,9 +20,8 @@ from estero.language.tree.selection import label_types
 
 def variables_of(condition: Node) -> set[str]:
     """The variables that a filter speaks of."""
-    speaking = (Attribute, Aggregate, EventFilter, VariableReference)
     return {
-        node.variable for node in condition.walk() if isinstance(node, speaking) and node.variable is not None
+        variable for node in condition.walk() if (variable := getattr(node, "variable", None)) is not None
     }
 
 
@@ -33,22 +30,24 @@ def as_unary(condition: Node, inside: set[str]) -> Node | None:
 
     A comparison about one variable holds for each of its events, so ``X.a < 5`` is ``X[a < 5]``.
     """
-    match condition:
-        case EventFilter(variable):
-            return condition if variable in inside else None
-        case And(parts) | Or(parts):
-            unary = [each for each in (as_unary(part, inside) for part in parts) if each is not None]
-            return type(condition)(tuple(unary), span=condition.span) if len(unary) == len(parts) else None
-        case Not(part):
-            inner = as_unary(part, inside)
-            return None if inner is None else Not(inner, span=condition.span)
-        case _:
-            variables = variables_of(condition)
-            only = next(iter(variables)) if len(variables) == 1 else None
-            of_sets = any(isinstance(each, Aggregate | SetPredicate) for each in condition.walk())
-            if only not in inside or of_sets:
-                return None
-            return EventFilter(only, without_variable(condition), span=condition.span)
+    if not all(_is_unary(part, inside) for part in joined_by_logic(condition)):
+        return None
+    return over_logic(condition, _of_each_event)
+
+
+def _is_unary(part: Node, inside: set[str]) -> bool:
+    if isinstance(part, EventFilter):
+        return part.variable in inside
+    variables = variables_of(part)
+    of_sets = any(isinstance(each, Aggregate | SetPredicate) for each in part.walk())
+    return len(variables) == 1 and variables <= inside and not of_sets
+
+
+def _of_each_event(part: Node) -> Node:
+    if isinstance(part, EventFilter):
+        return part
+    (variable,) = variables_of(part)
+    return EventFilter(variable, without_variable(part), span=part.span)
 
 
 def has_residuals(pattern: Pattern) -> bool:
@@ -65,15 +64,13 @@ def has_residuals(pattern: Pattern) -> bool:
 
 def of_one_event(condition: Node) -> Node:
     """``X[p]``, joined by AND, OR and NOT, of an event that every variable is: p."""
-    match condition:
-        case EventFilter(_, predicate):
-            return predicate
-        case And(parts) | Or(parts):
-            return type(condition)(tuple(map(of_one_event, parts)))
-        case Not(part):
-            return Not(of_one_event(part))
-        case _:
-            raise TypeError(f"not a filter of one-event predicates: {condition!r}")
+
+    def predicate_of(part: Node) -> Node:
+        if isinstance(part, EventFilter):
+            return part.predicate
+        raise TypeError(f"not a filter of one-event predicates: {part!r}")
+
+    return over_logic(condition, predicate_of)
 
 
 def conjuncts(condition: Node | None) -> Iterator[Node]:

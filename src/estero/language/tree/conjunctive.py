@@ -8,60 +8,51 @@ the type's table without the columns of type and time, or by name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from estero.errors import NOWHERE, Span
+from estero.errors import Span
 from estero.language.tree.expressions import Literal
+from estero.language.tree.literals import integer_text
+from estero.language.tree.nodes import SyntaxNode
 from estero.language.tree.pattern import EventType
-from estero.language.tree.query import Window
+from estero.language.tree.query import Window, clauses_text
 from estero.language.tree.words import quoted
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(SyntaxNode):
     """``x``: the same value wherever it occurs."""
 
     name: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         return '"_"' if self.name == "_" else quoted(self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class Anything:
+class Anything(SyntaxNode, form="_"):
     """``_``: any value, or none."""
-
-    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
-
-    def __str__(self) -> str:
-        return "_"
 
 
 Term = Variable | Anything | Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(SyntaxNode, form="{attribute:: }{term}"):
     """What an attribute is: the next one of the type's table, or that called `attribute`."""
 
     term: Term
     attribute: str | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
-
-    def __str__(self) -> str:
-        return str(self.term) if self.attribute is None else f"{quoted(self.attribute)}: {self.term}"
 
 
 @dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(SyntaxNode):
     """``S>T(x, k: 5) AS label``: one event of a type."""
 
     relation: EventType
     arguments: tuple[Argument, ...]
     label: str | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         named = "" if self.label is None else f" AS {quoted(self.label)}"
@@ -95,12 +86,13 @@ class ConjunctiveTree:
             raise ValueError("a conjunctive query has at least one atom")
 
     def __str__(self) -> str:
-        text = f"{quoted(self.name)}({', '.join(map(str, self.head))}) <- {', '.join(map(str, self.atoms))}"
-        if self.streams:
-            text += f" FROM {', '.join(map(quoted, self.streams))}"
-        if self.window is not None:
-            text += f" WITHIN {self.window}"
-        return text if self.limit is None else f"{text} LIMIT {self.limit}"
+        head = f"{quoted(self.name)}({', '.join(map(str, self.head))})"
+        return clauses_text(
+            (f"{head} <-", ", ".join(map(str, self.atoms))),
+            ("FROM", ", ".join(map(quoted, self.streams))),
+            ("WITHIN", "" if self.window is None else str(self.window)),
+            ("LIMIT", "" if self.limit is None else integer_text(self.limit)),
+        )
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -122,9 +114,5 @@ class ConjunctiveTree:
 
     def variables(self) -> tuple[str, ...]:
         """The variables of all atoms, each once: those of the head in its order, then the others."""
-        used = dict.fromkeys(self._used())
+        used = dict.fromkeys(name for atom in self.atoms for name in atom.variables())
         return tuple(dict.fromkeys([*(each.name for each in self.head if each.name in used), *used]))
-
-    def _used(self) -> Iterator[str]:
-        for atom in self.atoms:
-            yield from atom.variables()

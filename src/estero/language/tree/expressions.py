@@ -7,12 +7,12 @@ Spans are carried and ignored by equality.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
-from estero.errors import NOWHERE, Span
 from estero.language.tree.literals import Value, literal_text
+from estero.language.tree.nodes import SyntaxNode, walked, with_changed
 from estero.language.tree.words import quoted
 
 ComparisonOperator = OneOf["=", "!=", "<", "<=", ">", ">="]
@@ -20,31 +20,21 @@ ArithmeticOperator = OneOf["+", "-", "*", "/", "%"]
 AggregateFunction = OneOf["count", "sum", "avg", "stddev", "min", "max", "first", "last"]
 
 
+_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _VALUE = range(8)
+"""How tightly the operators bind, loosest first."""
+
+
 @dataclass(frozen=True, slots=True)
-class Node:
-    """The base of expressions and filters; it prints as canonical text that parses back to an equal tree."""
-
-    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
-
-    def __str__(self) -> str:
-        return _text(self, _OR)
+class Node(SyntaxNode, level=_VALUE):
+    """The base of expressions and filters."""
 
     def children(self) -> Iterator[Node]:
         """The nodes directly below this one, left to right."""
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, Node):
-                yield value
-            elif isinstance(value, tuple):
-                yield from (item for item in value if isinstance(item, Node))
+        return (each for each in self.below() if isinstance(each, Node))
 
     def walk(self) -> Iterator[Node]:
         """This node and all nodes below it, parents first, left to right."""
-        stack: list[Node] = [self]
-        while stack:
-            node = stack.pop()
-            yield node
-            stack.extend(reversed(list(node.children())))
+        return walked(self, Node.children)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +51,17 @@ class Literal(Node):
     def __hash__(self) -> int:
         return hash((type(self.value), self.value))
 
+    @property
+    def level(self) -> int:
+        """That of a sign where there is one."""
+        return _SIGN if literal_text(self.value).startswith("-") else _VALUE
+
+    def __str__(self) -> str:
+        return literal_text(self.value)
+
 
 @dataclass(frozen=True, slots=True)
-class Attribute(Node):
+class Attribute(Node, form="{variable:.}{name}"):
     """``a`` of the event at hand (`variable` is None), or ``X.a`` of the events marked X."""
 
     name: str
@@ -71,23 +69,34 @@ class Attribute(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Negative(Node):
+class Negative(Node, level=_SIGN):
     """``-e``."""
 
     operand: Node
 
+    def __str__(self) -> str:
+        text = self.operand.at_level(_SIGN)
+        # -5 would be a literal and -- a comment, so those operands are put in parentheses.
+        enclosed = text.startswith("-") or isinstance(self.operand, Literal)
+        return f"-({text})" if enclosed else f"-{text}"
+
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic(Node):
+class Arithmetic(Node, form="{left:=} {operator!s} {right:+}"):
     """``left op right`` with op one of ``+ - * / %``."""
 
     operator: ArithmeticOperator
     left: Node
     right: Node
 
+    @property
+    def level(self) -> int:
+        """That of a sum, or of a product."""
+        return _SUM if self.operator in ("+", "-") else _PRODUCT
+
 
 @dataclass(frozen=True, slots=True)
-class Call(Node):
+class Call(Node, form="{name}({arguments:, })"):
     """A built-in scalar function; `name` in lower case."""
 
     name: str
@@ -102,9 +111,13 @@ class Aggregate(Node):
     variable: str
     attribute: str | None = None
 
+    def __str__(self) -> str:
+        of = quoted(self.variable) if self.attribute is None else Attribute(self.attribute, self.variable)
+        return f"{self.function}({of})"
+
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Node):
+class Comparison(Node, level=_COMPARISON, form="{left:+} {operator!s} {right:+}"):
     """``left op right`` with op one of ``= != < <= > >=``."""
 
     operator: ComparisonOperator
@@ -113,7 +126,7 @@ class Comparison(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Range(Node):
+class Range(Node, form="{low}..{high}"):
     """``low..high`` inside ``IN {…}``: both ends belong to it."""
 
     low: Literal
@@ -121,7 +134,7 @@ class Range(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class In(Node):
+class In(Node, level=_COMPARISON, form="{operand:+} {not}IN {{{members:, }}}"):
     """``operand IN {1, 2, 5..9}``: literals and ranges."""
 
     operand: Node
@@ -129,7 +142,7 @@ class In(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Between(Node):
+class Between(Node, level=_COMPARISON, form="{operand:+} {not}BETWEEN {low:+} AND {high:+}"):
     """``operand BETWEEN low AND high``: both ends belong to it."""
 
     operand: Node
@@ -138,7 +151,7 @@ class Between(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Like(Node):
+class Like(Node, level=_COMPARISON, form="{operand:+} {not}LIKE {pattern!r}"):
     """``operand LIKE 'pattern'``: ``%``, ``_``, escape ``\\``; case-sensitive."""
 
     operand: Node
@@ -146,7 +159,7 @@ class Like(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Matches(Node):
+class Matches(Node, level=_COMPARISON, form="{operand:+} ~ {regex!r}"):
     """``operand ~ 'regex'``: unanchored search, in the syntax that RE2 and Java share."""
 
     operand: Node
@@ -154,21 +167,21 @@ class Matches(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull(Node):
+class IsNull(Node, level=_COMPARISON, form="{operand:+} IS {not}NULL"):
     """``operand IS NULL`` (``IS NOT NULL`` is its `Not`)."""
 
     operand: Node
 
 
 @dataclass(frozen=True, slots=True)
-class And(Node):
+class And(Node, level=_AND, form="{parts:+ AND }"):
     """All of two or more parts, by three-valued logic."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Or(Node):
+class Or(Node, level=_OR, form="{parts:+ OR }"):
     """Any of two or more parts, by three-valued logic."""
 
     parts: tuple[Node, ...]
@@ -180,9 +193,19 @@ class Not(Node):
 
     part: Node
 
+    @property
+    def level(self) -> int:
+        """That of a test which has NOT inside, or of NOT."""
+        return self.part.level if "{not}" in self.part.FORM else _NOT
+
+    def __str__(self) -> str:
+        if "{not}" in self.part.FORM:
+            return self.part.filled("NOT ")
+        return f"NOT {self.part.at_level(_NOT)}"
+
 
 @dataclass(frozen=True, slots=True)
-class EventFilter(Node):
+class EventFilter(Node, form="{variable}[{predicate}]"):
     """``X[p]``: p holds for every event marked X (the universal extension; true of none)."""
 
     variable: str
@@ -190,14 +213,14 @@ class EventFilter(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class VariableReference(Node):
+class VariableReference(Node, form="{variable}"):
     """A whole variable as the argument of a set predicate: ``X`` in ``P(X, Y)``."""
 
     variable: str
 
 
 @dataclass(frozen=True, slots=True)
-class SetPredicate(Node):
+class SetPredicate(Node, form="{name}({arguments:, })"):
     """``P(X, Y.a, …)``: a registered or built-in predicate over sets of events."""
 
     name: str
@@ -213,89 +236,20 @@ def with_variable(node: Node, variable: str | None) -> Node:
     """The same condition on the attributes of one variable, or of the event at hand: ``X.a`` or ``a``."""
     if isinstance(node, Attribute):
         return replace(node, variable=variable)
-    changed: dict[str, Node | tuple[object, ...]] = {}
-    for name in (each.name for each in fields(node)):
-        value = getattr(node, name)
-        if isinstance(value, Node):
-            changed[name] = with_variable(value, variable)
-        elif isinstance(value, tuple):
-            changed[name] = tuple(
-                with_variable(item, variable) if isinstance(item, Node) else item for item in value
-            )
-    return replace(node, **changed)  # type: ignore[arg-type]
+    return with_changed(node, lambda item: with_variable(item, variable) if isinstance(item, Node) else item)
 
 
-# ── Canonical text ───────────────────────────────────────────────────────────────────────────────
-
-_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _VALUE = range(8)
-"""How tightly the operators bind, loosest first."""
-
-
-def _text(node: Node, least: int) -> str:
-    """The text of a node, in parentheses if it binds looser than `least`."""
-    level, text = _with_level(node)
-    return text if level >= least else f"({text})"
+def over_logic(condition: Node, change: Callable[[Node], Node]) -> Node:
+    """The same condition with `change` of each part that its AND, OR and NOT join."""
+    if isinstance(condition, And | Or | Not):
+        return with_changed(condition, lambda part: over_logic(part, change))
+    return change(condition)
 
 
-def _with_level(node: Node) -> tuple[int, str]:
-    match node:
-        case Or(parts):
-            return _OR, " OR ".join(_text(part, _AND) for part in parts)
-        case And(parts):
-            return _AND, " AND ".join(_text(part, _NOT) for part in parts)
-        case Not(In() | Between() | Like() | IsNull() as test):
-            return _COMPARISON, _test(test, "NOT ")
-        case Not(part):
-            return _NOT, f"NOT {_text(part, _NOT)}"
-        case Comparison(operator, left, right):
-            return _COMPARISON, f"{_text(left, _SUM)} {operator} {_text(right, _SUM)}"
-        case Matches(operand, regex):
-            return _COMPARISON, f"{_text(operand, _SUM)} ~ {literal_text(regex)}"
-        case In() | Between() | Like() | IsNull():
-            return _COMPARISON, _test(node, "")
-        case Arithmetic("+" | "-" as operator, left, right):
-            return _SUM, f"{_text(left, _SUM)} {operator} {_text(right, _PRODUCT)}"
-        case Arithmetic(operator, left, right):
-            return _PRODUCT, f"{_text(left, _PRODUCT)} {operator} {_text(right, _SIGN)}"
-        case Negative(operand):
-            text = _text(operand, _SIGN)
-            # -5 would be a literal and -- a comment, so those operands are put in parentheses.
-            enclosed = text.startswith("-") or isinstance(operand, Literal)
-            return _SIGN, f"-({text})" if enclosed else f"-{text}"
-        case Literal(value):
-            text = literal_text(value)
-            return _SIGN if text.startswith("-") else _VALUE, text
-        case _:
-            return _VALUE, _value(node)
-
-
-def _test(test: In | Between | Like | IsNull, negation: str) -> str:
-    operand = _text(test.operand, _SUM)
-    match test:
-        case In(_, members):
-            return f"{operand} {negation}IN {{{', '.join(map(str, members))}}}"
-        case Between(_, low, high):
-            return f"{operand} {negation}BETWEEN {_text(low, _SUM)} AND {_text(high, _SUM)}"
-        case Like(_, pattern):
-            return f"{operand} {negation}LIKE {literal_text(pattern)}"
-        case IsNull():
-            return f"{operand} IS {negation}NULL"
-
-
-def _value(node: Node) -> str:
-    match node:
-        case Attribute(name, variable):
-            return quoted(name) if variable is None else f"{quoted(variable)}.{quoted(name)}"
-        case VariableReference(variable):
-            return quoted(variable)
-        case EventFilter(variable, predicate):
-            return f"{quoted(variable)}[{predicate}]"
-        case Call(name, arguments) | SetPredicate(name, arguments):
-            return f"{quoted(name)}({', '.join(map(str, arguments))})"
-        case Aggregate(function, variable, attribute):
-            of = quoted(variable) if attribute is None else f"{quoted(variable)}.{quoted(attribute)}"
-            return f"{function}({of})"
-        case Range(low, high):
-            return f"{low}..{high}"
-        case _:
-            raise TypeError(f"{type(node).__name__} has no text")
+def joined_by_logic(condition: Node) -> Iterator[Node]:
+    """The parts of a condition that its AND, OR and NOT join, left to right."""
+    if isinstance(condition, And | Or | Not):
+        for part in condition.children():
+            yield from joined_by_logic(part)
+    else:
+        yield condition

@@ -7,47 +7,35 @@ depth of a tree is that of its parentheses; a parenthesised chain stays a node o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass
 
-from estero.errors import NOWHERE, Span
 from estero.language.tree.expressions import Node as Condition
 from estero.language.tree.literals import integer_text
-from estero.language.tree.words import quoted
+from estero.language.tree.nodes import SyntaxNode, walked, with_changed
+
+_LOOSE, _OR, _UNLESS, _AND, _ALL, _SEQUENCE, _POSTFIX, _ATOM = range(8)
+"""How tightly the operators bind, loosest first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
-    """The base of all pattern nodes; it prints as canonical text that parses back to an equal tree."""
-
-    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
-
-    def __str__(self) -> str:
-        return _text(self, _LOOSE)
+class Pattern(SyntaxNode, level=_ATOM):
+    """The base of all pattern nodes."""
 
     def children(self) -> Iterator[Pattern]:
-        """The patterns directly below this one, left to right."""
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, Pattern):
-                yield value
-            elif isinstance(value, tuple):
-                for item in value:
-                    if isinstance(item, Pattern):
-                        yield item
-                    elif isinstance(item, Link):
-                        yield from item.absent
+        """The patterns directly below this one, left to right, also those that must be absent."""
+        for each in self.below():
+            if isinstance(each, Pattern):
+                yield each
+            elif isinstance(each, Link):
+                yield from each.absent
 
     def walk(self) -> Iterator[Pattern]:
         """This pattern and all patterns below it, parents first."""
-        stack: list[Pattern] = [self]
-        while stack:
-            node = stack.pop()
-            yield node
-            stack.extend(reversed(list(node.children())))
+        return walked(self, Pattern.children)
 
 
 @dataclass(frozen=True, slots=True)
-class EventType(Pattern):
+class EventType(Pattern, form="{stream:>}{name}"):
     """``R`` or ``S>R``: one event of type R (of stream S), marked with the label R."""
 
     name: str
@@ -55,7 +43,7 @@ class EventType(Pattern):
 
 
 @dataclass(frozen=True, slots=True)
-class As(Pattern):
+class As(Pattern, level=_POSTFIX, form="{pattern:=} AS {variable}"):
     """``φ AS X``: what φ marks is marked with X too (IN of SO-CEL)."""
 
     pattern: Pattern
@@ -63,7 +51,7 @@ class As(Pattern):
 
 
 @dataclass(frozen=True, slots=True)
-class Rename(Pattern):
+class Rename(Pattern, level=_POSTFIX, form="{pattern:=} [{old} -> {new}]"):
     """``φ [A -> B]``: the label A becomes B."""
 
     pattern: Pattern
@@ -72,7 +60,7 @@ class Rename(Pattern):
 
 
 @dataclass(frozen=True, slots=True)
-class Filter(Pattern):
+class Filter(Pattern, level=_LOOSE, form="{pattern} FILTER {condition}"):
     """``φ FILTER f``."""
 
     pattern: Pattern
@@ -80,28 +68,28 @@ class Filter(Pattern):
 
 
 @dataclass(frozen=True, slots=True)
-class Disjunction(Pattern):
+class Disjunction(Pattern, level=_OR, form="{parts:+ OR }"):
     """``φ OR ψ OR …``."""
 
     parts: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Conjunction(Pattern):
+class Conjunction(Pattern, level=_AND, form="{parts:+ AND }"):
     """``φ AND ψ AND …``: the same complex event is in all."""
 
     parts: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class All(Pattern):
+class All(Pattern, level=_ALL, form="{parts:+ ALL }"):
     """``φ ALL ψ ALL …``: unions of one of each, in any order, overlap allowed."""
 
     parts: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Unless(Pattern):
+class Unless(Pattern, level=_UNLESS, form="{pattern:=} UNLESS {forbidden:+}"):
     """``φ UNLESS ψ``: φ's with no complex event of ψ inside [start, end]."""
 
     pattern: Pattern
@@ -109,7 +97,7 @@ class Unless(Pattern):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class Link(SyntaxNode):
     """How one part of a sequence follows the one before it.
 
     `contiguous` is ``:``, else ``;``. `absent` are the ``NOT(…)`` between them: with ``;`` no event
@@ -126,15 +114,19 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence(Pattern):
+class Sequence(Pattern, level=_SEQUENCE):
     """``φ ; ψ : χ …``: `links[i]` is between `parts[i]` and `parts[i + 1]`; left to right."""
 
     parts: tuple[Pattern, ...]
     links: tuple[Link, ...]
 
+    def __str__(self) -> str:
+        first, *others = (part.at_level(_POSTFIX) for part in self.parts)
+        return first + "".join(f"{link}{part}" for link, part in zip(self.links, others, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
-class Iteration(Pattern):
+class Iteration(Pattern, level=_POSTFIX):
     """``φ+``, ``φ:+``, ``φ{n}``, ``φ{n,m}``, ``φ{n,}``, ``φ:{n,m}``: `maximum` None is unbounded."""
 
     pattern: Pattern
@@ -142,9 +134,20 @@ class Iteration(Pattern):
     minimum: int = 1
     maximum: int | None = None
 
+    def __str__(self) -> str:
+        return f"{self.pattern.at_level(_POSTFIX)}{' :' if self.contiguous else ''}{self._times()}"
+
+    def _times(self) -> str:
+        if self.minimum == 1 and self.maximum is None:
+            return "+"
+        least = integer_text(self.minimum)
+        if self.minimum == self.maximum:
+            return f"{{{least}}}"
+        return f"{{{least},{'' if self.maximum is None else integer_text(self.maximum)}}}"
+
 
 @dataclass(frozen=True, slots=True)
-class Optional(Pattern):
+class Optional(Pattern, level=_POSTFIX, form="{pattern:=}?"):
     """``φ?``: only as a part of a sequence that has a part which is not optional.
 
     ``a ; b?`` is ``(a ; b) OR a`` and ``b? ; c`` is ``(b ; c) OR c``, read left to right.
@@ -154,21 +157,21 @@ class Optional(Pattern):
 
 
 @dataclass(frozen=True, slots=True)
-class Start(Pattern):
+class Start(Pattern, form="START({pattern})"):
     """``START(φ)``: only from the first position of the stream."""
 
     pattern: Pattern
 
 
 @dataclass(frozen=True, slots=True)
-class Strict(Pattern):
+class Strict(Pattern, form="STRICT({pattern})"):
     """``STRICT(φ)``: the marked positions form an interval."""
 
     pattern: Pattern
 
 
 @dataclass(frozen=True, slots=True)
-class Keep(Pattern):
+class Keep(Pattern, level=_LOOSE, form="{pattern} KEEP [{labels:, }]"):
     """``φ KEEP [X, Y]``: projection; only these labels stay, the others are read and not reported."""
 
     pattern: Pattern
@@ -176,19 +179,15 @@ class Keep(Pattern):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionKey:
+class PartitionKey(SyntaxNode, form="{variable:.}{attribute}"):
     """One key of a nested ``PARTITION BY``: ``X.a``, or ``a`` for all of φ (`variable` is None)."""
 
     attribute: str
     variable: str | None = None
 
-    def __str__(self) -> str:
-        attribute = quoted(self.attribute)
-        return attribute if self.variable is None else f"{quoted(self.variable)}.{attribute}"
-
 
 @dataclass(frozen=True, slots=True)
-class PartitionBy(Pattern):
+class PartitionBy(Pattern, level=_LOOSE, form="{pattern} PARTITION BY [{keys:, }]"):
     """``φ PARTITION BY [X.a, Y.b]``: all events marked in φ agree on these attributes."""
 
     pattern: Pattern
@@ -210,24 +209,11 @@ def with_children(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Pat
     """The same node with `change` of each pattern directly below it, also of those that must be absent."""
 
     def changed(item: object) -> object:
-        match item:
-            case Pattern():
-                return change(item)
-            case Link(absent=absent):
-                return replace(item, absent=tuple(map(change, absent)))
-            case tuple():
-                return tuple(map(changed, item))
-            case _:
-                return item
+        if isinstance(item, Pattern):
+            return change(item)
+        return with_changed(item, changed) if isinstance(item, Link) else item
 
-    values = {each.name: changed(getattr(pattern, each.name)) for each in fields(pattern)}
-    return replace(pattern, **values)  # type: ignore[arg-type]
-
-
-# ── Canonical text ───────────────────────────────────────────────────────────────────────────────
-
-_LOOSE, _OR, _UNLESS, _AND, _ALL, _SEQUENCE, _POSTFIX, _ATOM = range(8)
-"""How tightly the operators bind, loosest first."""
+    return with_changed(pattern, changed)
 
 
 def shortened(pattern: Pattern, most: int = 120) -> str:
@@ -238,56 +224,4 @@ def shortened(pattern: Pattern, most: int = 120) -> str:
 
 def as_atom(pattern: Pattern) -> str:
     """The text of a pattern, in parentheses unless it is one name or one call."""
-    return _text(pattern, _ATOM)
-
-
-def _text(pattern: Pattern, least: int) -> str:
-    """The text of a pattern, in parentheses if it binds looser than `least`."""
-    level, text = _with_level(pattern)
-    return text if level >= least else f"({text})"
-
-
-def _with_level(pattern: Pattern) -> tuple[int, str]:  # noqa: C901, PLR0911, PLR0912  (one case per operator)
-    match pattern:
-        case Disjunction(parts):
-            return _OR, " OR ".join(_text(part, _UNLESS) for part in parts)
-        case Unless(inner, forbidden):
-            return _UNLESS, f"{_text(inner, _UNLESS)} UNLESS {_text(forbidden, _AND)}"
-        case Conjunction(parts):
-            return _AND, " AND ".join(_text(part, _ALL) for part in parts)
-        case All(parts):
-            return _ALL, " ALL ".join(_text(part, _SEQUENCE) for part in parts)
-        case Sequence(parts, links):
-            first, *others = (_text(part, _POSTFIX) for part in parts)
-            return _SEQUENCE, first + "".join(f"{a}{b}" for a, b in zip(links, others, strict=True))
-        case As(inner, variable):
-            return _POSTFIX, f"{_text(inner, _POSTFIX)} AS {quoted(variable)}"
-        case Rename(inner, old, new):
-            return _POSTFIX, f"{_text(inner, _POSTFIX)} [{quoted(old)} -> {quoted(new)}]"
-        case Iteration(inner, contiguous, minimum, maximum):
-            sign = " :" if contiguous else ""
-            return _POSTFIX, f"{_text(inner, _POSTFIX)}{sign}{_times(minimum, maximum)}"
-        case Optional(inner):
-            return _POSTFIX, f"{_text(inner, _POSTFIX)}?"
-        case EventType(name, stream):
-            return _ATOM, quoted(name) if stream is None else f"{quoted(stream)}>{quoted(name)}"
-        case Start(inner):
-            return _ATOM, f"START({inner})"
-        case Strict(inner):
-            return _ATOM, f"STRICT({inner})"
-        case Filter(inner, condition):
-            return _LOOSE, f"{inner} FILTER {condition}"
-        case Keep(inner, labels):
-            return _LOOSE, f"{inner} KEEP [{', '.join(map(quoted, labels))}]"
-        case PartitionBy(inner, keys):
-            return _LOOSE, f"{inner} PARTITION BY [{', '.join(map(str, keys))}]"
-        case _:
-            raise TypeError(f"{type(pattern).__name__} is not a pattern that has a text")
-
-
-def _times(minimum: int, maximum: int | None) -> str:
-    if minimum == 1 and maximum is None:
-        return "+"
-    if minimum == maximum:
-        return f"{{{integer_text(minimum)}}}"
-    return f"{{{integer_text(minimum)},{'' if maximum is None else integer_text(maximum)}}}"
+    return pattern.at_level(_ATOM)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from estero.errors import NOWHERE, Span
+from estero.errors import Span
 from estero.language.tree.literals import integer_text
+from estero.language.tree.nodes import SyntaxNode
 from estero.language.tree.pattern import Filter, Keep, PartitionBy, Pattern, as_atom
 from estero.language.tree.words import quoted
 
@@ -73,22 +74,17 @@ def unit_of(word: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class EventWindow:
+class EventWindow(SyntaxNode, form="{events} EVENTS"):
     """``WITHIN n EVENTS``: end − start ≤ n, in positions of the whole stream."""
 
     events: int
-    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
-
-    def __str__(self) -> str:
-        return f"{integer_text(self.events)} EVENTS"
 
 
 @dataclass(frozen=True, slots=True)
-class DurationWindow:
+class DurationWindow(SyntaxNode):
     """``WITHIN 2 HOURS 30 MINUTES``: time(end) − time(start) ≤ the sum of `parts`."""
 
     parts: tuple[tuple[int, TimeUnit], ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         return " ".join(f"{integer_text(amount)} {unit.name}" for amount, unit in self.parts)
@@ -100,27 +96,22 @@ class DurationWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class AttributeWindow:
+class AttributeWindow(SyntaxNode, form="{ticks} [{attribute}]"):
     """``WITHIN n [attr]``: time(end) − time(start) ≤ n ticks of the time column `attribute`."""
 
     ticks: int
     attribute: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
-
-    def __str__(self) -> str:
-        return f"{integer_text(self.ticks)} [{quoted(self.attribute)}]"
 
 
 Window = EventWindow | DurationWindow | AttributeWindow
 
 
 @dataclass(frozen=True, slots=True)
-class SelectItem:
+class SelectItem(SyntaxNode):
     """A label to show, with all attributes (`attributes` is None) or some: ``X[a, b]``."""
 
     label: str
     attributes: tuple[str, ...] | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         if self.attributes is not None:
@@ -129,14 +120,10 @@ class SelectItem:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyBracket:
+class KeyBracket(SyntaxNode, form="[{alternatives:, }]"):
     """One key of ``PARTITION BY``: the first of `alternatives` that an event's type has."""
 
     alternatives: tuple[str, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
-
-    def __str__(self) -> str:
-        return f"[{_names(self.alternatives)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,22 +147,18 @@ class QueryTree:
     places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
-        clauses = ["SELECT"]
-        if self.strategy is not Strategy.ALL:
-            clauses.append(self.strategy.value)
-        clauses.append("*" if self.select is None else ", ".join(map(str, self.select)) or "NONE")
-        if self.streams:
-            clauses.append(f"FROM {_names(self.streams)}")
-        clauses.append(f"WHERE {_where(self.pattern)}")
-        if self.partition_by:
-            clauses.append(f"PARTITION BY {', '.join(map(str, self.partition_by))}")
-        if self.window is not None:
-            clauses.append(f"WITHIN {self.window}")
-        if self.consume is not Consume.NONE:
-            clauses.append(f"CONSUME BY {self.consume.value}")
-        if self.limit is not None:
-            clauses.append(f"LIMIT {integer_text(self.limit)}")
-        return " ".join(clauses)
+        strategy = "" if self.strategy is Strategy.ALL else f"{self.strategy.value} "
+        shown = "*" if self.select is None else ", ".join(map(str, self.select)) or "NONE"
+        consume = "" if self.consume is Consume.NONE else self.consume.value
+        return clauses_text(
+            ("SELECT", strategy + shown),
+            ("FROM", _names(self.streams)),
+            ("WHERE", _where(self.pattern)),
+            ("PARTITION BY", ", ".join(map(str, self.partition_by))),
+            ("WITHIN", "" if self.window is None else str(self.window)),
+            ("CONSUME BY", consume),
+            ("LIMIT", "" if self.limit is None else integer_text(self.limit)),
+        )
 
 
 def _where(pattern: Pattern) -> str:
@@ -190,3 +173,8 @@ def _where(pattern: Pattern) -> str:
 
 def _names(names: tuple[str, ...]) -> str:
     return ", ".join(map(quoted, names))
+
+
+def clauses_text(*clauses: tuple[str, str]) -> str:
+    """The words and texts of clauses in a row, without those that are empty."""
+    return " ".join(f"{word} {text}" for word, text in clauses if text)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from estero.errors import DataError
 from estero.language.tree.pattern import EventType
@@ -77,6 +78,19 @@ class Kind(Enum):
     TIMESTAMP = "a timestamp"
     OPAQUE = "a value that cannot be compared"
     NULL = "nothing but NULL"
+
+
+NUMBERS: Final = frozenset({Kind.INT, Kind.FLOAT})
+
+
+def fit(kinds: Iterable[Kind]) -> bool:
+    """Whether values of these kinds can be compared with each other; NULL can be with all.
+
+    >>> fit([Kind.INT, Kind.FLOAT, Kind.NULL]), fit([Kind.INT, Kind.STRING]), fit([Kind.OPAQUE])
+    (True, False, False)
+    """
+    known = set(kinds) - {Kind.NULL}
+    return Kind.OPAQUE not in known and (len(known) < 2 or known <= NUMBERS)
 
 
 Attributes = Mapping[str, Kind]

@@ -1,4 +1,4 @@
-"""The words of the language: keywords, names, aggregates and scalar functions."""
+"""The words of the language: keywords and names; functions are in functions.py."""
 
 from __future__ import annotations
 
@@ -11,30 +11,6 @@ KEYWORDS: Final = (
     *("IN", "BETWEEN", "LIKE", "IS", "TRUE", "FALSE", "NULL"),
 )
 """Reserved in any case: a name that is one of these is written in double quotes."""
-
-AGGREGATES: Final = ("count", "sum", "avg", "stddev", "min", "max", "first", "last")
-"""Functions of the set of events marked with a variable."""
-
-SET_PREDICATES: Final = ("increasing", "decreasing")
-"""Built-in predicates over sets of events; users register more."""
-
-SCALAR_FUNCTIONS: Final = {
-    "abs": "the absolute value; of the kind of its argument",
-    "floor": "the largest whole number not above the argument; of the kind of its argument",
-    "ceil": "the smallest whole number not below the argument; of the kind of its argument",
-    "length": "the number of code points of a string, an integer",
-    "coalesce": "the first argument that is not NULL; all of one kind, or of integers and floats",
-    "year": "the year of a timestamp in UTC, an integer",
-    "month": "the month of a timestamp in UTC, 1 to 12",
-    "day": "the day of the month of a timestamp in UTC, 1 to 31",
-    "hour": "the hour of a timestamp in UTC, 0 to 23",
-    "minute": "the minute of a timestamp, 0 to 59",
-    "second": "the whole seconds of a timestamp, 0 to 59",
-}
-"""Functions of values of one event that mean the same on every engine. NULL gives NULL.
-
-Not here: lower and upper (they differ outside ASCII), round (engines differ in ties and kinds).
-"""
 
 _PLAIN_NAME: Final = re.compile(r"[^\W\d]\w*")
 _KEYWORD: Final = re.compile("|".join(KEYWORDS), re.IGNORECASE)

@@ -1,0 +1,145 @@
+"""How the productions of a grammar become nodes: Lark's parse tree → the classes of the syntax tree.
+
+A production with the name of a class of nodes, such as `is_null` of `IsNull`, builds one: what is below it is
+what the fields hold, in the order of the text. With `not_` before the name, it builds the negation. In the
+grammar, signs and keywords that say no more than the name are in double quotes, so that Lark leaves them out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
+
+from estero.errors import QueryError, Span
+from estero.language.tree import expressions as e
+from estero.language.tree.literals import TIMESTAMP_FORM, integer_value, string_value, timestamp_value
+from estero.language.tree.nodes import SyntaxNode, names_in_text
+from estero.language.tree.words import unquoted
+
+if TYPE_CHECKING:
+    from lark import Token
+
+Children: TypeAlias = list[Any]
+"""What was built below a production, and the tokens among it that say which."""
+
+Production: TypeAlias = Callable[[Children, Span], Any]
+"""Builds what a production means from its children and its span."""
+
+
+def span_of(token: Token) -> Span:
+    """The place of a token."""
+    return Span(cast(int, token.start_pos), cast(int, token.end_pos))
+
+
+def name_of(token: Token) -> str:
+    """The name that a NAME or QUOTED token writes."""
+    return unquoted(str(token))
+
+
+def refused(token: Token, message: str, expected: str, hint: str) -> QueryError:
+    """The error of a word that the grammar allows in its place and the language does not."""
+    return QueryError(message, span=span_of(token), found=str(token), expected=expected, hint=hint)
+
+
+def nodes_of(module: ModuleType) -> dict[str, Production]:
+    """For each class of nodes in a module the production that has its name, and that of its negation."""
+    defined = [each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__]
+    kinds = [each for each in defined if isinstance(each, type) and issubclass(each, SyntaxNode)]
+    named = {_production_of(each): made(each) for each in kinds if names_in_text(each)}
+    return named | {f"not_{name}": _negated(build) for name, build in named.items()}
+
+
+def _production_of(kind: type[SyntaxNode]) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+
+
+def made(kind: type[SyntaxNode]) -> Production:
+    """Builds a node of what its fields hold, in the order of the text.
+
+    A last field that is a tuple takes all the rest. Fields that may be None are left out where there is just
+    enough for the others.
+    """
+    names, hints = names_in_text(kind), get_type_hints(kind)
+    rest = names[-1] if get_origin(hints[names[-1]]) is tuple else None
+    single = tuple(name for name in names if name != rest)
+    needed = tuple(name for name in single if type(None) not in get_args(hints[name]))
+    readers = {name: _reader(hints[name]) for name in names}
+
+    def build(children: Children, span: Span) -> SyntaxNode:
+        filled = needed if len(children) == len(needed) else single
+        values = {name: readers[name](child) for name, child in zip(filled, children, strict=False)}
+        if rest is not None:
+            values[rest] = tuple(map(readers[rest], children[len(single) :]))
+        return kind(**values, span=span)
+
+    return build
+
+
+def _negated(build: Production) -> Production:
+    return lambda children, span: e.Not(build(children, span), span=span)
+
+
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    """What a field of a type holds of a child: a token is a sign, a name or a string, or else a constant."""
+    if get_origin(hint) is tuple:
+        hint = get_args(hint)[0]
+    if get_origin(hint) is Literal:
+        return lambda sign: _SAME.get(sign, str(sign))
+    if hint is str or str in get_args(hint):
+        return lambda token: string_value(token) if token.type == "STRING" else name_of(token)
+    return node_of
+
+
+_SAME: Final[Mapping[str, str]] = {"<>": "!="}
+"""Operators that are written in two ways."""
+
+
+def node_of(child: Any) -> Any:
+    """A node, from one or from the token of a constant.
+
+    Constants stay tokens until a parent asks, so that ``-5`` is one literal and ``-(5)`` is not.
+    """
+    return constant([child], span_of(cast("Token", child))) if isinstance(child, str) else child
+
+
+def constant(children: Children, span: Span) -> e.Literal:
+    """A literal, from its token and what comes before it: a minus, or TIMESTAMP."""
+    *before, token = children
+    if before and before[0].type == "NAME":
+        return typed_literal(children, span)
+    match token.type:
+        case "INT":
+            return e.Literal(integer_value("".join(children), span), span=span)
+        case "FLOAT":
+            return e.Literal(float("".join(children)), span=span)
+        case "STRING":
+            return e.Literal(string_value(token), span=span)
+        case "NULL":
+            return e.Literal(None, span=span)
+        case _:
+            return e.Literal(token.type == "TRUE", span=span)
+
+
+def typed_literal(children: Children, span: Span) -> e.Literal:
+    """A literal of a word and a string: ``TIMESTAMP '2024-01-31'``."""
+    word, text = children
+    if word.upper() != "TIMESTAMP":
+        raise refused(
+            word,
+            f"{word} does not start a literal",
+            "TIMESTAMP before a string, or an operator between the two",
+            "dates are timestamps too: TIMESTAMP '2024-01-31'"
+            if word.upper() in ("DATE", "TIME")
+            else f"for a comparison write {word} = {text}",
+        )
+    try:
+        return e.Literal(timestamp_value(string_value(text)), span=span)
+    except ValueError as error:
+        raise refused(
+            text,
+            f"{text} is not a timestamp",
+            TIMESTAMP_FORM,
+            "for example TIMESTAMP '2024-01-31 12:00:00'; the day has to exist",
+        ) from error
