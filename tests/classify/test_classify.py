@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 
 from estero.automata.cea import EventPredicate
 from estero.classify.bits import WORD
-from estero.classify.classify import (
-    classify_sql,
-    columns_of,
-    key_columns,
-    predicate_columns,
-    relevance,
-    time_column,
-)
+from estero.classify.classify import Clauses, classify_sql, columns_of
 from estero.classify.column_names import MAPPED_TYPE
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.spark_dialect import SPARK
@@ -188,18 +181,20 @@ def test_events_without_a_key_are_dropped_even_where_all_are_kept() -> None:
 def test_the_prefilter_is_plain_and_leaves_out_what_may_fail() -> None:
     sum_above = Comparison(">", Arithmetic("+", N, Literal(1)), Literal(0))
     named = Comparison("=", Attribute("s"), Literal("x"))
-    condition = relevance(asking(EventPredicate(("A",), And((named, sum_above)))), SPARK)
+    condition = Clauses(asking(EventPredicate(("A",), And((named, sum_above)))), SPARK).relevance()
     assert condition.startswith("(`type` = 'A' AND `s` = 'x') AND (CAST(CASE WHEN `type` = 'A' THEN")
-    plain = relevance(asking(EventPredicate(("A",), named), EventPredicate(("B",), above(3))), SPARK)
+    plain = Clauses(
+        asking(EventPredicate(("A",), named), EventPredicate(("B",), above(3))), SPARK
+    ).relevance()
     assert plain == "((`type` = 'A' AND `s` = 'x') OR (`type` = 'B' AND `n` > 3L))"
-    either = relevance(asking(EventPredicate(("A",), Or((named, sum_above)))), SPARK)
+    either = Clauses(asking(EventPredicate(("A",), Or((named, sum_above)))), SPARK).relevance()
     assert either.startswith("(`type` = 'A') AND (CAST(")
 
 
 def test_float_arithmetic_cannot_fail_and_is_part_of_the_prefilter() -> None:
     half = Comparison(">", Arithmetic("/", N, Literal(2)), Attribute("x"))
-    assert "bits" not in relevance(asking(EventPredicate(("A",), half)), DUCKDB)
-    assert "/" in relevance(asking(EventPredicate(("A",), half)), DUCKDB)
+    assert "bits" not in Clauses(asking(EventPredicate(("A",), half)), DUCKDB).relevance()
+    assert "/" in Clauses(asking(EventPredicate(("A",), half)), DUCKDB).relevance()
 
 
 def test_the_statement_reads_as_it_is_meant() -> None:
@@ -268,9 +263,10 @@ def test_bits_on_spark_are_those_of_the_reference(
     frame = spark.createDataFrame(numbered)
     columns = {name: SPARK.column_type(kind) for name, kind in frame.dtypes}
     classification = Classification(asked, Schema(shared=ATTRIBUTES, time="time"), type_column="type")
-    words = predicate_columns(classification, SPARK, columns)
+    clauses = Clauses(classification, SPARK, columns)
+    words = clauses.bits()
     rows = (
-        frame.where(relevance(classification, SPARK, columns))
+        frame.where(clauses.relevance())
         .selectExpr("__place", *(f"{sql} AS {name}" for name, sql in words.items()))
         .toArrow()
         .sort_by("__place")
@@ -285,9 +281,9 @@ def test_keys_and_times_on_spark_are_64_bits(spark: SparkSession) -> None:
     columns = {name: SPARK.column_type(kind) for name, kind in frame.dtypes}
     schema = Schema(shared={name: column.kind for name, column in columns.items()}, time="t")
     classification = Classification((), schema, keys=(("s",), ("k",)), keep_all=True)
-    keys = key_columns(classification, SPARK, columns)
-    time = time_column(classification, SPARK, columns)
-    chosen = frame.where(relevance(classification, SPARK, columns))
+    clauses = Clauses(classification, SPARK, columns)
+    keys, time = clauses.keys(), clauses.time()
+    chosen = frame.where(clauses.relevance())
     rows = chosen.selectExpr(f"{time} AS t", *keys.values()).toArrow().sort_by("t")
     first, second = (list(row.values()) for row in rows.to_pylist())
     assert [first[0], second[0]] == [1, 3]

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import estero
-from estero.classify.classify import key_columns
+from estero.classify.classify import Clauses
 from estero.classify.spark_dialect import SPARK
 from estero.errors import DataError
 from estero.events.stream_order import OrderCheck
@@ -310,5 +310,5 @@ def test_keys_are_equal_on_spark_where_values_are_exactly(spark: SparkSession) -
         read = columns_of_frame(df.schema)
         kinds = Schema({"A": {"a": read["a"].kind}, "B": {"b": read["b"].kind}})
         asked = Classification((), kinds, "type", keys=(("a", "b"),))
-        keys = df.selectExpr(*key_columns(asked, SPARK, read).values()).collect()
+        keys = df.selectExpr(*Clauses(asked, SPARK, read).keys().values()).collect()
         assert (keys[0] == keys[1]) == bool(expected), name

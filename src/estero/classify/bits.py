@@ -32,6 +32,9 @@ from estero.language.tree.expressions import (
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
 
+Numbered = tuple[int, EventPredicate]
+"""A predicate and the bit for it."""
+
 WORD = 63
 """Predicates per word: the sign bit stays free."""
 
@@ -41,9 +44,9 @@ def bits_name(word: int) -> str:
     return f"{BITS}{word}"
 
 
-def words_of(classification: Classification) -> range:
-    """The numbers of the words of bits; there is at least one."""
-    return range(max(1, -(-len(classification.predicates) // WORD)))
+def word_names(classification: Classification) -> list[str]:
+    """The names of the columns that hold the words of bits; there is at least one."""
+    return list(map(bits_name, range(max(1, -(-len(classification.predicates) // WORD)))))
 
 
 def screen_name(word: int) -> str:
@@ -122,24 +125,23 @@ class BitWriter(Writer):
 
     # ------------------------------------------------------------------------------------- bits
 
-    def word(self, word: int) -> SQL:
-        """The bits of one word: a sum over groups of predicates with the same types."""
-        groups: dict[tuple[str, ...], list[tuple[int, EventPredicate]]] = {}
-        members = self._classification.predicates[word * WORD : (word + 1) * WORD]
-        for bit, predicate in enumerate(members):
-            groups.setdefault(tuple(sorted(predicate.types)), []).append((bit, predicate))
-        terms = [self._guarded(types, self._bits(group)) for types, group in groups.items()]
-        return cast(total(terms or [number(0)]), "BIGINT")
+    def words(self, screened: Sequence[Node | None] | None = None) -> dict[str, SQL]:
+        """The words of bits, by name.
 
-    def screened_words(self, rests: Sequence[Node | None]) -> dict[str, str]:
-        """The words of bits where the first part of each predicate is in ``__screen…``: name → SQL."""
-        words: dict[str, str] = {}
-        for word in range(max(1, -(-len(rests) // WORD))):
-            masks: dict[Node | None, int] = {}
-            for bit, rest in enumerate(rests[word * WORD : (word + 1) * WORD]):
-                masks[rest] = masks.get(rest, 0) | 1 << bit
-            terms = [self._screened(screen_name(word), mask, rest) for rest, mask in masks.items()]
-            words[bits_name(word)] = self._dialect.text(cast(total(terms or [number(0)]), "BIGINT"))
+        With `screened`, the first part of each predicate is in ``__screen…``, and these are the rests.
+        """
+        words: dict[str, SQL] = {}
+        for word, name in enumerate(word_names(self._classification)):
+            bits = slice(word * WORD, (word + 1) * WORD)
+            if screened is None:
+                groups = _by_types(enumerate(self._classification.predicates[bits]))
+                terms = [self._guarded(types, self._bits(group)) for types, group in groups.items()]
+            else:
+                masks: dict[Node | None, int] = {}
+                for bit, rest in enumerate(screened[bits]):
+                    masks[rest] = masks.get(rest, 0) | 1 << bit
+                terms = [self._screened(screen_name(word), mask, rest) for rest, mask in masks.items()]
+            words[name] = cast(total(terms or [number(0)]), "BIGINT")
         return words
 
     def _screened(self, name: str, mask: int, rest: Node | None) -> SQL:
@@ -151,7 +153,7 @@ class BitWriter(Writer):
         asked = exp.NEQ(this=bits, expression=number(0))
         return self._where(asked, self._where(self._expressions.condition(rest), bits.copy()))
 
-    def _bits(self, group: Sequence[tuple[int, EventPredicate]]) -> SQL:
+    def _bits(self, group: Sequence[Numbered]) -> SQL:
         """The bits of predicates with the same types; equalities of one column are one look-up.
 
         Measured in DuckDB with 24 names and dictionaries: 31 million events/s, 15 with a CASE for each.
@@ -203,30 +205,24 @@ class BitWriter(Writer):
         if not self._classification.keep_all:
             parts.append(self._prefilter())
             if not all(self._is_safe(each.condition) for each in self._classification.predicates):
-                words = map(self.word, words_of(self._classification))
+                words = self.words().values()
                 exact = [exp.NEQ(this=word, expression=self._dialect.integer(0)) for word in words]
                 parts.append(exp.paren(exp.or_(*exact)))
         return exp.and_(*parts) if parts else exp.true()
 
     def _prefilter(self) -> SQL:
         """What every bit implies and is safe for every event: its type, then any of the conditions."""
-        groups: dict[tuple[str, ...], list[EventPredicate]] = {}
-        for predicate in self._classification.predicates:
-            groups.setdefault(tuple(sorted(predicate.types)), []).append(predicate)
         alternatives = []
-        for types, group in groups.items():
-            test, some = (
-                self._has_type(types),
-                self._some_weakened(group),
-            )
+        for types, group in _by_types(enumerate(self._classification.predicates)).items():
+            test, some = self._has_type(types), self._some_weakened(group)
             alternatives.append(test if some is None else exp.and_(test, some))
         return exp.paren(exp.or_(*alternatives)) if alternatives else exp.false()
 
-    def _some_weakened(self, group: Sequence[EventPredicate]) -> SQL | None:
+    def _some_weakened(self, group: Sequence[Numbered]) -> SQL | None:
         """What each of these predicates implies, None: "always"; equalities of one column are one IN."""
         strings: dict[str, set[str]] = {}
         conditions: dict[SQL, None] = {}
-        for predicate in group:
+        for _, predicate in group:
             name, texts = self._single_equality(predicate)
             weaker = None if predicate.condition is None else self._weakened(predicate.condition)
             if weaker is None:
@@ -269,11 +265,19 @@ class BitWriter(Writer):
         return computes and self._expressions.value(node).kind is Kind.INT
 
 
+def _by_types(predicates: Iterable[Numbered]) -> dict[tuple[str, ...], list[Numbered]]:
+    """The predicates that are asked of the same types, together."""
+    groups: dict[tuple[str, ...], list[Numbered]] = {}
+    for bit, predicate in predicates:
+        groups.setdefault(tuple(sorted(predicate.types)), []).append((bit, predicate))
+    return groups
+
+
 def _one_of(condition: Node) -> tuple[str, frozenset[str]] | None:
     match condition:
-        case Comparison("=", Attribute(name, None), Literal(str() as text)):
-            return name, frozenset((text,))
-        case Comparison("=", Literal(str() as text), Attribute(name, None)):
+        case Comparison("=", Attribute(name, None), Literal(str() as text)) | Comparison(
+            "=", Literal(str() as text), Attribute(name, None)
+        ):
             return name, frozenset((text,))
         case In(Attribute(name, None), members):
             texts = [member.value for member in members if isinstance(member, Literal)]

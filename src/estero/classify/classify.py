@@ -2,8 +2,7 @@
 
 The statement gives each event its position, drops what no operator needs to see, and computes one bit
 per predicate, two 64-bit hashes per partition and the values that registers compare. DuckDB runs it
-whole (`classify_sql`); Spark takes the same expressions one by one, so that its filter can be pushed
-into the scan.
+whole (`classify_sql`); Spark takes its `Clauses` one by one, so that its filter can be pushed into the scan.
 """
 
 from __future__ import annotations
@@ -13,18 +12,95 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from estero.classify.bits import BitWriter, bits_name, words_of
+from estero.classify.bits import BitWriter
 from estero.classify.column_names import ARRIVAL, KEYS, POSITION, TIME, event_column
 from estero.classify.columns import ColumnType, canonical
 from estero.classify.dialect import Dialect
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.partition_keys import KeyWriter
 from estero.classify.spark_dialect import SPARK
-from estero.classify.sql_trees import number
+from estero.classify.sql_trees import SQL, number
 from estero.classify.values import ValueWriter
 from estero.language.tree.expressions import Node
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
+
+
+class Clauses:
+    """What a statement that classifies is made of, as texts of SQL in one dialect.
+
+    `columns` says how to read the attributes (columns.py); by default each is in its kind's own form.
+    """
+
+    def __init__(
+        self,
+        classification: Classification,
+        dialect: Dialect,
+        columns: Mapping[str, ColumnType] | None = None,
+    ) -> None:
+        self.columns = columns_of(classification) if columns is None else columns
+        self.classification = classification
+        self._dialect = dialect
+        self._bits = BitWriter(classification, dialect, self.columns)
+        self._keys = KeyWriter(classification, dialect, self.columns)
+        self._values = ValueWriter(classification, dialect, self.columns)
+
+    def computed(self, screened: Sequence[Node | None] | None = None) -> dict[str, str]:
+        """What is computed of each event: its time, if there is one, its keys, bits and values, by name.
+
+        `screened` is as in `classify_sql`.
+        """
+        time = self.time()
+        texts = ({} if time is None else {TIME: time}) | self.keys()
+        if screened is None:
+            return texts | self.bits() | self.values()
+        bits = self.bits(screened)
+        some = [exp.NEQ(this=exp.column(word, quoted=True), expression=number(0)) for word in bits]
+        return texts | bits | self.values(asked=exp.paren(exp.or_(*some)))
+
+    def time(self) -> str | None:
+        """The time in ticks (microseconds, or nanoseconds for such a column), or None without a time."""
+        name = self.classification.schema.time
+        return None if name is None else self._dialect.text(self._dialect.ticks(name, self.columns[name]))
+
+    def keys(self) -> dict[str, str]:
+        """The two halves of the partition key, by name; none without PARTITION BY.
+
+        A single key that is an integer, a truth value or an instant is itself, a signed integer, beside 0.
+        Otherwise they are two independent hashes: unsigned in DuckDB, signed in Spark. Read both as the 64
+        bits of an unsigned integer. Hashes of different engines differ.
+        """
+        halves = self._keys.halves() if self.classification.keys else ()
+        return {name: self._dialect.text(half) for name, half in zip(KEYS, halves, strict=False)}
+
+    def bits(self, screened: Sequence[Node | None] | None = None) -> dict[str, str]:
+        """The words of bits, by name: 64-bit integers, never NULL. There is at least one word."""
+        words = self._bits.words(screened)
+        return {name: self._dialect.text(word, copy=False) for name, word in words.items()}
+
+    def values(self, asked: SQL | None = None) -> dict[str, str]:
+        """The values that registers compare, by name, in the form in which they cross (values.py)."""
+        return {name: self._dialect.text(each.sql) for name, each in self._values.columns(asked).items()}
+
+    def relevance(self) -> str:
+        """The condition that keeps relevant events: some bit is set (or `keep_all`), and the key is known.
+
+        Its first part is a plain condition over columns, for pushdown into scans; it lets all relevant events
+        pass, and where arithmetic may overflow the exact bits decide after it.
+        """
+        return self._dialect.text(exp.and_(*self._keys.known(), self._bits.relevance()))
+
+    def keyed(self) -> str:
+        """The condition that the key is known."""
+        return self._dialect.text(exp.and_(*self._keys.known(), exp.true()))
+
+    def order(self) -> list[str]:
+        """What the stream is sorted by before arrival: the time, then the columns of `order`."""
+        time, columns = self.classification.schema.time, self.columns
+        first = [] if time is None or time not in columns else [self._dialect.as_read(time, columns[time])]
+        names = [name for name in self.classification.order if name in columns]
+        ties = [self._dialect.as_sorted(name, columns[name]) for name in names]
+        return [self._dialect.text(each) for each in first + ties]
 
 
 def classify_sql(
@@ -39,39 +115,43 @@ def classify_sql(
     """DuckDB's statement that turns the relation `source` into the table of `plan.Classification`.
 
     `ordered`: `source` is in stream order already, else it is sorted by time, then `order`, then arrival.
-    Without `positions` the column ``__position`` is left out. `columns` says how to read the attributes
-    (columns.py); by default each is in its kind's own form. Rows come in stream order.
+    Without `positions` the column ``__position`` is left out. `columns` is as in `Clauses`. Rows come in
+    stream order.
 
     With `screened`, `source` is screened (screening.py) and has its positions: predicate k is true where
     bit k of ``__screen…`` is set and `screened[k]` is true, and rows without any bit are left in.
     """
-    dialect = DUCKDB
-    known = _columns(classification, columns)
-    inner = _positioned(
-        classification, source, known, ordered=ordered, positions=positions and screened is None
-    )
-    outputs: dict[str, str] = {}
-    if positions:
-        outputs[POSITION] = dialect.quoted(POSITION)
-    time = time_column(classification, dialect, known)
-    outputs[TIME] = dialect.quoted(POSITION) if time is None and positions else time or "0"
-    outputs.update(key_columns(classification, dialect, known))
-    writer = BitWriter(classification, dialect, known)
-    kept = KeyWriter(classification, dialect, known).known()
-    if screened is None:
-        outputs.update(predicate_columns(classification, dialect, known))
-        kept.append(writer.relevance())
-        outputs.update(value_columns(classification, dialect, known))
-    else:
-        words = writer.screened_words(screened)
-        some = [exp.NEQ(this=exp.column(word, quoted=True), expression=number(0)) for word in words]
-        values = ValueWriter(classification, dialect, known).columns(asked=exp.paren(exp.or_(*some)))
-        outputs |= words | {name: dialect.text(value.sql) for name, value in values.items()}
-    for name in classification.payload:
-        outputs[event_column(name)] = dialect.quoted(event_column(name))
-    condition = exp.and_(*kept) if kept else exp.true()
-    selected = ", ".join(f"{sql} AS {dialect.quoted(name)}" for name, sql in outputs.items())
-    return f"SELECT {selected} FROM ({inner}) WHERE {dialect.text(condition)}"
+    clauses = Clauses(classification, DUCKDB, columns)
+    if not ordered and (ordering := ", ".join(clauses.order())):
+        arrival = f"SELECT *, row_number() OVER () AS {ARRIVAL} FROM {source}"
+        source = f"(SELECT * EXCLUDE ({ARRIVAL}) FROM ({arrival}) ORDER BY {ordering}, {ARRIVAL})"
+    if positions and screened is None:
+        source = f"(SELECT *, row_number() OVER () - 1 AS {POSITION} FROM {source})"
+    place = DUCKDB.quoted(POSITION)
+    outputs = {POSITION: place, TIME: place} if positions else {TIME: "0"}
+    outputs |= clauses.computed(screened)
+    outputs |= {event_column(name): DUCKDB.quoted(event_column(name)) for name in classification.payload}
+    condition = clauses.relevance() if screened is None else clauses.keyed()
+    return f"SELECT {_selected(outputs, DUCKDB)} FROM {source} WHERE {condition}"
+
+
+def spark_text(classification: Classification, source: str = "events") -> str:
+    """What Spark computes, as one statement over `source` for people; needs no session.
+
+    On Spark these are column expressions of a DataFrame, and `SORT BY` is a sort within each task. It is
+    written for columns of Spark's own types (BIGINT, DOUBLE, TIMESTAMP, …).
+    """
+    columns = {
+        name: replace(column, stands=exp.column(name, quoted=True))
+        for name, column in columns_of(classification).items()
+    }
+    clauses = Clauses(classification, SPARK, columns)
+    outputs = clauses.computed() | {name: SPARK.quoted(name) for name in classification.payload}
+    statement = f"SELECT {_selected(outputs, SPARK)} FROM {source} WHERE {clauses.relevance()}"
+    if classification.keys:
+        statement += f" DISTRIBUTE BY {', '.join(KEYS)}"
+    order = ", ".join(clauses.order())
+    return SPARK.readable(f"{statement} SORT BY {order}" if order else statement)
 
 
 def columns_of(classification: Classification) -> dict[str, ColumnType]:
@@ -85,122 +165,5 @@ def columns_of(classification: Classification) -> dict[str, ColumnType]:
     return found
 
 
-def _columns(
-    classification: Classification, columns: Mapping[str, ColumnType] | None
-) -> Mapping[str, ColumnType]:
-    return columns_of(classification) if columns is None else columns
-
-
-# ------------------------------------------------------------------------------------------- pieces
-
-
-def predicate_columns(
-    classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None = None
-) -> dict[str, str]:
-    """The words of bits: name → SQL of a 64-bit integer, never NULL. There is at least one word."""
-    writer = BitWriter(classification, dialect, _columns(classification, columns))
-    return {bits_name(word): dialect.text(writer.word(word), copy=False) for word in words_of(classification)}
-
-
-def key_columns(
-    classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None = None
-) -> dict[str, str]:
-    """The two halves of the partition key: name → SQL, none without PARTITION BY.
-
-    A single key that is an integer, a truth value or an instant is itself, a signed integer, beside 0.
-    Otherwise they are two independent hashes: unsigned in DuckDB, signed in Spark. Read both as the 64
-    bits of an unsigned integer. Hashes of different engines differ.
-    """
-    if not classification.keys:
-        return {}
-    writer = KeyWriter(classification, dialect, _columns(classification, columns))
-    first, second = writer.halves()
-    return {KEYS[0]: dialect.text(first), KEYS[1]: dialect.text(second)}
-
-
-def value_columns(
-    classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None = None
-) -> dict[str, str]:
-    """The values that registers compare: name → SQL, in the form in which they cross (values.py)."""
-    writer = ValueWriter(classification, dialect, _columns(classification, columns))
-    return {name: dialect.text(value.sql) for name, value in writer.columns().items()}
-
-
-def time_column(
-    classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None = None
-) -> str | None:
-    """The time in ticks as SQL (microseconds, or nanoseconds for such a column), or None without a time."""
-    name = classification.schema.time
-    if name is None:
-        return None
-    known = _columns(classification, columns)
-    return dialect.text(dialect.ticks(name, known[name]))
-
-
-def relevance(
-    classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None = None
-) -> str:
-    """The condition that keeps relevant events: some bit is set (or `keep_all`), and the key is known.
-
-    Its first part is a plain condition over columns, for pushdown into scans; it lets all relevant events
-    pass, and where arithmetic may overflow the exact bits decide after it.
-    """
-    known = _columns(classification, columns)
-    keys = KeyWriter(classification, dialect, known).known()
-    return dialect.text(exp.and_(*keys, BitWriter(classification, dialect, known).relevance()))
-
-
-def stream_order(
-    classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType]
-) -> list[str]:
-    """What the stream is sorted by before arrival: the time, then the columns of `order`."""
-    time = classification.schema.time
-    first = [] if time is None or time not in columns else [dialect.as_read(time, columns[time])]
-    ties = [dialect.as_sorted(name, columns[name]) for name in classification.order if name in columns]
-    return [dialect.text(each) for each in first + ties]
-
-
-def spark_text(classification: Classification, source: str = "events") -> str:
-    """What Spark computes, as one statement over `source` for people; needs no session.
-
-    On Spark these are column expressions of a DataFrame, and `SORT BY` is a sort within each task. It is
-    written for columns of Spark's own types (BIGINT, DOUBLE, TIMESTAMP, …).
-    """
-    columns = {
-        name: replace(column, stands=exp.column(name, quoted=True))
-        for name, column in columns_of(classification).items()
-    }
-    outputs: dict[str, str] = {}
-    time = time_column(classification, SPARK, columns)
-    if time is not None:
-        outputs[TIME] = time
-    outputs |= key_columns(classification, SPARK, columns)
-    outputs |= predicate_columns(classification, SPARK, columns)
-    outputs |= value_columns(classification, SPARK, columns)
-    outputs |= {name: SPARK.quoted(name) for name in classification.payload}
-    selected = ", ".join(f"{sql} AS {SPARK.quoted(name)}" for name, sql in outputs.items())
-    statement = f"SELECT {selected} FROM {source} WHERE {relevance(classification, SPARK, columns)}"
-    if classification.keys:
-        statement += f" DISTRIBUTE BY {', '.join(KEYS)}"
-    order = ", ".join(stream_order(classification, SPARK, columns))
-    return SPARK.readable(f"{statement} SORT BY {order}" if order else statement)
-
-
-def _positioned(
-    classification: Classification,
-    source: str,
-    columns: Mapping[str, ColumnType],
-    *,
-    ordered: bool,
-    positions: bool,
-) -> str:
-    """`source` with its positions, in stream order."""
-    ordering = ", ".join(stream_order(classification, DUCKDB, columns))
-    if not ordered and ordering:
-        arrival = f"SELECT *, row_number() OVER () AS {ARRIVAL} FROM {source}"
-        source = f"(SELECT * EXCLUDE ({ARRIVAL}) FROM ({arrival}) ORDER BY {ordering}, {ARRIVAL})"
-    return (
-        f"SELECT *, row_number() OVER () - 1 AS {POSITION} FROM {source}"
-        if positions
-        else f"SELECT * FROM {source}"
-    )
+def _selected(outputs: Mapping[str, str], dialect: Dialect) -> str:
+    return ", ".join(f"{sql} AS {dialect.quoted(name)}" for name, sql in outputs.items())

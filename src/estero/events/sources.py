@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from estero.automata.cea import EventPredicate
 from estero.classify.bits import bits_name
-from estero.classify.classify import classify_sql, stream_order
+from estero.classify.classify import Clauses, classify_sql
 from estero.classify.column_names import check_names
 from estero.classify.columns import ColumnType, reference
 from estero.classify.duckdb_dialect import DUCKDB
@@ -261,7 +261,7 @@ class Source:
     def _check_order_in_sql(self) -> bool:
         time = self.schema.time
         ordering = Classification((), self.schema, order=self.order)
-        values = stream_order(ordering, DUCKDB, self.column_types)
+        values = Clauses(ordering, DUCKDB, self.column_types).order()
         at = None if time is None else reference(time, self.column_types[time])
         is_null = "false" if at is None else f"{at.sql('duckdb')} IS NULL"
         here, before = ", ".join(values), ", ".join(f"lag({each}) OVER ()" for each in values)

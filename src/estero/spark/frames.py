@@ -1,7 +1,7 @@
 """A DataFrame of events → the classified DataFrame, computed by Spark's own JVM.
 
 Everything here is Spark SQL over the columns of the DataFrame (classify.py writes it), so that the
-relevance condition reaches the scan and irrelevant events never reach Python. Nothing runs a job.
+relevance condition reaches the scan, and irrelevant events never reach Python. No job runs here.
 
 Spark reads SQL with templates and settings of its own (spark_dialect.py). So no name of a user is ever in it:
 columns are renamed first, by calls that parse nothing, and then have the names of a `room`.
@@ -17,15 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from estero.classify.bits import bits_name, words_of
-from estero.classify.classify import (
-    key_columns,
-    predicate_columns,
-    relevance,
-    stream_order,
-    time_column,
-    value_columns,
-)
+from estero.classify.bits import word_names
+from estero.classify.classify import Clauses
 from estero.classify.column_names import (
     ARRIVAL,
     COLUMN,
@@ -94,6 +87,34 @@ class Laid:
     sort_keys: tuple[Column | str, ...]
 
 
+class Crossing(Clauses):
+    """What Spark computes of events, by texts of SQL over `columns`, on their way to Python."""
+
+    def __init__(self, classification: Classification, columns: Mapping[str, ColumnType]) -> None:
+        super().__init__(classification, SPARK, columns)
+
+    def texts(self) -> dict[str, str]:
+        """What crosses of each event, by name: what is computed, then the payload."""
+        texts, time = self.computed(), self.classification.schema.time
+        if time is not None:
+            failure = f"CAST(raise_error('{NULL_TIME}') AS BIGINT)"
+            texts[TIME] = f"IF({self.as_it_is(time)} IS NULL, {failure}, {texts[TIME]})"
+        payload = enumerate(self.classification.payload)
+        return texts | {payload_name(place): self.as_it_is(name) for place, name in payload}
+
+    def relevant(self) -> str:
+        """Whether an event is relevant; never NULL."""
+        return f"coalesce({self.relevance()}, false)"
+
+    def ordering(self) -> dict[str, str]:
+        """What the stream is sorted by, by name: ``__order0`` is the time."""
+        return {f"{ORDER}{place}": text for place, text in enumerate(self.order())}
+
+    def as_it_is(self, name: str) -> str:
+        """A column of the events, without a cast."""
+        return SPARK.text(reference(name, self.columns[name]))
+
+
 def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> Laid:
     """The classified rows of `df` where they are: relevant ones, or with `every` all of them.
 
@@ -102,9 +123,8 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
     columns = columns_in_room(df.schema)
     if _is_in_utc(df):
         columns = {name: SPARK.in_utc(column) for name, column in columns.items()}
-    relevant = relevance(classification, SPARK, columns)
-    computed = crossing_texts(classification, columns)
-    ordering = _ordering(classification, columns)
+    clauses = Crossing(classification, columns)
+    relevant, computed, ordering = clauses.relevance(), clauses.texts(), clauses.ordering()
     give_matcher_for(df.sparkSession, (relevant, *computed.values()))
     arrival = f"monotonically_increasing_id() AS {ARRIVAL}"
     if not every:
@@ -113,8 +133,7 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
             del ordering[f"{ORDER}0"]  # the time itself
         rows = in_room(df).where(relevant).selectExpr(*_named(computed | ordering), arrival)
         return Laid(rows, tuple(computed), (*first, *_sort_keys(ordering)))
-    key_is_known = relevance(replace(classification, keep_all=True), SPARK, columns)
-    flags = {RELEVANT: relevant_text(classification, columns), KEYED: key_is_known}
+    flags = {RELEVANT: clauses.relevant(), KEYED: clauses.keyed()}
     flagged = in_room(df).selectExpr("*", *_named(flags), arrival)
     kept = spared(computed, RELEVANT, but=(TIME, *KEYS))
     rows = flagged.selectExpr(*_named(kept | ordering), *flags, ARRIVAL)
@@ -137,13 +156,11 @@ def streamed(
     ``__event0``, … for the columns `whole`, and with `every` ``__relevant``. `clock` is the column that has a
     watermark: *all* events move it, so Spark must not filter before it looks at the times.
     """
-    columns = columns_in_room(events)
-    relevant = relevant_text(classification, columns)
-    computed = crossing_texts(classification, columns)
-    ordering = _ordering(classification, columns)
+    clauses = Crossing(classification, columns_in_room(events))
+    relevant, computed, ordering = clauses.relevant(), clauses.texts(), clauses.ordering()
     give_matcher_for(df.sparkSession, (relevant, *computed.values()))
     del ordering[f"{ORDER}0"]  # the time itself
-    computed |= {f"{EVENT}{place}": _as_it_is(name, columns) for place, name in enumerate(whole)}
+    computed |= {f"{EVENT}{place}": clauses.as_it_is(name) for place, name in enumerate(whole)}
     if every:
         return df.selectExpr(*_named(spared(computed, relevant) | ordering), f"{relevant} AS {RELEVANT}")
     # Spark filters before it follows the watermark, unless the condition asks for the very time.
@@ -174,7 +191,7 @@ def classified_schema(events: StructType, classification: Classification, *, ord
     if classification.keys:
         fields += [pa.field(name, pa.uint64()) for name in KEYS]
     columns = columns_of_frame(events)
-    fields += [pa.field(bits_name(word), pa.int64()) for word in words_of(classification)]
+    fields += [pa.field(name, pa.int64()) for name in word_names(classification)]
     values = ValueWriter(classification, SPARK, columns).columns()
     fields += [pa.field(name, value.arrow_type) for name, value in values.items()]
     fields += [pa.field(event_column(name), arrow_type(name, events)) for name in classification.payload]
@@ -210,40 +227,11 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _as_it_is(name: str, columns: Mapping[str, ColumnType]) -> str:
-    return SPARK.text(reference(name, columns[name]))
-
-
-def crossing_texts(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
-    """What is computed of each event to cross to Python, the payload last: name → Spark SQL."""
-    texts: dict[str, str] = {}
-    time, ticks = classification.schema.time, time_column(classification, SPARK, columns)
-    if time is not None and ticks is not None:
-        texts[TIME] = (
-            f"IF({_as_it_is(time, columns)} IS NULL, CAST(raise_error('{NULL_TIME}') AS BIGINT), {ticks})"
-        )
-    texts |= key_columns(classification, SPARK, columns)
-    texts |= predicate_columns(classification, SPARK, columns)
-    texts |= value_columns(classification, SPARK, columns)
-    payload = enumerate(classification.payload)
-    return texts | {payload_name(place): _as_it_is(name, columns) for place, name in payload}
-
-
-def relevant_text(classification: Classification, columns: Mapping[str, ColumnType]) -> str:
-    """SQL of whether an event is relevant; never NULL."""
-    return f"coalesce({relevance(classification, SPARK, columns)}, false)"
-
-
 def spared(texts: Mapping[str, str], relevant: str, *, but: Sequence[str] = (TIME,)) -> dict[str, str]:
     """The texts, but of irrelevant events nothing is computed except for these columns."""
     return {
         name: text if name in but else f"CASE WHEN {relevant} THEN {text} END" for name, text in texts.items()
     }
-
-
-def _ordering(classification: Classification, columns: Mapping[str, ColumnType]) -> dict[str, str]:
-    texts = stream_order(classification, SPARK, columns)
-    return {f"{ORDER}{place}": each for place, each in enumerate(texts)}
 
 
 def _sort_keys(names: Iterable[str]) -> tuple[Column | str, ...]:

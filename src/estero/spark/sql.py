@@ -21,23 +21,14 @@ import pyarrow as pa
 from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 from pyspark.sql.udtf import AnalyzeResult, OrderingColumn, PartitioningColumn, SelectedColumn
 
-from estero.classify.classify import stream_order
 from estero.classify.column_names import KEYS, POSITION, RELEVANT, TIME
-from estero.classify.spark_dialect import SPARK
 from estero.engine.int64 import fall
 from estero.errors import DataError, EsteroError
 from estero.language.tree.query import AttributeWindow, QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.queries.query import Query
 from estero.queries.texts import query as ceql
-from estero.spark.frames import (
-    columns_of_frame,
-    crossing_texts,
-    give_matcher,
-    quoted,
-    relevant_text,
-    spared,
-)
+from estero.spark.frames import Crossing, columns_of_frame, give_matcher, quoted, spared
 from estero.spark.work import Work, classified_batch, layout_of_schema, spark_schema
 
 if TYPE_CHECKING:
@@ -157,10 +148,8 @@ def analyze(schema: StructType, query: Query, options: Mapping[str, Any]) -> Ana
         only_type=query.only_type,
     )
     plan = query.plan(layout_of_schema(schema, named))
-    columns = columns_of_frame(schema)
-    order = stream_order(plan.classification, SPARK, columns)
-    relevant = relevant_text(plan.classification, columns)
-    texts = crossing_texts(plan.classification, columns)
+    clauses = Crossing(plan.classification, columns_of_frame(schema))
+    relevant, texts, order = clauses.relevant(), clauses.texts(), clauses.order()
     crossing = {RELEVANT: relevant} | spared(texts, relevant)
     _check_templates(schema.names, "".join((*crossing.values(), *order)))
     work = Work.of(schema, plan, positions=bool(options.get("positions")), every=True)

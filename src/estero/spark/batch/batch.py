@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from estero.automata.registers import Value
-from estero.classify.classify import value_columns
+from estero.classify.classify import Clauses
 from estero.classify.column_names import free_name
 from estero.classify.spark_dialect import SPARK
 from estero.language.tree.expressions import Attribute
@@ -120,7 +120,7 @@ def _with_key(df: DataFrame, plan: Plan) -> tuple[DataFrame, str]:
         Value(Attribute(name), tuple(of), 0 if columns[name].kind is Kind.STRING else None)
         for name, of in types.items()
     )
-    texts = value_columns(replace(plan.classification, values=values), SPARK, columns)
+    texts = Clauses(replace(plan.classification, values=values), SPARK, columns).values()
     name = free_name("shared", df.columns)
     shared = F.coalesce(*map(F.expr, texts.values()))
     return in_room(df).withColumn(name, shared).toDF(*df.columns, name), name

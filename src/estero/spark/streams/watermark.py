@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from estero.classify.classify import time_column
+from estero.classify.classify import Clauses
 from estero.classify.column_names import CLOCK
 from estero.classify.spark_dialect import SPARK
 from estero.engine.int64 import GREATEST
@@ -106,7 +106,7 @@ def _new_clock(df: DataFrame, classification: Classification, ticks: Ticks, late
     """The DataFrame with a column of timestamps that Spark follows."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
-    text = f"({time_column(classification, SPARK, columns_in_room(df.schema))})"
+    text = f"({Clauses(classification, SPARK, columns_in_room(df.schema)).time()})"
     clock = F.expr(clock_sql(text, ticks))
     followed = in_room(df).withColumn(CLOCK, clock).withWatermark(CLOCK, lateness)
     delay = int(followed.schema[CLOCK].metadata[DELAY])
