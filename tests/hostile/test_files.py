@@ -80,7 +80,7 @@ def there(spark: SparkSession, path: Path, **csv_options: Any) -> pa.Table:
     """The same on Spark."""
     from estero.spark.files.files import read_events
 
-    return read_events(spark, path, csv_options=csv_options).toArrow()
+    return read_events(path, csv_options=csv_options).toArrow()
 
 
 def types(path: Path, **csv_options: Any) -> dict[str, str]:

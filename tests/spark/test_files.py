@@ -37,7 +37,7 @@ EVENTS = pa.table(
 
 def both(spark: SparkSession, path: Path, **csv_options: Any) -> tuple[list[Any], list[Any]]:
     """The rows of a text file as Spark and as DuckDB read them."""
-    frame = read_events(spark, path, csv_options=csv_options)
+    frame = read_events(path, csv_options=csv_options)
     here = duckdb.connect().sql(str(open_input(path, csv_options).query)).to_arrow_table()
     return frame.toArrow().to_pylist(), here.to_pylist()
 
@@ -48,7 +48,7 @@ def test_parquet_and_arrow_files_are_read_as_they_are(spark: SparkSession, tmp_p
     with pa.ipc.new_file(str(tmp_path / "events.arrow"), encoded.schema) as writer:
         writer.write_table(encoded)
     for name in ("events.parquet", "events.arrow"):
-        assert read_events(spark, tmp_path / name).toArrow().to_pylist() == EVENTS.to_pylist()
+        assert read_events(tmp_path / name).toArrow().to_pylist() == EVENTS.to_pylist()
 
 
 def test_paths_are_names_whatever_letters_they_have(spark: SparkSession, tmp_path: Path) -> None:
@@ -56,9 +56,9 @@ def test_paths_are_names_whatever_letters_they_have(spark: SparkSession, tmp_pat
     place.mkdir()
     for name in ("a", "[ab]", "a*\\?"):
         pa.parquet.write_table(EVENTS, place / f"{name}.parquet")
-    assert read_events(spark, place).count() == 3 * EVENTS.num_rows
+    assert read_events(place).count() == 3 * EVENTS.num_rows
     (place / "1 %.csv").write_text("n\n1\n")
-    assert read_events(spark, place / "1 %.csv").collect() == [(1,)]
+    assert read_events(place / "1 %.csv").collect() == [(1,)]
 
 
 def test_csv_files_have_the_names_types_and_values_that_duckdb_sees(
@@ -96,7 +96,7 @@ def test_json_lines_are_read_alike(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_directory_of_files_is_one_stream(spark: SparkSession, tmp_path: Path) -> None:
     for place in range(3):
         pa.parquet.write_table(EVENTS.slice(place, 1), tmp_path / f"part-{place}.parquet")
-    assert read_events(spark, tmp_path).count() == 3
+    assert read_events(tmp_path).count() == 3
 
 
 def test_a_row_that_does_not_fit_is_named_before_a_job_runs(spark: SparkSession, tmp_path: Path) -> None:
@@ -105,10 +105,10 @@ def test_a_row_that_does_not_fit_is_named_before_a_job_runs(spark: SparkSession,
     with pytest.raises(
         DataError, match=r"events\.csv, row 30001, column 'n': 'many' cannot be read as BIGINT"
     ):
-        read_events(spark, path, csv_options={"types": {"n": "BIGINT"}})
+        read_events(path, csv_options={"types": {"n": "BIGINT"}})
     path.write_text("kind,n,m\n" + "A,1,2\n" * 30_000 + "A\n")
     with pytest.raises(DataError, match=r"events\.csv, line 30002: the row has 1 columns, not 3"):
-        read_events(spark, path)
+        read_events(path)
 
 
 def test_a_file_that_changes_before_the_job_is_read_again_to_say_it(
@@ -117,7 +117,7 @@ def test_a_file_that_changes_before_the_job_is_read_again_to_say_it(
     path = tmp_path / "events.csv"
     path.write_text("kind,n,m\nA,1,2\n")
     query = estero.query("SELECT NONE WHERE A AS a")
-    matches = recognize(read_events(spark, path), query, type="kind", positions=True)
+    matches = recognize(read_events(path), query, type="kind", positions=True)
     path.write_text("kind,n,m\nA,1,2\nA\n")
     with pytest.raises(DataError, match=r"events\.csv, line 3"):
         collect(matches, events=path).count()
@@ -131,6 +131,6 @@ def test_good_files_pass_the_check(tmp_path: Path) -> None:
 def test_what_spark_cannot_read_is_said(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "events.csv").write_text("kind,at\nA,Wed 01 Jan 2025\n")
     with pytest.raises(DataError, match="Spark reads no timestamps with %a"):
-        read_events(spark, tmp_path / "events.csv", csv_options={"timestampformat": "%a %d %b %Y"})
+        read_events(tmp_path / "events.csv", csv_options={"timestampformat": "%a %d %b %Y"})
     with pytest.raises(DataError, match="there is no such file"):
-        read_events(spark, tmp_path / "nowhere.csv")
+        read_events(tmp_path / "nowhere.csv")

@@ -5,26 +5,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from estero.errors import require
-from estero.spark.connectors.address import sink_address, source_address, trigger_of
-from estero.spark.sessions.session import local_session
 
 if TYPE_CHECKING:
-    from os import PathLike
-
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
+    from pyspark.sql import DataFrame
 
     from estero.events.streams.stream_layout import Lateness
     from estero.language.tree.pattern import Pattern
     from estero.language.tree.query import QueryTree
     from estero.queries.query import Query
-    from estero.spark.batch.collected import Collected
-    from estero.spark.connectors.progress import Totals
+    from estero.spark.batch.collected import collect
+    from estero.spark.connectors.address import sink_address, source_address, trigger_of
+    from estero.spark.connectors.packages import stream_session
+    from estero.spark.connectors.progress import follow
+    from estero.spark.connectors.sinks import write_stream
+    from estero.spark.connectors.sources import read_stream
+    from estero.spark.files.files import read_events
+    from estero.spark.sessions.session import local_session
+    from estero.spark.sql import register
 
 __all__ = [
     "collect",
@@ -42,8 +44,35 @@ __all__ = [
     "write_stream",
 ]
 
+_HOMES = {
+    "collect": "batch.collected",
+    "follow": "connectors.progress",
+    "local_session": "sessions.session",
+    "read_events": "files.files",
+    "read_stream": "connectors.sources",
+    "register": "sql",
+    "sink_address": "connectors.address",
+    "source_address": "connectors.address",
+    "stream_session": "connectors.packages",
+    "trigger_of": "connectors.address",
+    "write_stream": "connectors.sinks",
+}
 
 require("spark", "Estero on Spark")
+
+
+def __getattr__(name: str) -> object:
+    """Imports what is asked for when it is asked for, as `estero` does."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'estero.spark' has no attribute {name!r}")
+    found: object = getattr(import_module(f"estero.spark.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """All public names, whether they were asked for or not."""
+    return sorted({*globals(), *__all__})
 
 
 def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say)
@@ -180,128 +209,6 @@ def match_count(
     columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
     layout = layout_of_schema(df.schema, columns)
     return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys)
-
-
-def register(spark: SparkSession, *, name: str = "recognize") -> None:
-    """Gives Spark SQL in this session the table function ``recognize``, or one with another name.
-
-    ``SELECT * FROM recognize(TABLE(trades) PARTITION BY name ORDER BY (ts), 'SELECT … WHERE …')``
-
-    Named arguments after the query say what the keyword arguments of `recognize` say: ``type => 'kind'``,
-    ``time => 'ts'``, ``order => array('id')``, ``time_unit => 'ms'``, ``positions => true``. Without ``time``
-    it is the column of the window, or the only column of timestamps; ``time => ''`` says that there is none.
-    Columns are those of `recognize`, without a key that only SQL partitions by.
-
-    A query that has PARTITION BY itself shares and orders the rows as it needs them: ``TABLE(trades)`` is
-    enough then, and many keys are fast.
-    """
-    from estero.spark.sql import register_function
-
-    register_function(spark, name)
-
-
-def read_events(
-    path: str | PathLike[str],
-    *,
-    csv_options: Mapping[str, object] | None = None,
-    master: str = "local[*]",
-) -> DataFrame:
-    """The events in a file, glob or directory (Parquet, CSV, JSON lines, Arrow) as a DataFrame.
-
-    Uses the session that runs, else starts one on `master`. Names and types of columns are those that
-    `Query.run` sees in the same files; `csv_options` mean the same, too. Raises `DataError` where the
-    files cannot be read and `EnvironmentProblem` where Spark cannot start.
-    """
-    from estero.events.inputs import open_input
-    from estero.spark.files import files
-
-    open_input(path, csv_options)  # says what is wrong before a session is waited for
-    return files.read_events(local_session(master), path, csv_options=csv_options)
-
-
-def stream_session(
-    source: str,
-    sink: str = "console",
-    *,
-    master: str = "local[*]",
-    packages: Iterable[str] = (),
-    jars: Iterable[str] = (),
-    config: Mapping[str, str] | None = None,
-) -> SparkSession:
-    """The session that runs, else one on `master` that has the connectors of a source and a sink.
-
-    Spark fetches them by their coordinates, unless `packages` (other coordinates) or `jars` (files) say where
-    they come from. `config` adds settings of Spark. Raises `DataError` for an address that is none, and
-    `EnvironmentProblem` where a connector cannot be fetched or Spark does not start.
-    """
-    from estero.spark.connectors import packages as connectors
-
-    addresses = (source_address(source), sink_address(sink))
-    return connectors.stream_session(addresses, master=master, packages=packages, jars=jars, config=config)
-
-
-def read_stream(source: str, *, schema: str | PathLike[str] | StructType | None = None) -> DataFrame:
-    """The events at an address, those that are there and those that will come, as a streaming DataFrame.
-
-    `source` is ``parquet:DIR``, ``json:DIR`` or ``csv:DIR``, a directory or glob where files come to be;
-    ``kafka://HOST:PORT/TOPIC``, messages of JSON; or ``delta:DIR``. What follows a ``?``, such as
-    ``parquet:DIR?maxFilesPerTrigger=10``, are options of Spark's reader. `schema` is that of the events, in
-    Spark's words ("kind STRING, time TIMESTAMP"), a file with that, or a file with events; files that are
-    there already say it themselves. Uses the session that runs, else `stream_session`.
-
-    Raises `DataError` for an address or schema that is none, and `EnvironmentProblem` where a connector is
-    missing. A value that does not fit the schema fails the query that meets it.
-    """
-    from estero.spark.connectors.sources import open_stream
-
-    return open_stream(stream_session(source), source, schema)
-
-
-def write_stream(
-    matches: DataFrame, sink: str, *, checkpoint: str | PathLike[str], trigger: str | None = None
-) -> StreamingQuery:
-    """Starts to write a streaming DataFrame to an address; the query, which runs until it is stopped.
-
-    `sink` is as in `read_stream`, or ``postgresql://USER@HOST:PORT/DATABASE/TABLE``, or ``console``. The
-    directory `checkpoint` keeps what has been read and found: started with the same one, a query goes on
-    where it was. `trigger` is an interval ("10 seconds") or "available-now", which ends when all that is
-    there has been read; without it a batch begins when the last one has ended. Files, Delta and PostgreSQL
-    have each complex event once, whatever breaks in between; Kafka and the console may have those of the last
-    batch twice.
-
-    Raises `DataError` for an address or trigger that is none or a database that does not answer, and
-    `EnvironmentProblem` where a connector is missing.
-    """
-    from estero.spark.connectors.sinks import start_stream
-
-    return start_stream(matches, sink, checkpoint=checkpoint, trigger=trigger)
-
-
-def follow(query: StreamingQuery, *, seconds: int = 1) -> Iterator[Totals]:
-    """What a running query has read and found, every so many seconds, until it ends.
-
-    Each `Totals` has events, answers, late, state (rows in the state store), speed (events per second) and
-    batch, and prints as a line. What makes the query fail is raised as an error of Estero's.
-    """
-    from estero.spark.connectors import progress
-
-    return progress.follow(query, seconds=seconds)
-
-
-def collect(
-    matches: DataFrame,
-    *,
-    events: str | PathLike[str] | None = None,
-    csv_options: Mapping[str, object] | None = None,
-) -> Collected:
-    """What `recognize` found, in this process: counted, limited, written, or read batch by batch.
-
-    With the path that `events` were read from, an error about a malformed row names file and line.
-    """
-    from estero.spark.batch.collected import Collected
-    from estero.spark.files.files import check_rows
-
-    return Collected(matches, recheck=None if events is None else lambda: check_rows(events, csv_options))
 
 
 _MOST_TASKS = 100_000

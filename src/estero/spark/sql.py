@@ -45,8 +45,20 @@ _TEMPLATE = "${"
 _OPTIONS = ("events", "query", "type", "time", "order", "time_unit", "positions")
 
 
-def register_function(spark: SparkSession, name: str) -> None:
-    """Gives a session the table function."""
+def register(spark: SparkSession, *, name: str = "recognize") -> None:
+    """Gives Spark SQL in this session the table function ``recognize``, or one with another name.
+
+    ``SELECT * FROM recognize(TABLE(trades) PARTITION BY name ORDER BY (ts), 'SELECT … WHERE …')``
+
+    Named arguments after the query say what the keyword arguments of `estero.spark.recognize` say:
+    ``type => 'kind'``, ``time => 'ts'``, ``order => array('id')``, ``time_unit => 'ms'``,
+    ``positions => true``. Without ``time`` it is the column of the window, or the only column of timestamps;
+    ``time => ''`` says that there is none. The columns are those of `estero.spark.recognize`, without a key
+    that only SQL partitions by.
+
+    A query that has PARTITION BY itself shares and orders the rows as it needs them: ``TABLE(trades)`` is
+    enough then, and many keys are fast.
+    """
     from pyspark.util import PythonEvalType
 
     class Registered(Recognize):

@@ -6,7 +6,7 @@ import pytest
 
 from estero.errors import EnvironmentProblem
 from estero.spark.connectors import packages
-from estero.spark.connectors.address import Address, sink_address, source_address
+from estero.spark.connectors.address import sink_address, source_address
 from estero.spark.connectors.packages import (
     connector_problem,
     coordinates,
@@ -77,7 +77,7 @@ def test_a_connector_that_cannot_be_fetched_is_named(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(packages, "local_session", start)
     with pytest.raises(EnvironmentProblem) as error:
-        packages.stream_session([Address("console")], packages=["a:b:1"])
+        packages.stream_session("parquet:events", packages=["a:b:1"])
     assert str(error.value) == (
         "Spark cannot fetch a:b:1: name others with --packages, or, where there is no network, files with "
         "--jars."

@@ -76,13 +76,13 @@ def test_a_csv_file_is_read_as_a_batch_would_be(spark: SparkSession, tmp_path: P
 def test_a_schema_is_text_or_a_file_with_it_or_with_events(
     spark: SparkSession, events: Path, tmp_path: Path
 ) -> None:
-    wanted = schema_of(spark, SCHEMA)
+    wanted = schema_of(SCHEMA)
     (tmp_path / "columns.ddl").write_text(SCHEMA + "\n")
     (tmp_path / "columns.json").write_text(wanted.json())
-    assert schema_of(spark, tmp_path / "columns.ddl") == wanted
-    assert schema_of(spark, tmp_path / "columns.json") == wanted
-    assert schema_of(spark, wanted) is wanted
-    assert schema_of(spark, events / "0.jsonl").names == ["kind", "time", "n"]
+    assert schema_of(tmp_path / "columns.ddl") == wanted
+    assert schema_of(tmp_path / "columns.json") == wanted
+    assert schema_of(wanted) is wanted
+    assert schema_of(events / "0.jsonl").names == ["kind", "time", "n"]
 
 
 @pytest.mark.parametrize(

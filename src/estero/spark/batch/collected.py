@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -16,7 +16,7 @@ from estero.answers.report import LABEL_KEY
 from estero.answers.writers import write_answer
 from estero.errors import DataError
 from estero.spark.failures import jobs
-from estero.spark.files.files import located
+from estero.spark.files.files import check_rows, located
 from estero.spark.frames import quoted
 from estero.spark.work import NAME
 
@@ -26,6 +26,19 @@ if TYPE_CHECKING:
 _LABEL = LABEL_KEY.decode()
 _ORDER = ("end", "start", "end_time", "start_time")
 _ROWS = 65_536
+
+
+def collect(
+    matches: DataFrame,
+    *,
+    events: str | PathLike[str] | None = None,
+    csv_options: Mapping[str, object] | None = None,
+) -> Collected:
+    """What `estero.spark.recognize` found, in this process: counted, limited, written, or read by batches.
+
+    With the path that `events` were read from, an error about a malformed row names file and line.
+    """
+    return Collected(matches, recheck=None if events is None else lambda: check_rows(events, csv_options))
 
 
 class Collected:

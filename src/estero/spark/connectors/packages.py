@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from estero.errors import EnvironmentProblem
-from estero.spark.connectors.address import Address
+from estero.spark.connectors.address import Address, sink_address, source_address
 from estero.spark.failures import jobs
 from estero.spark.sessions.session import local_session
 
@@ -81,19 +81,23 @@ def session_settings(
 
 
 def stream_session(
-    addresses: Iterable[Address],
+    source: str,
+    sink: str = "console",
     *,
     master: str = "local[*]",
     packages: Iterable[str] = (),
     jars: Iterable[str] = (),
     config: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The session that runs, else one on `master` with the connectors of `addresses`.
+    """The session that is running, else one on `master` that has the connectors of a source and a sink.
 
-    The other arguments and the errors are those of `estero.spark.stream_session`; `config` wins.
+    Spark fetches them by their coordinates, unless `packages` (other coordinates) or `jars` (files) say where
+    they come from. `config` adds settings of Spark, and wins. Raises `DataError` for a text that is no
+    address, and `EnvironmentProblem` where a connector cannot be fetched or Spark does not start.
     """
     from pyspark import __version__
 
+    addresses = (source_address(source), sink_address(sink))
     settings = session_settings(addresses, __version__, packages=packages, jars=jars)
     try:
         return local_session(master, config=settings | dict(config or {}))

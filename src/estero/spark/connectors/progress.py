@@ -63,9 +63,10 @@ def _number(seen: Mapping[str, Any], metric: str, name: str) -> int:
 
 
 def follow(query: StreamingQuery, *, seconds: int = 1) -> Iterator[Totals]:
-    """The totals of a running query every so many seconds, the last ones when it has ended.
+    """What a running query has read and found, every so many seconds, the last time when it has ended.
 
-    While it waits for events, its speed is 0. What made the query fail is raised as an error of Estero's.
+    Each `Totals` prints as a line. While the query waits for events, its speed is 0. What makes it fail is
+    raised as an error of Estero's.
     """
     totals = Totals()
     ended = False

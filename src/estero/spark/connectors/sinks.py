@@ -39,28 +39,30 @@ _NOTES = "_spark_metadata"
 _OWN = "a stream with a new checkpoint needs a directory of its own"
 
 
-def start_stream(
-    matches: DataFrame,
-    address: str | Address,
-    *,
-    checkpoint: str | PathLike[str],
-    trigger: str | None = None,
-    output: BinaryIO | None = None,
+def write_stream(
+    matches: DataFrame, sink: str, *, checkpoint: str | PathLike[str], trigger: str | None = None
 ) -> StreamingQuery:
-    """Starts to write `matches` to `address`, as `estero.spark.write_stream` says; the query.
+    """Starts to write a streaming DataFrame to an address; the query, which runs until it is stopped.
 
-    `output` is what the console writes to, else standard output. Raises `DataError` also for what is not a
-    checkpoint and for a directory that something else has written to.
+    `sink` is as in `estero.spark.read_stream`, or ``postgresql://USER@HOST:PORT/DATABASE/TABLE``, or
+    ``console``. The directory `checkpoint` keeps what has been read and found: started with the same one, a
+    query goes on where it was. `trigger` is an interval ("10 seconds") or "available-now", which ends when
+    all that is there has been read; without it a batch begins when the last one has ended. Files, Delta and
+    PostgreSQL have each complex event once, whatever breaks in between; Kafka and the console may have those
+    of the last batch twice.
+
+    Raises `DataError` for a text that is no address or no trigger, for what is not a checkpoint, for a
+    directory that something else has written to and for a database that does not answer, and
+    `EnvironmentProblem` where a connector is missing.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    place = sink_address(address) if isinstance(address, str) else address
-    when = trigger_of(trigger)
+    place, when = sink_address(sink), trigger_of(trigger)
     _check_directories(fspath(checkpoint), place)
     counted = matches.observe(ANSWERS, F.count(F.lit(1)).alias("answers"))
     with connecting(place):
         if place.scheme == "console":
-            writer = counted.writeStream.foreachBatch(_printed(output or sys.stdout.buffer))
+            writer = counted.writeStream.foreachBatch(_printed(sys.stdout.buffer))
         else:
             writer = _WRITERS.get(place.scheme, _files)(counted, place)
         writer = writer.option("checkpointLocation", located(fspath(checkpoint)))

@@ -11,7 +11,7 @@ from estero.errors import DataError
 from estero.events.files.paths import files_of
 from estero.events.inputs import open_input
 from estero.spark.connectors.address import Address, source_address
-from estero.spark.connectors.packages import connecting
+from estero.spark.connectors.packages import connecting, stream_session
 from estero.spark.failures import first_sentence, jobs
 from estero.spark.files import files
 from estero.spark.files.files import located
@@ -37,15 +37,21 @@ _OF_JSON = {
 """Options that are for reading a message, and not for Kafka's reader."""
 
 
-def open_stream(
-    spark: SparkSession, address: str | Address, schema: str | PathLike[str] | StructType | None = None
-) -> DataFrame:
-    """The events at `address` as a streaming DataFrame, as `estero.spark.read_stream` says.
+def read_stream(source: str, *, schema: str | PathLike[str] | StructType | None = None) -> DataFrame:
+    """The events at an address, those that are there and those that will come, as a streaming DataFrame.
 
-    A value that does not fit the schema ends the stream; with the option ``mode=PERMISSIVE`` it is NULL.
+    `source` is ``parquet:DIR``, ``json:DIR`` or ``csv:DIR``, a directory or glob in which files appear;
+    ``kafka://HOST:PORT/TOPIC``, messages of JSON; or ``delta:DIR``. What follows a ``?``, such as
+    ``parquet:DIR?maxFilesPerTrigger=10``, are options of Spark's reader. `schema` is that of the events, in
+    Spark's words ("kind STRING, time TIMESTAMP"), a file with that, or a file with events; files that are
+    there already say it themselves. Uses the session that is running, else `stream_session`.
+
+    Raises `DataError` for a text that is no address or no schema, and `EnvironmentProblem` where a connector
+    is missing. A value that does not fit the schema fails the query that meets it; with the option
+    ``mode=PERMISSIVE`` it is NULL.
     """
-    place = source_address(address) if isinstance(address, str) else address
-    stated = None if schema is None else schema_of(spark, schema)
+    spark, place = stream_session(source), source_address(source)
+    stated = None if schema is None else schema_of(schema)
     with connecting(place):
         if place.scheme == "kafka":
             return _kafka(spark, place, stated)
@@ -54,7 +60,7 @@ def open_stream(
         return _files(spark, place, stated)
 
 
-def schema_of(spark: SparkSession, schema: str | PathLike[str] | StructType) -> StructType:
+def schema_of(schema: str | PathLike[str] | StructType) -> StructType:
     """A schema from its DDL, from a file with that or with Spark's JSON, or from a file of events.
 
     Raises `DataError` where it cannot be read.
@@ -67,7 +73,7 @@ def schema_of(spark: SparkSession, schema: str | PathLike[str] | StructType) -> 
     text = fspath(schema).strip()
     if _is_file(text):
         if Path(text).suffix.lower() in _EVENTS:
-            return files.read_events(spark, text).schema
+            return files.read_events(text).schema
         text = Path(text).read_text(encoding="utf-8").strip()
     try:
         found = StructType.fromJson(json.loads(text)) if text.startswith("{") else StructType.fromDDL(text)

@@ -24,9 +24,10 @@ from estero.events.tables.shown_types import plain_type
 from estero.spark.failures import jobs
 from estero.spark.files.parquet_files import parquet_frame
 from estero.spark.files.text_files import TextReading
+from estero.spark.sessions.session import local_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 OF_GLOBS = re.compile(r"[*?{}\[\]\\]")
 """The letters that mean something in a glob of Spark's."""
@@ -35,15 +36,23 @@ _ROWS = 65_536
 
 
 def read_events(
-    spark: SparkSession, path: str | PathLike[str], *, csv_options: Mapping[str, object] | None = None
+    path: str | PathLike[str],
+    *,
+    csv_options: Mapping[str, object] | None = None,
+    master: str = "local[*]",
 ) -> DataFrame:
-    """The events in a file, glob or directory of Parquet, CSV, JSON lines or Arrow files.
+    """The events in a file, glob or directory (Parquet, CSV, JSON lines, Arrow) as a DataFrame.
 
-    `csv_options` are those of DuckDB that say how a CSV file is written: delim, header, names, types,
-    timestampformat, nullstr, quote, escape. Arrow files are read by this process and sent to Spark.
-    Raises `DataError` where the files cannot be read; a malformed row is found by the job that meets it.
+    Uses the session that is running, else starts one on `master`. Names and types of columns are those that
+    `Query.run` sees in the same files. `csv_options` mean the same, too: those of DuckDB that say how
+    a CSV file is written: delim, header, names, types, timestampformat, nullstr, quote, escape. Arrow files
+    are read by this process and sent to Spark.
+
+    Raises `DataError` where the files cannot be read, and `EnvironmentProblem` where Spark cannot start; a
+    malformed row is found by the job that meets it.
     """
-    found = open_input(fspath(path), csv_options)
+    found = open_input(fspath(path), csv_options)  # says what is wrong before a session is waited for
+    spark = local_session(master)
     if found.stream is None:
         _check_colons(found.files)
     if found.layout is not None:
