@@ -28,7 +28,7 @@ from estero.spark.streams.bucket import Duty, header_of
 from estero.spark.streams.packing import GUARD, Packing
 from estero.spark.streams.stages import COUNTS, Stages
 from estero.spark.streams.watermark import Ticks
-from estero.spark.work import Work, without_positions
+from estero.spark.work import Work
 
 SECOND = Ticks(1_000_000_000)
 
@@ -82,10 +82,10 @@ class Simulation:
         """What workers do."""
         plan, source = self.run.plan, self.run.source
         events = source.classified_schema(plan.classification)
-        public = answer_schema(plan.shown, events, keys=plan.shown_keys, time=time_type(source))
-        answer = public if self.counted else without_positions(public)
+        time, positions = time_type(source), self.counted
+        answer = answer_schema(plan.shown, events, keys=plan.shown_keys, time=time, positions=positions)
         division = Division(by_key=plan.keyed, positions=self.counted)
-        work = Work(plan, division, events, time_type(source), answer)
+        work = Work(plan, division, events, time, positions, answer)
         packed = self.crossing(pa.RecordBatch.from_pylist([], schema=events)).schema
         buckets = self.buckets if plan.keyed and not self.counted else 1
         header = header_of(plan, packed, buckets)

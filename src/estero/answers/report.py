@@ -163,11 +163,13 @@ class Reporter:
         *,
         keys: Sequence[Sequence[str]] = (),
         time: pa.DataType | None = None,
+        positions: bool = True,
     ) -> None:
-        self.schema: pa.Schema = answer_schema(shown, events, keys=keys, time=time)
+        self.schema: pa.Schema = answer_schema(shown, events, keys=keys, time=time, positions=positions)
         self._shown = tuple(shown)
         self._keys = tuple(tuple(alternatives) for alternatives in keys)
         self._time = time
+        self._places = (POSITION,) if positions else ()
         self.marks = sets = len(label_sets)
         lookups = [
             np.fromiter((each.label in labels for labels in label_sets), np.bool_, sets) for each in shown
@@ -186,7 +188,7 @@ class Reporter:
         from estero.engine.walk.columns import select_labels  # here, so that schemas are known without Numba
 
         events, (start, end, marked) = store.excerpt([matches.start, matches.end, matches.event])
-        columns = [_take(events, POSITION, start), _take(events, POSITION, end)]
+        columns = [_take(events, name, rows) for name in self._places for rows in (start, end)]
         if self._time is not None:
             columns += [_in_type(_take(events, TIME, rows), self._time) for rows in (start, end)]
         columns += [_key(events, alternatives, end) for alternatives in self._keys]
@@ -195,9 +197,8 @@ class Reporter:
         for shown, same in zip(self._shown, self._same, strict=True):
             if same == len(lists):
                 offsets, chosen = selected[same]
-                values = [
-                    _take(events, name, chosen) for name in (*map(event_column, shown.attributes), POSITION)
-                ]
+                names = (*map(event_column, shown.attributes), *self._places)
+                values = [_take(events, name, chosen) for name in names]
                 fields = list(self.schema.field(len(columns)).type.value_type)
                 items = pa.StructArray.from_arrays(values, fields=fields)
                 lists.append(pa.ListArray.from_arrays(pa.array(offsets), items))
@@ -211,13 +212,16 @@ def answer_schema(
     *,
     keys: Sequence[Sequence[str]] = (),
     time: pa.DataType | None = None,
+    positions: bool = True,
 ) -> pa.Schema:
     """The schema of the public table, known before any event is read.
 
     `events` gives the types of the shown attributes and of the keys: the schema of the classified
-    batches. `time` is the type of the time column, or None.
+    batches. `time` is the type of the time column, or None. Without `positions`, ``start``, ``end`` and the
+    ``position`` of each event are left out.
     """
-    fields = [pa.field("start", pa.int64(), nullable=False), pa.field("end", pa.int64(), nullable=False)]
+    ends = ("start", "end") if positions else ()
+    fields = [pa.field(name, pa.int64(), nullable=False) for name in ends]
     if time is not None:
         fields += [pa.field(name, time, nullable=False) for name in ("start_time", "end_time")]
     names = iter(
@@ -227,7 +231,8 @@ def answer_schema(
         key_type = _common_type([_shown_type(events, name) for name in alternatives])
         fields.append(pa.field(next(names), key_type))
     for each in shown:
-        column = pa.list_(pa.field("item", _event_type(each, events), nullable=False))
+        event = _event_type(each, events, positions=positions)
+        column = pa.list_(pa.field("item", event, nullable=False))
         metadata = {LABEL_KEY: each.label.encode()}
         fields.append(pa.field(next(names), column, nullable=False, metadata=metadata))
     return pa.schema(fields)
@@ -273,10 +278,11 @@ def with_positions(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _event_type(shown: Shown, events: pa.Schema) -> pa.DataType:
-    attributes = [pa.field(name, _shown_type(events, name)) for name in shown.attributes]
-    place = _free("position", set(shown.attributes))
-    return pa.struct([*attributes, pa.field(place, pa.int64(), nullable=False)])
+def _event_type(shown: Shown, events: pa.Schema, *, positions: bool) -> pa.DataType:
+    fields = [pa.field(name, _shown_type(events, name)) for name in shown.attributes]
+    if positions:
+        fields.append(pa.field(_free("position", set(shown.attributes)), pa.int64(), nullable=False))
+    return pa.struct(fields)
 
 
 def _shown_type(events: pa.Schema, name: str) -> pa.DataType:

@@ -47,8 +47,8 @@ class Recognition:
     """One pass over a stream of classified batches; `events` is their schema.
 
     `push` yields the public table; `recognize` yields compact sets instead, for counting and picking.
-    Each must be read to its end before the next batch. `time` is the type in which times are shown;
-    `counting` says that `counts` will be asked for. With `state`, from `snapshot`, it goes on from there;
+    Each must be read to its end before the next batch. `time` is the type in which times are shown,
+    `positions` whether positions are; `counting` says that `counts` will be asked for. With `state`, from `snapshot`, it goes on from there;
     raises `DataError` where that is of another query, plan or version.
     """
 
@@ -58,6 +58,7 @@ class Recognition:
         events: pa.Schema,
         *,
         time: pa.DataType | None = None,
+        positions: bool = True,
         counting: bool = False,
         state: bytes | None = None,
     ) -> None:
@@ -67,7 +68,9 @@ class Recognition:
         self._limit = None if plan.limit is None else plan.limit.per_end
         self.recognizer = Recognizer(runs.runs)
         self.store = EventStore(events)
-        self.reporter = Reporter(plan.shown, runs.label_sets, events, keys=plan.shown_keys, time=time)
+        self.reporter = Reporter(
+            plan.shown, runs.label_sets, events, keys=plan.shown_keys, time=time, positions=positions
+        )
         self._opened = runs
         self._events = events
         self._words = words

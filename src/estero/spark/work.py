@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from estero.answers.report import answer_schema, label_of
+from estero.answers.report import answer_schema
 from estero.classify.column_names import KEYS, POSITION, SHARE, TIME, is_working
 from estero.classify.spark_dialect import LOCAL_TIME
 from estero.engine.walk.share import Share
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 Batches = Iterator[pa.RecordBatch]
 
-_PLACES = ("start", "end")
 NAME = "estero:name"
 """The metadata of a column that has another name on Spark than elsewhere: that name."""
 
@@ -52,14 +51,15 @@ def layout_of_schema(events: StructType, columns: EventLayout) -> Layout:
 class Work:
     """What one task does: the plan, how events are divided among tasks, and the shape of the answers.
 
-    `events` is the schema of classified events, `time` the type in which answers show times, `answer` the
-    schema of answers. It travels to workers by pickle.
+    `events` is the schema of classified events, `answer` that of answers, which show times in the type `time`,
+    and `positions` if that is so. It travels to workers by pickle.
     """
 
     plan: Plan
     division: Division
     events: pa.Schema
     time: pa.DataType | None
+    positions: bool
     answer: pa.Schema
 
     @classmethod
@@ -76,9 +76,8 @@ class Work:
             plan = replace(plan, classification=replace(plan.classification, keep_all=False))
         classified = classified_schema(events, plan.classification, ordinals=division.ordinals)
         time = shown_time(events, plan)
-        public = answer_schema(plan.shown, classified, keys=plan.shown_keys, time=time)
-        answer = told_apart(public if positions else without_positions(public))
-        return cls(plan, division, classified, time, answer)
+        shown = answer_schema(plan.shown, classified, keys=plan.shown_keys, time=time, positions=positions)
+        return cls(plan, division, classified, time, positions, told_apart(shown))
 
     def check_shown(self) -> None:
         """Raises `QueryError` where no column is left to show."""
@@ -125,14 +124,18 @@ class Work:
         from estero.spark.warming import warm_up
 
         warm_up(self.plan, self.events, self.time, snapshots=snapshots)
-        return Recognition(self.plan, self.events, time=self.time, counting=counting, state=state)
+        return Recognition(
+            self.plan,
+            self.events,
+            time=self.time,
+            positions=self.positions,
+            counting=counting,
+            state=state,
+        )
 
     def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of the public table → a batch of `answer`."""
-        first = table.num_columns - len(self.answer)
-        shown = table.columns[first:]
-        columns = [_fitted(column, field.type) for column, field in zip(shown, self.answer, strict=True)]
-        return pa.RecordBatch.from_arrays(columns, schema=self.answer)
+        """A batch of complex events with the names that they have on Spark."""
+        return pa.RecordBatch.from_arrays(table.columns, schema=self.answer)
 
 
 def classified_batch(batch: pa.RecordBatch, events: pa.Schema, seen: int) -> pa.RecordBatch:
@@ -155,11 +158,6 @@ def _crossing_names(events: pa.Schema) -> list[str]:
     """The names under which the columns of `events` come from Spark."""
     working = [name for name in events.names if is_working(name)]
     return working + [payload_name(place) for place in range(len(events) - len(working))]
-
-
-def without_positions(public: pa.Schema) -> pa.Schema:
-    """The schema of the public table without ``start``, ``end`` and the positions of events."""
-    return pa.schema([_without_position(field) for field in list(public)[len(_PLACES) :]])
 
 
 def told_apart(answer: pa.Schema) -> pa.Schema:
@@ -193,23 +191,6 @@ def spark_schema(answer: pa.Schema) -> StructType:
         spark_type = from_arrow_type(field.type, prefer_timestamp_ntz=True)
         fields.append(StructField(field.name, spark_type, field.nullable, metadata or None))
     return StructType(fields)
-
-
-def _without_position(field: pa.Field) -> pa.Field:
-    if label_of(field) is None:
-        return field
-    items = list(field.type.value_type)[:-1]
-    return field.with_type(pa.list_(pa.field("item", pa.struct(items), nullable=False)))
-
-
-def _fitted(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The column, its events without what `wanted` does not show."""
-    if column.type == wanted:
-        return column
-    events = column.values
-    items = [events.field(each.name) for each in wanted.value_type]
-    shorter = pa.StructArray.from_arrays(items, fields=list(wanted.value_type))
-    return pa.ListArray.from_arrays(column.offsets, shorter, type=wanted)
 
 
 def shown_time(events: StructType, plan: Plan) -> pa.DataType | None:
