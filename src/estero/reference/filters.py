@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise, product
 from typing import Literal as OneOf
 
@@ -87,15 +88,14 @@ def _argument(argument: e.Node, marked: Marked) -> object:
             raise QueryError("a set predicate takes X, X.a and constants", span=argument.span)
 
 
-def _increasing(values: tuple[Value, ...]) -> bool | None:
-    return all_true([compare("<", earlier, later) for earlier, later in pairwise(values)])
+def _in_order(values: tuple[Value, ...], before: OneOf["<", ">"]) -> bool | None:
+    return all_true([compare(before, earlier, later) for earlier, later in pairwise(values)])
 
 
-def _decreasing(values: tuple[Value, ...]) -> bool | None:
-    return all_true([compare(">", earlier, later) for earlier, later in pairwise(values)])
-
-
-_BUILT_IN: SetPredicates = {"increasing": _increasing, "decreasing": _decreasing}
+_BUILT_IN: SetPredicates = {
+    "increasing": partial(_in_order, before="<"),
+    "decreasing": partial(_in_order, before=">"),
+}
 
 
 def _aggregate(node: e.Aggregate, events: tuple[Event, ...]) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from estero.errors import DataError, QueryError
 from estero.language.tree.literals import Value
@@ -40,14 +41,9 @@ def _abs(value: Value) -> Value:
     return fit(abs(number)) if isinstance(number, int) else abs(number)
 
 
-def _floor(value: Value) -> Value:
+def _rounded(value: Value, whole: Callable[[float], int]) -> Value:
     number = as_number(value)
-    return float(math.floor(number)) if isinstance(number, float) and math.isfinite(number) else number
-
-
-def _ceil(value: Value) -> Value:
-    number = as_number(value)
-    return float(math.ceil(number)) if isinstance(number, float) and math.isfinite(number) else number
+    return float(whole(number)) if isinstance(number, float) and math.isfinite(number) else number
 
 
 def _length(value: Value) -> Value:
@@ -78,8 +74,8 @@ def as_number(value: Value) -> int | float:
 
 _FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "abs": _abs,
-    "floor": _floor,
-    "ceil": _ceil,
+    "floor": partial(_rounded, whole=math.floor),
+    "ceil": partial(_rounded, whole=math.ceil),
     "length": _length,
     **{part: _part_of_time(part) for part in ("year", "month", "day", "hour", "minute", "second")},
 }

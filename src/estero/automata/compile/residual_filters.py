@@ -18,8 +18,8 @@ from estero.language.tree.conditions import (
     as_unary,
     conjoined,
     conjuncts,
-    has_residuals,
     of_one_event,
+    residuals,
     variables_of,
 )
 from estero.language.tree.expressions import Node
@@ -88,7 +88,7 @@ class _Search:
             case p.Sequence(links=links):
                 for absent in (each for link in links for each in link.absent):
                     self._absent(absent, around)
-            case p.Unless(forbidden=forbidden) if has_residuals(forbidden):
+            case p.Unless(forbidden=forbidden) if any(residuals(forbidden)):
                 self._absent(forbidden, around)
             case p.Unless(forbidden=forbidden):
                 self.visit(forbidden, around)

@@ -284,10 +284,7 @@ class KindChecker:
         )
 
     def _call(self, node: e.Node, name: str, arguments: tuple[e.Node, ...]) -> Kind | None:
-        function = SCALAR_FUNCTIONS.get(name)
-        if function is None:
-            self._unknown_function(node, name)
-            return None
+        function = SCALAR_FUNCTIONS[name]
         if len(arguments) != 1:
             self._problems.add(
                 f"{name} takes one argument, not {len(arguments)}",

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from estero.errors import Span
 from estero.language.check.problems import Problems
 from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
-from estero.language.tree.conditions import as_unary, conjuncts
+from estero.language.tree.conditions import residuals
 from estero.language.tree.names import listed, some
 from estero.language.tree.selection import bound_names, label_types
 from estero.language.tree.words import quoted
@@ -83,22 +82,14 @@ class _ScopeCheck:
             atom = atom.pattern
         if isinstance(atom, p.EventType):
             return
-        for node in forbidden.walk():
-            if isinstance(node, p.PartitionBy):
-                self._too_much(node.span, "this PARTITION BY")
-            if isinstance(node, p.Filter):
-                inside = set(label_types(node.pattern))
-                for part in conjuncts(node.condition):
-                    if as_unary(part, inside) is None:
-                        self._too_much(part.span, "this filter")
-
-    def _too_much(self, span: Span, what: str) -> None:
-        self.problems.add(
-            f"{what} relates several events after UNLESS",
-            span,
-            expected="filters on one event at a time, or one event (R AS x FILTER …) after UNLESS",
-            hint="NOT(R AS x FILTER …) between two parts may refer to events outside it, too",
-        )
+        for each in residuals(forbidden):
+            what = "PARTITION BY" if isinstance(each, p.PartitionBy) else "filter"
+            self.problems.add(
+                f"this {what} relates several events after UNLESS",
+                each.span,
+                expected="filters on one event at a time, or one event (R AS x FILTER …) after UNLESS",
+                hint="NOT(R AS x FILTER …) between two parts may refer to events outside it, too",
+            )
 
 
 def uncovered(pattern: p.Pattern, variables: set[str]) -> list[str]:

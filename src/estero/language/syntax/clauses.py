@@ -13,10 +13,10 @@ PIECES: Final = re.compile(
     re.DOTALL,
 )
 """Strings, quoted names and comments, each whole; brackets; words."""
-_ANYWHERE: Final = frozenset({"SELECT", "FROM", "WHERE", "WITHIN", "CONSUME", "LIMIT"})
-"""Clauses that are never in parentheses, so that they end what was left open."""
+ORDER: Final = ("SELECT", "FROM", "WHERE", "FILTER", "KEEP", "PARTITION", "WITHIN", "CONSUME", "LIMIT")
+"""The first words of the clauses, in the order in which they come."""
 _TAILS: Final = frozenset({"FILTER", "KEEP", "PARTITION"})
-"""Clauses of a pattern, which may be in parentheses."""
+"""Clauses of a pattern, which may be in parentheses; the others are not, so they end what was left open."""
 _OPERATOR: Final = re.compile(r"\s*(?:[=<>!~+*/%.\])]|-[^-]|(?:IN|IS|LIKE|BETWEEN|NOT)\b)", re.IGNORECASE)
 _VALUE_FOLLOWS: Final = re.compile(r"(?:[\[(,=<>+-]|\b(?:AND|OR|NOT))$", re.IGNORECASE)
 
@@ -31,7 +31,7 @@ def clauses_of(text: str) -> list[tuple[str, Span]]:
     depth = 0
     for word, piece in _words(text):
         depth = max(0, depth + (piece["open"] is not None) - (piece["close"] is not None))
-        if word in _ANYWHERE or (word in _TAILS and depth == 0):
+        if word in ORDER and (word not in _TAILS or depth == 0):
             depth = 0
             starts.append((word, piece.start()))
     ends = [start for _, start in starts[1:]] + [len(text) + 1]
@@ -51,7 +51,7 @@ def clause_at_end(text: str, first: str = "") -> str:
             around.append(clause)
         elif piece["close"] is not None:
             clause = around.pop() if around else clause
-        elif word in _ANYWHERE or word in _TAILS:
+        elif word in ORDER:
             clause = word
     return clause
 
@@ -80,8 +80,7 @@ def _words(text: str) -> Iterator[tuple[str, re.Match[str]]]:
     for piece in PIECES.finditer(text):
         word = (piece["word"] or "").upper()
         is_policy = word == "PARTITION" and before == "BY" and clause == "CONSUME"
-        begins = word in _ANYWHERE or word in _TAILS
-        if begins and not is_policy and not is_used_as_name(text, piece.start(), piece.end()):
+        if word in ORDER and not is_policy and not is_used_as_name(text, piece.start(), piece.end()):
             clause = word
             yield word, piece
         else:

@@ -20,8 +20,6 @@ def _on_signs(found: Misplaced) -> str:
     opened = unclosed(before)
     if {"NAME", "_LSQUARE"} <= accepted and re.search(r"\bWITHIN\s+\d+$", before, re.IGNORECASE):
         return "a window is written WITHIN 10 SECONDS, WITHIN 100 EVENTS or WITHIN 5 [time]"
-    if kind == "EQUAL" and before.endswith("="):
-        return "equality is written with one ="
     if kind in ("$END", "WITHIN", "CONSUME", "LIMIT", "FROM", "WHERE") and opened is not None:
         return f"the {before[opened]!r} at character {opened + 1} is not closed"
     if accepted == {"_LBRACE"}:

@@ -6,13 +6,16 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from estero.language.syntax.clauses import clauses_of, is_used_as_name, unclosed
+from estero.language.syntax.clauses import ORDER, clauses_of, is_used_as_name, unclosed
 from estero.language.syntax.misplaced import Finders, Misplaced, Mistake
+from estero.language.tree.functions import AGGREGATES
 from estero.language.tree.query import unit_of
 
-ORDER: Final = ("SELECT", "FROM", "WHERE", "FILTER", "KEEP", "PARTITION", "WITHIN", "CONSUME", "LIMIT")
-"""The first words of the clauses, in the order in which they come."""
-_IN_ORDER: Final = "SELECT, FROM, WHERE, FILTER, KEEP, PARTITION BY, WITHIN, CONSUME BY, LIMIT"
+_IN_ORDER: Final = (
+    "the clauses come in this order: "
+    "SELECT, FROM, WHERE, FILTER, KEEP, PARTITION BY, WITHIN, CONSUME BY, LIMIT"
+)
+_LABELS: Final = "labels, with some of their attributes if wanted: a, b[price]"
 
 
 def _clause(found: Misplaced) -> Mistake | None:
@@ -47,7 +50,7 @@ def _clause(found: Misplaced) -> Mistake | None:
 def _order(word: str, name: str, found: Misplaced) -> Mistake | None:
     earlier = [each for each, _ in clauses_of(found.before)]
     if not earlier:
-        return Mistake("a query begins with SELECT", f"the clauses come in this order: {_IN_ORDER}", "SELECT")
+        return Mistake("a query begins with SELECT", _IN_ORDER, "SELECT")
     if word == "WHERE" and word in earlier:
         return Mistake("this is a second WHERE", "conditions go in FILTER: FILTER a[price > 5] AND a.k = b.k")
     if word in earlier and word not in ("FILTER", "KEEP", "PARTITION"):
@@ -56,12 +59,12 @@ def _order(word: str, name: str, found: Misplaced) -> Mistake | None:
     if later:
         return Mistake(
             f"{name} comes too late: it belongs before {_named(later[0])}",
-            f"the clauses come in this order: {_IN_ORDER}",
+            _IN_ORDER,
         )
     if "WHERE" not in earlier and word not in ("FROM", "WHERE"):
         return Mistake(
             f"{name} comes too early: it belongs after the pattern",
-            f"the clauses come in this order: {_IN_ORDER}",
+            _IN_ORDER,
         )
     return None
 
@@ -130,23 +133,17 @@ def _in_select(found: Misplaced) -> Mistake | None:
     """What SELECT lists of SQL have."""
     name = found.name_before
     match found.kind:
-        case "_LPAR" if found.after.replace(" ", "").startswith("(*)") or name.lower() in (
-            "count",
-            "sum",
-            "avg",
-            "min",
-            "max",
-        ):
+        case "_LPAR" if found.after.replace(" ", "").startswith("(*)") or name.lower() in AGGREGATES:
             return Mistake(
                 "SELECT only lists labels; it cannot compute",
                 "aggregates go in FILTER: count(a) >= 3; answer.count() and --count count complex events",
-                "labels, with some of their attributes if wanted: a, b[price]",
+                _LABELS,
             )
         case "_LPAR" if name != "a" or found.last == "A":
             return Mistake(
                 "SELECT only lists labels; it cannot compute",
                 f"the attributes of a label go in square brackets: {name}[price, volume]",
-                "labels, with some of their attributes if wanted: a, b[price]",
+                _LABELS,
             )
         case "_DOT":
             attribute = re.match(r"\.\s*(\w+)", found.after)

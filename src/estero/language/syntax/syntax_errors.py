@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from estero.errors import QueryError, Span
 from estero.language.syntax import hints, mistakes_in_clauses, mistakes_in_patterns
 from estero.language.syntax.clauses import clause_at_end
-from estero.language.syntax.misplaced import Misplaced, Mistake
+from estero.language.syntax.misplaced import COMPARISONS, Misplaced, Mistake
 from estero.language.syntax.productions import span_of
 from estero.language.tree.words import KEYWORDS, is_keyword
 
@@ -19,16 +19,13 @@ if TYPE_CHECKING:
 _END: Final = "the end of the text"
 
 _VALUE: Final = frozenset({"NAME", "INT", "FLOAT", "STRING", "TRUE", "FALSE", "NULL", "MINUS"})
-_COMPARISON: Final = frozenset(
-    {"EQUAL", "UNEQUAL", "LESS", "AT_MOST", "GREATER", "AT_LEAST", "IN", "LIKE", "TILDE"}
-)
 _GROUPS: Final = (
     (_VALUE | {"_LPAR", "NOT"}, "a condition"),
     (_VALUE | {"_LPAR"}, "a value"),
     (_VALUE, "a constant"),
     (frozenset({"NAME", "_LPAR", "NOT"}), "a pattern"),
     (frozenset({"NAME", "_LPAR"}), "a pattern"),
-    (_COMPARISON | {"BETWEEN", "IS", "NOT"}, "a comparison"),
+    (COMPARISONS | {"NOT"}, "a comparison"),
     (frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}), "+ - * / %"),
     (frozenset({"PLUS", "COLON_PLUS", "_LBRACE", "_COLON_LBRACE", "QUESTION"}), "a repetition"),
 )
@@ -61,16 +58,10 @@ _SIGNS: Final = {
 """Signs that no token begins with, and what is written instead; of two that begin alike the longer first."""
 _UNCLOSED: Final = {
     "'": ("string", "single quote", "a single quote inside a string is written twice: 'it''s'"),
-    '"': (
-        "quoted name",
-        '"',
-        "double quotes and backticks are for names, single quotes for strings",
-    ),
-    "`": (
-        "quoted name",
-        "`",
-        "double quotes and backticks are for names, single quotes for strings",
-    ),
+    **{
+        mark: ("quoted name", mark, "double quotes and backticks are for names, single quotes for strings")
+        for mark in ('"', "`")
+    },
 }
 """What a quote without its counterpart begins, what closes it, and how to mend it."""
 _STRANGE: Final = {

@@ -50,16 +50,14 @@ def _of_each_event(part: Node) -> Node:
     return EventFilter(variable, without_variable(part), span=part.span)
 
 
-def has_residuals(pattern: Pattern) -> bool:
-    """Whether some filter in the pattern is more than one-event predicates of variables inside it."""
+def residuals(pattern: Pattern) -> Iterator[Node | PartitionBy]:
+    """What relates several events in a pattern: keys, and filters that are more than one-event predicates."""
     for node in pattern.walk():
         if isinstance(node, PartitionBy):
-            return True
-        if isinstance(node, Filter):
+            yield node
+        elif isinstance(node, Filter):
             inside = set(label_types(node.pattern))
-            if any(as_unary(part, inside) is None for part in conjuncts(node.condition)):
-                return True
-    return False
+            yield from (part for part in conjuncts(node.condition) if as_unary(part, inside) is None)
 
 
 def of_one_event(condition: Node) -> Node:

@@ -55,24 +55,23 @@ def label_types(pattern: Pattern) -> dict[str, tuple[EventType, ...]]:
     match pattern:
         case EventType(name=name):
             return {name: (pattern,)}
-        case As(pattern=inner, variable=variable):
-            types = label_types(inner)
-            marked = _once(each for group in types.values() for each in group)
-            return {**types, variable: _once((*types.get(variable, ()), *marked))}
-        case Rename(pattern=inner, old=old, new=new):
-            types = {}
-            for label, group in label_types(inner).items():
-                name = new if label == old else label
-                types[name] = _once((*types.get(name, ()), *group))
-            return types
         case Keep(pattern=inner, labels=labels):
             return {label: group for label, group in label_types(inner).items() if label in labels}
+        case As(pattern=inner, variable=variable):
+            types = label_types(inner)
+            return _merged((*types.items(), *((variable, group) for group in types.values())))
+        case Rename(pattern=inner, old=old, new=new):
+            renamed = label_types(inner).items()
+            return _merged((new if label == old else label, group) for label, group in renamed)
         case _:
-            types = {}
-            for child in marking(pattern):
-                for label, group in label_types(child).items():
-                    types[label] = _once((*types.get(label, ()), *group))
-            return types
+            return _merged(item for child in marking(pattern) for item in label_types(child).items())
+
+
+def _merged(groups: Iterable[tuple[str, tuple[EventType, ...]]]) -> dict[str, tuple[EventType, ...]]:
+    types: dict[str, tuple[EventType, ...]] = {}
+    for label, group in groups:
+        types[label] = _once((*types.get(label, ()), *group))
+    return types
 
 
 def bound_names(pattern: Pattern) -> tuple[str, ...]:
