@@ -149,7 +149,7 @@ def test_what_cannot_be_said_is_refused_at_once() -> None:
         value.between(0.0, math.nan)
     with pytest.raises(TypeError, match="is not a truth value, a number"):
         _ = value == [1]
-    with pytest.raises(ValueError, match="not a range of neighbours"):
+    with pytest.raises(ValueError, match="is empty or skips numbers"):
         value.is_in(range(5, 1))
     with pytest.raises(ValueError, match="there is no function upper"):
         call("upper", value)
@@ -157,7 +157,7 @@ def test_what_cannot_be_said_is_refused_at_once() -> None:
         aggregate("median", value)
     with pytest.raises(TypeError, match="an aggregate takes a variable"):
         aggregate("avg", value + 1)
-    with pytest.raises(ValueError, match="a set needs a member"):
+    with pytest.raises(ValueError, match="a set needs at least one member"):
         value.is_in()
     with pytest.raises(TypeError, match="a predicate over sets takes variables"):
         holds("near", value + 1)
@@ -192,7 +192,7 @@ def test_a_window_may_be_a_text_or_a_timedelta(duration: str | timedelta, said: 
 
 
 @pytest.mark.parametrize("duration", ["soon", "5", "minutes", 5, pd.NaT, ""])
-def test_what_is_no_duration_is_refused(duration: object) -> None:
+def test_what_is_not_a_duration_is_refused(duration: object) -> None:
     with pytest.raises(ValueError, match="is not a duration: write hours=2"):
         select(a).within(duration)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="a window cannot be negative"):
@@ -202,7 +202,7 @@ def test_what_is_no_duration_is_refused(duration: object) -> None:
 def test_empty_chains_are_refused() -> None:
     with pytest.raises(ValueError, match="at least one more pattern"):
         a.then()
-    with pytest.raises(ValueError, match="no other pattern"):
+    with pytest.raises(ValueError, match="at least one more pattern"):
         a.or_()
     with pytest.raises(ValueError, match="a filter needs a condition"):
         a.where()

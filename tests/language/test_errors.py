@@ -45,7 +45,7 @@ def test_an_error_carries_its_parts(case: Case) -> None:
         assert error.hint
 
 
-def test_the_table_has_every_kind_of_error() -> None:
+def test_every_kind_of_error_is_in_the_table() -> None:
     messages = {error.message for case in cases() for error in errors_of(case.schema, case.text)}
     assert len(messages) >= 60
 
@@ -89,7 +89,7 @@ def test_a_query_without_errors_has_none(schema: str, text: str) -> None:
     assert check_query(parse_query(text), SCHEMAS[schema]) == []
 
 
-def test_further_errors_are_printed_behind_the_first() -> None:
+def test_further_errors_are_printed_after_the_first() -> None:
     first, second = QueryError("one"), QueryError("two", hint="three")
     first.others = (second,)
     assert str(first) == "one\n\ntwo\n  hint: three"

@@ -45,7 +45,7 @@ def test_anything_else_is_taken_for_ceql(text: str) -> None:
     assert not is_conjunctive(text)
 
 
-def test_estero_query_names_the_door_of_conjunctive_queries() -> None:
+def test_estero_query_names_the_function_for_conjunctive_queries() -> None:
     with pytest.raises(estero.QueryError) as caught:
         estero.query("Q(x, y) <- T(x), S(x, y)")
     assert str(caught.value) == (
@@ -58,7 +58,7 @@ def test_estero_query_names_the_door_of_conjunctive_queries() -> None:
     assert caught.value.found == "<-"
 
 
-def test_estero_conjunctive_names_the_door_of_ceql() -> None:
+def test_estero_conjunctive_names_the_function_for_ceql() -> None:
     with pytest.raises(estero.QueryError) as caught:
         estero.conjunctive("-- frost\nselect * WHERE a ; b")
     assert str(caught.value) == (
@@ -71,7 +71,7 @@ def test_estero_conjunctive_names_the_door_of_ceql() -> None:
     assert caught.value.found == "select"
 
 
-def test_a_text_of_either_language_is_the_query_that_its_own_door_makes() -> None:
+def test_a_text_in_either_language_is_the_query_that_its_own_function_makes() -> None:
     joined, sequence = "Q(x) <- T(x), S(x)", "SELECT * WHERE T ; S"
     assert query_of_text(joined) == estero.conjunctive(joined)
     assert query_of_text(sequence) == estero.query(sequence)

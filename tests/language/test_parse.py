@@ -46,7 +46,7 @@ A, B, C = EventType("a"), EventType("b"), EventType("c")
         ("s>a : b", "(s>a) : b"),
     ],
 )
-def test_operators_of_patterns_bind_as_said(text: str, grouped: str) -> None:
+def test_operators_of_patterns_bind_as_documented(text: str, grouped: str) -> None:
     assert parse_pattern(text) == parse_pattern(grouped)
     assert str(parse_pattern(grouped)) == str(parse_pattern(text))
 
@@ -68,7 +68,7 @@ def test_operators_of_patterns_bind_as_said(text: str, grouped: str) -> None:
         ("x NOT LIKE 'a' OR y", "(NOT x LIKE 'a') OR y"),
     ],
 )
-def test_operators_of_conditions_bind_as_said(text: str, grouped: str) -> None:
+def test_operators_of_conditions_bind_as_documented(text: str, grouped: str) -> None:
     assert parse_condition(text) == parse_condition(grouped)
     assert str(parse_condition(grouped)) == text
 
@@ -110,7 +110,7 @@ def test_constants_are_read_exactly(text: str, value: object) -> None:
     assert parse_condition(str(literal)) == literal
 
 
-def test_a_minus_belongs_to_the_number_behind_it_unless_parentheses_say_otherwise() -> None:
+def test_a_minus_belongs_to_the_number_after_it_unless_parentheses_say_otherwise() -> None:
     assert parse_condition("-5") == Literal(-5)
     assert parse_condition("-(5)") == Negative(Literal(5))
     assert parse_condition("x - -5") == Arithmetic("-", Attribute("x"), Literal(-5))
@@ -130,7 +130,7 @@ def test_names_are_quoted_where_they_need_it() -> None:
     assert str(tree) == ('SELECT "none", "select" FROM "a b" WHERE "a b">x AS "say ""hi""" ; größe AS "from"')
 
 
-def test_words_that_mean_something_in_one_place_only_are_names_elsewhere() -> None:
+def test_words_with_a_meaning_in_one_place_only_are_names_elsewhere() -> None:
     text = "SELECT max, last[day, hour] WHERE start AS last ; strict AS max FILTER last[timestamp > events]"
     assert str(parse_query(text)) == text
 
@@ -165,7 +165,7 @@ def test_every_unit_has_a_singular(unit: TimeUnit) -> None:
     assert one == many
 
 
-def test_partition_by_behind_the_pattern_is_the_querys() -> None:
+def test_partition_by_after_the_pattern_belongs_to_the_query() -> None:
     tree = parse_query("SELECT * WHERE a ; b FILTER a[x] PARTITION BY [k]")
     assert tree.partition_by == (KeyBracket(("k",)),)
     assert isinstance(tree.pattern, Filter)
@@ -175,7 +175,7 @@ def test_partition_by_behind_the_pattern_is_the_querys() -> None:
     "text",
     ["(a ; b PARTITION BY [k])", "(a ; b PARTITION BY [k]) FILTER a[x = 1]", "a ; b PARTITION BY [a.k, b.l]"],
 )
-def test_partition_by_in_parentheses_or_with_variables_is_the_patterns(text: str) -> None:
+def test_partition_by_in_parentheses_or_with_variables_belongs_to_the_pattern(text: str) -> None:
     tree = parse_query(f"SELECT * WHERE {text}")
     assert tree.partition_by == ()
     assert any(isinstance(node, PartitionBy) for node in tree.pattern.walk())

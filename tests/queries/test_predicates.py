@@ -175,7 +175,7 @@ def test_a_name_that_no_query_can_say(name: str) -> None:
         estero.predicate(name=name)(lambda _: True)
     assert str(caught.value) == (
         f"{name!r} cannot be the name of a predicate in a query: "
-        "name it with @estero.predicate(name='…'), in letters, digits and _ and not as a keyword"
+        "name it with @estero.predicate(name='…'), in letters, digits and _, but not with a keyword"
     )
 
 
@@ -258,13 +258,13 @@ def test_the_wrong_number_of_arguments() -> None:
         "  1 | SELECT * WHERE a AS x FILTER near(x.p) OR any_of()",
         "    |                              ^^^^^^^^^",
         "    expected: near(values, others, by)",
-        "    hint: each of X, X.a and constants is one argument",
+        "    hint: X, X.a or a constant is one argument each",
         "",
         "any_of takes at least 1 argument, not 0",
         "  1 | SELECT * WHERE a AS x FILTER near(x.p) OR any_of()",
         "    |                                           ^^^^^^^^",
         "    expected: any_of(first, *others)",
-        "    hint: each of X, X.a and constants is one argument",
+        "    hint: X, X.a or a constant is one argument each",
     )
     assert said("SELECT * WHERE a AS x FILTER near(x.p, x, 3) AND any_of(x, x, x, 4)") == ""
 
@@ -272,7 +272,7 @@ def test_the_wrong_number_of_arguments() -> None:
 def test_a_predicate_of_constants() -> None:
     estero.predicate(name="near")(lambda _: True)
     assert said("SELECT * WHERE a FILTER near(1)") == lines(
-        "near is not about any variable",
+        "near refers to no variable",
         "  1 | SELECT * WHERE a FILTER near(1)",
         "    |                         ^^^^^^^",
         "    expected: near(X) or near(X.a)",

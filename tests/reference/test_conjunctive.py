@@ -34,7 +34,7 @@ def test_one_event_may_serve_several_atoms() -> None:
     }
 
 
-def test_constants_and_repeated_variables() -> None:
+def test_constants_and_repeated_variables_require_equal_values() -> None:
     events = stream("T T T", a=[1, 1, 2], b=[1, 2, 2])
     assert answers("Q(x) <- T(x, x)", events) == {"[0, 0] {T: [0]}", "[2, 2] {T: [2]}"}
     assert answers("Q(x) <- T(x, 2)", events) == {"[1, 1] {T: [1]}", "[2, 2] {T: [2]}"}

@@ -50,7 +50,7 @@ def supports(condition: Node, values: list[Value], pattern: Pattern = PLUS) -> l
     return sorted(sorted(one.support) for one in evaluate_pattern(Filter(pattern, condition), events))
 
 
-def test_a_filter_is_of_every_event_of_its_variable() -> None:
+def test_a_filter_holds_for_every_event_of_its_variable() -> None:
     assert supports(each("A", "n", ">", 1), [2, 1, 3]) == [[0], [0, 2], [2]]
 
 
@@ -60,7 +60,7 @@ def test_unknown_is_not_kept_and_neither_is_its_negation() -> None:
     assert supports(Not(each("A", "n", ">", 1)), [2, None]) == []
 
 
-def test_the_negation_of_a_filter_wants_one_event_that_fails() -> None:
+def test_the_negation_of_a_filter_requires_one_event_that_fails() -> None:
     assert supports(Not(each("A", "n", ">", 1)), [2, 1]) == [[0, 1], [1]]
 
 

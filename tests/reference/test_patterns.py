@@ -179,7 +179,7 @@ def test_contiguous_not_asks_for_one_other_event_between() -> None:
 # ------------------------------------------------------------------------------ more than sequences
 
 
-def test_and_wants_the_same_complex_event_twice() -> None:
+def test_and_requires_the_same_complex_event_twice() -> None:
     starts_small = Filter(seq(A, B), each("A", "n", "<", 2))
     ends_small = Filter(seq(A, B), each("B", "n", "<", 2))
     assert found(Conjunction((starts_small, ends_small)), stream("A A B B", n=[1, 2, 1, 2])) == [
@@ -188,7 +188,7 @@ def test_and_wants_the_same_complex_event_twice() -> None:
     assert found(Conjunction((A, B)), stream("A B")) == []
 
 
-def test_all_unites_in_any_order_and_may_overlap() -> None:
+def test_all_unites_in_any_order_and_its_parts_may_overlap() -> None:
     assert found(All((A, B)), stream("B A")) == ["[0, 1] {A: [1], B: [0]}"]
     assert found(All((seq(A, B), seq(A, C))), stream("A B C")) == ["[0, 2] {A: [0], B: [1], C: [2]}"]
     assert found(All((A, A)), stream("A A")) == ["[0, 0] {A: [0]}", "[0, 1] {A: [0, 1]}", "[1, 1] {A: [1]}"]
@@ -201,12 +201,12 @@ def test_unless_forbids_a_complex_event_inside() -> None:
     assert found(pattern, stream("B A B C B")) == ["[1, 3] {A: [1], C: [3]}"]
 
 
-def test_start_wants_the_first_position_of_the_stream() -> None:
+def test_start_requires_the_first_position_of_the_stream() -> None:
     assert found(Start(seq(A, B)), stream("A A B")) == ["[0, 2] {A: [0], B: [2]}"]
     assert found(Start(A), stream("B A")) == []
 
 
-def test_strict_wants_the_marked_positions_without_gap() -> None:
+def test_strict_requires_marked_positions_without_gaps() -> None:
     assert found(Strict(seq(A, B)), stream("A A B")) == ["[1, 2] {A: [1], B: [2]}"]
 
 
@@ -224,7 +224,7 @@ def test_what_follows_a_projection_follows_what_it_read() -> None:
     assert found(Strict(Keep(seq(A, B, C), ("A", "C"))), stream("A B C")) == []
 
 
-def test_nested_partition_by_wants_agreement_of_all_that_is_marked() -> None:
+def test_nested_partition_by_requires_that_all_marked_events_agree() -> None:
     events = stream("A B B", n=[1, 1, 2])
     assert found(PartitionBy(seq(A, B), (PartitionKey("n"),)), events) == ["[0, 1] {A: [0], B: [1]}"]
     events = [Event("A", {"n": 1}), Event("B", {"m": 1}), Event("B", {"m": None}), Event("B", {"m": 1.0})]

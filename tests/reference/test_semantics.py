@@ -66,7 +66,7 @@ def test_partitions_are_substreams_with_global_positions() -> None:
     ]
 
 
-def test_an_event_without_key_is_in_no_partition() -> None:
+def test_an_event_without_a_key_is_in_no_partition() -> None:
     tree = QueryTree(then(A, B), partition_by=BY_K)
     events = [Event("A", {"k": 1}), Event("C", {"k": None}), Event("C", {}), Event("B", {"k": 1})]
     assert answers(tree, events) == ["[0, 3] {A: [0], B: [3]}"]
@@ -138,7 +138,7 @@ def test_a_window_begins_at_the_first_position_read() -> None:
     assert answers(tree, stream("A B C")) == []
 
 
-def test_a_window_of_time_needs_times() -> None:
+def test_a_window_of_time_needs_the_time_of_each_event() -> None:
     tree = QueryTree(seq(A, B), window=AttributeWindow(1, "time"))
     with pytest.raises(DataError, match="time of each event"):
         evaluate_query(tree, stream("A B"))
@@ -174,7 +174,7 @@ def test_next_prefers_the_earliest_and_last_the_latest_difference() -> None:
     assert len(answers(replace(tree, strategy=Strategy.MAX), events)) == 3
 
 
-def test_strategies_keep_all_labellings_of_the_chosen_positions() -> None:
+def test_strategies_keep_every_labelling_of_the_chosen_positions() -> None:
     tree = QueryTree(All((As(A, "x"), As(A, "y"))), strategy=Strategy.LAST)
     assert answers(tree, stream("A A")) == [
         "[0, 0] {A: [0], x: [0], y: [0]}",
@@ -193,7 +193,7 @@ def test_strategies_choose_after_the_window_and_inside_the_partition() -> None:
 # ------------------------------------------------------------------------------- limit, consumption
 
 
-def test_limit_leaves_any_so_many_at_each_end() -> None:
+def test_limit_leaves_any_n_at_each_end() -> None:
     tree = QueryTree(Iteration(A), limit=2)
     events = stream("A A A")
     answer = evaluate_query(tree, events)

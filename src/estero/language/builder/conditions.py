@@ -80,7 +80,7 @@ def holds(predicate: str, *arguments: Variable | Expression | Value) -> Conditio
 
 
 def increasing(values: Expression) -> Condition:
-    """Each event marked so has a larger value than the one before it.
+    """Each of these events has a larger value than the one before it.
 
     >>> print(increasing(var("a").price))
     increasing(a.price)
@@ -89,7 +89,7 @@ def increasing(values: Expression) -> Condition:
 
 
 def decreasing(values: Expression) -> Condition:
-    """Each event marked so has a smaller value than the one before it: ``decreasing(a.price)``."""
+    """Each of these events has a smaller value than the one before it: ``decreasing(a.price)``."""
     return holds("decreasing", values)
 
 
@@ -122,7 +122,7 @@ class Variable:
     def __getitem__(self, key: Condition) -> Condition: ...
 
     def __getitem__(self, key: str | Condition) -> Expression | Condition:
-        """An attribute by its name, or a condition on each event marked so: ``a[p]``."""
+        """An attribute by its name, or a condition on each of its events: ``a[p]``."""
         if isinstance(key, str):
             return Expression(e.Attribute(key, self.variable_name))
         return Condition(e.EventFilter(self.variable_name, key.tree))
@@ -162,7 +162,9 @@ class Expression:
         return str(self.tree)
 
     def __bool__(self) -> bool:
-        raise TypeError("a value of events is not known in Python; join conditions with &, | and ~")
+        raise TypeError(
+            "Python cannot tell whether a value of events is true; join conditions with &, | and ~"
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -196,7 +198,7 @@ class Expression:
     def is_in(self, *members: Value | range | e.Range) -> Condition:
         """One of these constants; a ``range(1, 6)`` stands for ``1..5``, as does ``closed(1, 5)``."""
         if not members:
-            raise ValueError("a set needs a member")
+            raise ValueError("a set needs at least one member")
         return _condition(e.In(self.tree, tuple(map(_member, members))))
 
     def between(self, low: Operand, high: Operand) -> Condition:
@@ -212,11 +214,11 @@ class Expression:
         return _condition(e.Matches(self.tree, regex))
 
     def is_null(self) -> Condition:
-        """Missing."""
+        """The value is missing."""
         return _condition(e.IsNull(self.tree))
 
     def is_not_null(self) -> Condition:
-        """Not missing."""
+        """The value is not missing."""
         return _condition(e.Not(e.IsNull(self.tree)))
 
     def as_filter(self) -> Condition:
@@ -241,7 +243,9 @@ class Condition:
         return str(self.tree)
 
     def __bool__(self) -> bool:
-        raise TypeError("a condition on events is not known in Python; join conditions with &, | and ~")
+        raise TypeError(
+            "Python cannot tell whether a condition on events is true; join conditions with &, | and ~"
+        )
 
     def __and__(self, other: Condition | Expression) -> Condition:
         own = self.tree.parts if isinstance(self.tree, e.And) and not self.is_group else (self.tree,)
@@ -313,7 +317,7 @@ def _argument(argument: Variable | Expression | Value) -> e.VariableReference | 
         case e.Attribute(_, str()) | e.Literal():
             return argument.tree
         case _:
-            raise TypeError("a predicate over sets takes variables, attributes of them and constants")
+            raise TypeError("a predicate over sets takes variables, their attributes and constants")
 
 
 def _with_variable(part: e.Node) -> e.Node:
@@ -327,5 +331,5 @@ def _member(member: Value | range | e.Range) -> e.Literal | e.Range:
     if not isinstance(member, range):
         return _literal(member)
     if member.step != 1 or not member:
-        raise ValueError(f"{member!r} is not a range of neighbours from low to high")
+        raise ValueError(f"{member!r} is empty or skips numbers: a set takes ranges with step 1")
     return e.Range(e.Literal(member[0]), e.Literal(member[-1]))

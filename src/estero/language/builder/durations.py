@@ -67,5 +67,5 @@ def _of_timedelta(duration: timedelta) -> list[Part]:
 def _none(duration: object) -> ValueError:
     return ValueError(
         f"{duration!r} is not a duration: write hours=2, minutes=30, or '2 hours 30 min', or a timedelta; "
-        "events=100 and ticks=5, attribute='ts' are windows without one"
+        "windows of another kind are events=100 and ticks=5, attribute='ts'"
     )

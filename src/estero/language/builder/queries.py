@@ -78,7 +78,7 @@ class PatternBuilder:
     ) -> PatternBuilder:
         """This, and each of the others at the very next position: ``φ : ψ``.
 
-        Each of `without` stands for one event between two of them that is not such: ``φ : NOT(χ) : ψ``.
+        Each of `without` stands for one event between two of them that it does not match: ``φ : NOT(χ) : ψ``.
 
         >>> print(event("SELL").followed_directly_by(event("BUY")).then(event("SELL")))
         SELL : BUY ; SELL
@@ -134,7 +134,7 @@ class PatternBuilder:
         self, kind: type[p.Disjunction | p.Conjunction | p.All], others: SequenceOf[PatternLike]
     ) -> tuple[p.Pattern, ...]:
         if not others:
-            raise ValueError("there is no other pattern")
+            raise ValueError("OR, AND and ALL need at least one more pattern")
         own = self.tree.parts if isinstance(self.tree, kind) and not self.is_group else (self.tree,)
         return (*own, *map(_pattern, others))
 

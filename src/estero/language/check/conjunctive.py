@@ -128,7 +128,7 @@ def _check_arguments(atom: Atom, problems: Problems) -> None:
                 f"this atom has the attribute {argument.attribute} twice",
                 argument.span,
                 expected="each attribute once",
-                hint="two attributes that are equal have the same variable, and one attribute has one term",
+                hint="equal attributes have the same variable, and each attribute is named once",
             )
         seen.add(argument.attribute)
     for argument in atom.arguments:

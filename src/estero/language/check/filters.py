@@ -80,7 +80,7 @@ class _FilterCheck(KindChecker):
         return None
 
     def _kind_of_marked(self, variable: str, name: str, span: Span) -> Kind | None:
-        """The kind of an attribute of the events marked so, if it exists and all types that have it agree.
+        """The kind of an attribute of a variable's events, if it exists and all types that have it agree.
 
         None, too, where the variable is bound outside of the filtered pattern.
         """
@@ -170,11 +170,11 @@ class _FilterCheck(KindChecker):
                 f"{node.name} takes {predicate.arguments}, not {len(node.arguments)}",
                 node.span,
                 expected=f"{node.name}{predicate.signature}",
-                hint="each of X, X.a and constants is one argument",
+                hint="X, X.a or a constant is one argument each",
             )
         elif all(isinstance(each, e.Literal) for each in node.arguments):
             self._problems.add(
-                f"{node.name} is not about any variable",
+                f"{node.name} refers to no variable",
                 node.span,
                 expected=f"{node.name}(X) or {node.name}(X.a)",
                 hint="name at least one variable: without one it says the same of all complex events",

@@ -23,9 +23,9 @@ Lookup = Callable[[e.Attribute], Kind | None]
 
 _NULL: Final = e.Literal(None)
 _USES: Final = {
-    Kind.BOOL: "a truth value is a condition on its own: X[ok], X[NOT ok]",
-    Kind.INT: "numbers can be compared (= < BETWEEN IN) and computed with",
-    Kind.FLOAT: "numbers can be compared (= < BETWEEN IN) and computed with",
+    Kind.BOOL: "a truth value is a condition by itself: X[ok], X[NOT ok]",
+    Kind.INT: "numbers can be compared (= < BETWEEN IN) and used in arithmetic",
+    Kind.FLOAT: "numbers can be compared (= < BETWEEN IN) and used in arithmetic",
     Kind.STRING: "strings can be compared (= < IN LIKE ~) and have a length(…)",
     Kind.TIMESTAMP: "timestamps can be compared and have a year(…), month(…), day(…), hour(…) and so on",
     Kind.OPAQUE: "lists, bytes and structures can only be shown, or tested with IS NULL",
@@ -259,7 +259,7 @@ class KindChecker:
                 "this number is too large for a float",
                 literal.span,
                 expected="a number up to 1.79e308",
-                hint="infinity has no literal; it alone is larger than 1.79e308",
+                hint="there is no literal for infinity, which alone is larger than 1.79e308",
             )
 
     def _refuse_filter(self, node: e.EventFilter | e.Aggregate | e.SetPredicate) -> None:

@@ -133,7 +133,7 @@ class _PatternCheck:
 
     def _lonely_optional(self, node: p.Optional) -> None:
         self.problems.add(
-            "? makes a part of a sequence optional, and this is not one",
+            "? makes a part of a sequence optional, and this is not part of one",
             node.span,
             expected="φ? between ; or :",
             hint="put ? at the end of the part: (… AS x)?",

@@ -90,7 +90,7 @@ def registered_among(names: Iterable[str]) -> dict[str, RegisteredPredicate]:
 
 
 def known_predicates() -> tuple[str, ...]:
-    """The names of all predicates over sets of events: built in, then registered ones by alphabet."""
+    """The names of all predicates over sets of events: built in, then registered ones from A to Z."""
     return (*SET_PREDICATES, *sorted(_REGISTERED))
 
 
@@ -98,7 +98,7 @@ def _check_name(name: str) -> None:
     if not name.isidentifier() or is_keyword(name):
         raise ValueError(
             f"{name!r} cannot be the name of a predicate in a query: "
-            "name it with @estero.predicate(name='…'), in letters, digits and _ and not as a keyword"
+            "name it with @estero.predicate(name='…'), in letters, digits and _, but not with a keyword"
         )
     if name.lower() in (*AGGREGATES, *SET_PREDICATES, *SCALAR_FUNCTIONS):
         raise ValueError(

@@ -245,7 +245,7 @@ _RANGE: Final = "the range is reversed"
 _NO_CHARACTER: Final = "no such character exists"
 _TOO_DEEP: Final = f"groups are nested more than {MOST_GROUPS} levels deep"
 _REMEDIES: Final = {
-    _TOO_DEEP: "a group that is neither repeated nor chosen needs no parentheses",
+    _TOO_DEEP: "a group that is neither repeated nor one of several needs no parentheses",
     _BOUNDS: "the smaller number comes first",
     _RANGE: "the smaller character comes first",
     _TOO_MANY: "length(a) compares the length of a string; * and + have no bound",
