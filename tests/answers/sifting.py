@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from estero.answers.report import EventStore
 from estero.answers.sieve import Sieve
-from estero.answers.sieve.evaluator import substituted
 from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual
 from estero.classify.column_names import POSITION, TIME
 from estero.engine.walk.matches import Matches
@@ -23,6 +22,7 @@ from estero.language.tree.expressions import (
     EventFilter,
     Node,
     SetPredicate,
+    substituted,
 )
 from estero.language.tree.query import Strategy
 from estero.plan.plan import Classification

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import duckdb
 import numpy as np
@@ -17,7 +17,7 @@ from estero.classify.expressions import ExpressionWriter
 from estero.errors import DataError
 from estero.events.database import connect
 from estero.events.reading_errors import interruptible
-from estero.language.tree.expressions import Aggregate, Attribute, Node
+from estero.language.tree.expressions import Aggregate, Attribute, Node, substituted
 from estero.language.tree.schema import Kind
 
 _TABLE = "estero_tuples"
@@ -127,20 +127,3 @@ class Evaluator:
         finally:
             self._connection.unregister(_TABLE)
         return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
-
-
-def substituted(node: Node, change: Callable[[Node], Node | None]) -> Node:
-    """`node` with `change(part)` for each part where that is not None; outer parts are asked first."""
-    changed = change(node)
-    if changed is not None:
-        return changed
-    parts: dict[str, object] = {}
-    for name in (each.name for each in fields(node)):
-        value = getattr(node, name)
-        if isinstance(value, Node):
-            parts[name] = substituted(value, change)
-        elif isinstance(value, tuple):
-            parts[name] = tuple(
-                substituted(each, change) if isinstance(each, Node) else each for each in value
-            )
-    return replace(node, **parts)  # type: ignore[arg-type]

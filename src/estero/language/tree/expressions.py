@@ -234,16 +234,22 @@ def without_variable(node: Node) -> Node:
 
 def with_variable(node: Node, variable: str | None) -> Node:
     """The same condition on the attributes of one variable, or of the event at hand: ``X.a`` or ``a``."""
-    if isinstance(node, Attribute):
-        return replace(node, variable=variable)
-    return with_changed(node, lambda item: with_variable(item, variable) if isinstance(item, Node) else item)
+    return substituted(
+        node, lambda part: replace(part, variable=variable) if isinstance(part, Attribute) else None
+    )
 
 
 def over_logic(condition: Node, change: Callable[[Node], Node]) -> Node:
     """The same condition with `change` of each part that its AND, OR and NOT join."""
-    if isinstance(condition, And | Or | Not):
-        return with_changed(condition, lambda part: over_logic(part, change))
-    return change(condition)
+    return substituted(condition, lambda part: None if isinstance(part, And | Or | Not) else change(part))
+
+
+def substituted(node: Node, change: Callable[[Node], Node | None]) -> Node:
+    """`node` with `change(part)` for each part where that is not None; outer parts are asked first."""
+    changed = change(node)
+    if changed is not None:
+        return changed
+    return with_changed(node, lambda item: substituted(item, change) if isinstance(item, Node) else item)
 
 
 def joined_by_logic(condition: Node) -> Iterator[Node]:
