@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from estero import demo
-from estero.cli import app
+from estero.cli.commands import app
 from waiting import FAR_OFF
 
 LAYOUT = ["--type", "kind", "--time", "time", "--order", "id"]
@@ -303,7 +303,7 @@ def test_a_stack_trace_is_shown_on_request_only(night: Path) -> None:
 
 def test_the_engine_duckdb_never_loads_spark(night: Path) -> None:
     code = (
-        "import sys; from typer.testing import CliRunner; from estero.cli import app\n"
+        "import sys; from typer.testing import CliRunner; from estero.cli.commands import app\n"
         "result = CliRunner().invoke(app, sys.argv[1:]); print(result.stdout.strip())\n"
         "print([name for name in ('pyspark', 'py4j', 'matplotlib') if name in sys.modules])"
     )
@@ -319,7 +319,7 @@ def test_the_engine_duckdb_never_loads_spark(night: Path) -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from typer.testing import CliRunner; from estero.cli import app\n"
+        "import sys; from typer.testing import CliRunner; from estero.cli.commands import app\n"
         "CliRunner().invoke(app, ['run', '--help'])\n"
         "print([name for name in ('numpy', 'pyarrow', 'duckdb', 'numba', 'pyspark') if name in sys.modules])"
     )

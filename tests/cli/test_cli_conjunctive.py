@@ -9,8 +9,7 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
-from estero.cli import app
-from estero.cli.commands import QUERY_OR_USAGE_ERROR
+from estero.cli.commands import QUERY_OR_USAGE_ERROR, app
 
 STREAM = pa.table({"type": list("STRSTR"), "at": range(6), "x": [2, 2, 1, 2, 1, 2], "y": [5, 0, 4, 5, 0, 5]})
 

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from estero import demo
-from estero.cli import app
+from estero.cli.commands import app
 from waiting import FAR_OFF
 
 LAYOUT = ["--type", "kind", "--time", "time", "--order", "id"]

@@ -18,7 +18,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from estero.cli import app
+from estero.cli.commands import app
 from estero.spark import local_session
 from spark import stopped_stream
 

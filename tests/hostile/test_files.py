@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import estero
-from estero.cli import app
+from estero.cli.commands import app
 from estero.errors import DataError
 from estero.events.inputs import open_input
 from estero.events.sources import open_source

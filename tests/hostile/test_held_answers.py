@@ -42,7 +42,7 @@ def test_an_answer_that_would_fill_the_memory_is_refused_with_its_number(
         getattr(subsets(40), ask)()
     said = str(error.value)
     assert said.startswith("the answer has 1,099,511,627,775 complex events, which take ")
-    assert f" GB or more in memory, and {ask}() fills at most 0.0 GB here: " in said
+    assert f" GB or more in memory, and {ask}() may take at most 0.0 GB here: " in said
     assert said.endswith(
         "count() counts them, limit(n) and sample(k) take some, write(path) writes them to a file; "
         "an answer with a limit is held whatever its size"

@@ -281,7 +281,7 @@ def test_a_column_without_values_is_of_the_kind_that_it_has_in_other_tables() ->
 
 def test_a_key_that_its_column_cannot_show_is_an_error() -> None:
     tables = {"A": pa.table({"t": [1], "a": [BIG + 1]}), "B": pa.table({"t": [2], "b": [0.5]})}
-    with pytest.raises(DataError, match="a key has no exact form in the column that shows it, as double"):
+    with pytest.raises(DataError, match="a key cannot be shown exactly in its column, which is of type d"):
         pairs("SELECT NONE WHERE (A OR B) PARTITION BY [a, b]", tables)
 
 

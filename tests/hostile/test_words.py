@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 import estero
-from estero.cli import app
+from estero.cli.commands import app
 from estero.spark import recognize
 
 LOGINS = pa.table(

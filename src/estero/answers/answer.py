@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, overload
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from estero.plots import Picture
 
 SKIPPED_BY_READING = 100_000
-"""Up to here a slice reads and drops what is before it; further on it goes by the counts."""
+"""A slice that begins no later reads and drops what is before it; one further on goes by the counts."""
 
 
 class Run(Protocol):
@@ -41,6 +41,10 @@ class Run(Protocol):
     def query(self) -> str:
         """The canonical text of the query."""
 
+    @property
+    def counts_quickly(self) -> bool:
+        """Whether `counts` can be asked while tables are read, and does without enumerating."""
+
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """All complex events, or the first `limit` of them; no more events are read than that needs."""
 
@@ -55,15 +59,6 @@ class Run(Protocol):
 
     def shared(self, share: Share) -> Run:
         """The run of a share: all shares together have the complex events of this one, each once."""
-
-
-@runtime_checkable
-class Counting(Protocol):
-    """A run that knows whether counting is much less work than reading."""
-
-    @property
-    def counts_quickly(self) -> bool:
-        """Whether `counts` can be asked while tables are read, and does without enumerating."""
 
 
 @dataclass(slots=True)
@@ -89,8 +84,8 @@ class _Whole:
 class Answer:
     """The complex events of a query, in order of their end position.
 
-    Nothing runs until something is asked, and each question runs the query anew, so an answer of any
-    size can be started, limited and left; `count` is remembered. There is no ``len()``, because it
+    Nothing runs until a question is asked, and each question runs the query anew, so an answer of any
+    size can be begun, limited and abandoned; `count` is remembered. There is no ``len()``, because it
     cannot hold large counts: use `count`. ``bool(answer)`` looks for one complex event.
 
     ``answer[i]`` is a complex event, ``answer[i:j]`` an answer; both find their place by counting.
@@ -117,7 +112,7 @@ class Answer:
         return self._run.schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The answer as record batches of `schema`, made while they are asked for."""
+        """The answer as record batches of `schema`, made as they are asked for."""
         if self._picked is not None:
             return self._run.at(self._picked)
         if self._stop is not None and self._stop <= self._start:
@@ -165,10 +160,10 @@ class Answer:
     def share(self, number: int, of: int) -> Answer:
         """Share `number` (0 … of - 1) of `of`: together they are the answer, each complex event once.
 
-        Shares are for processes that read the same events: each recognises all of them, goes to its part by
-        counting, and enumerates only that; so no messages are needed. Sizes differ by one complex event at
-        most, except where filters are checked while enumerating (`Query.explain` names them). A share of a
-        slice or a sample is a slice of it. ValueError where there is no such share.
+        Shares are for processes that read the same events: each recognises everything, goes to its part by
+        counting, and enumerates only that, so no messages are needed. Sizes differ by at most one complex
+        event, except where filters are checked while enumerating (`Query.explain` names them). A share of a
+        slice or a sample is a slice of it. ValueError if there is no such share.
         """
         share = Share(number, of)
         if self._picked is None and self._start == 0 and self._stop is None:
@@ -194,7 +189,7 @@ class Answer:
     def to_arrow(self) -> pa.Table:
         """The whole answer in memory, as an Arrow table.
 
-        `LimitExceeded` where it would fill the memory; one with a limit is held whatever its size.
+        `LimitExceeded` if it would fill the memory; an answer with a limit is held whatever its size.
         """
         return self._held("to_arrow()")
 
@@ -218,7 +213,8 @@ class Answer:
         `format` is parquet, csv, jsonl or arrow; a path says it by its suffix. `positions` writes the
         positions of events in place of their attributes. A file is replaced at the end, so it never holds
         half an answer, and keeps its mode and owner; a link stays, and its target is replaced; a pipe or a
-        device is written to. ValueError for an unknown format, OSError where the path cannot be written.
+        device is written to directly. ValueError for an unknown format, OSError for a path that cannot be
+        written.
         """
         write_answer(target, self.schema, self.batches(), format=format, positions=positions)
 
@@ -241,11 +237,10 @@ class Answer:
         return preview(self.limit(11), shown=10)
 
     def _held(self, asked: str, factor: int = 1) -> pa.Table:
-        """All batches; `factor` is how many times as much memory is needed as for Arrow's own."""
+        """All batches; what is made of them takes `factor` times the memory of Arrow's own."""
         batches = self.batches()
         if self._stop is None and self._picked is None:
-            quickly = isinstance(self._run, Counting) and self._run.counts_quickly
-            count = self.count if quickly else None
+            count = self.count if self._run.counts_quickly else None
             batches = within(batches, count, asked=asked, factor=factor)
         return pa.Table.from_batches(batches, self.schema)
 
@@ -286,7 +281,7 @@ def _without_first(skipped: int, batches: Iterator[pa.RecordBatch]) -> Iterator[
 
 
 def _drawn(total: int, k: int, random_numbers: random.Random) -> list[int]:
-    """`k` different ones of 0 … total - 1, ascending; `total` may be larger than any machine integer."""
+    """`k` different numbers from 0 to total - 1, ascending; `total` may exceed any machine integer."""
     if k >= total:
         return list(range(total))
     if total < 1 << 62:

@@ -22,7 +22,7 @@ _EVENTS_PER_CELL = 4
 
 @dataclass(frozen=True, slots=True)
 class AnswerColumns:
-    """Which column of an answer is what: labels and partition columns by name, in order."""
+    """Where the columns of an answer are: labels and partition columns by name, in order."""
 
     labels: Mapping[str, int]
     partition: Mapping[str, int]
@@ -44,7 +44,7 @@ class ComplexEvent:
     """A complex event: where it starts and ends, and the events under each label.
 
     ``ce["b"]`` are the events marked b as dicts in stream order, ``ce.positions["b"]`` their positions.
-    A value that Python cannot hold (a time after the year 9999) is a `DataError` where it is asked for.
+    A value that Python cannot hold (a time after the year 9999) is a `DataError` when it is asked for.
     Equal complex events have the same start, end and positions under the same labels.
     """
 

@@ -1,4 +1,4 @@
-"""Answers held in memory: whether they fit, known before it is full, and as frames of pandas or Polars."""
+"""Answers held in memory, where they fit, which is known before it is full; frames of pandas and Polars."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import pyarrow as pa
 
 from estero.answers.shown_values import held_by_python
 from estero.errors import DataError, EnvironmentProblem, LimitExceeded
-from estero.events.tables.shown_types import has_intervals
+from estero.events.tables.shown_types import has_within
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
 OBJECTS_TO_ARROW = 12
-"""Bytes of events as dicts of Python for a byte of them in Arrow: 13 with two attributes, 10 with six."""
+"""Bytes that events take as Python dicts for each byte in Arrow: 13 with two attributes, 10 with six."""
 _UNASKED = 256 << 20
-"""Bytes that are fetched before complex events are counted: a second's work or so, to which counting adds."""
+"""Bytes that are fetched before complex events are counted: about a second's work, to which counting adds."""
 _UNKNOWN = 8 << 30
-"""The memory of a machine that does not say what it has."""
+"""The memory that is assumed of a machine that does not say how much it has."""
 _OF_A_CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
@@ -37,9 +37,9 @@ def within(
 ) -> Iterator[pa.RecordBatch]:
     """The batches, as long as there is `factor` times the memory that all of them take.
 
-    Once many have come, `count` tells how many will; without it (counting would take as long as fetching)
-    they come until the memory is full. `asked` is the method that holds them. Raises `LimitExceeded`, which
-    names the number.
+    Once many have come, `count` tells how many there are; without it (counting would take as long as
+    fetching) they come until the memory is full. `asked` is the method that holds them. Raises
+    `LimitExceeded`, which names the number.
     """
     room = memory_room() // factor
     rows = size = 0
@@ -57,9 +57,9 @@ def within(
 
 def _too_much(number: str, size: int, room: int, asked: str) -> LimitExceeded:
     return LimitExceeded(
-        f"the answer has {number}, which take {_in_words(size)} or more in memory, and {asked} fills at most "
-        f"{_in_words(room)} here: count() counts them, limit(n) and sample(k) take some, write(path) writes "
-        "them to a file; an answer with a limit is held whatever its size"
+        f"the answer has {number}, which take {_in_words(size)} or more in memory, and {asked} may take "
+        f"at most {_in_words(room)} here: count() counts them, limit(n) and sample(k) take some, write(path) "
+        "writes them to a file; an answer with a limit is held whatever its size"
     )
 
 
@@ -87,7 +87,7 @@ def pandas_of(table: pa.Table) -> pd.DataFrame:
 
     Raises `EnvironmentProblem` without pandas.
 
-    Arrow makes nanoseconds inside of lists integers. Here they are Timestamps, as in a column of their own.
+    Arrow turns nanoseconds inside lists into integers. Here they are Timestamps, as in a column of their own.
     """
     if find_spec("pandas") is None:
         raise EnvironmentProblem("to_pandas() needs pandas: pip install pandas")
@@ -99,7 +99,7 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     frame = table.to_pandas()
     for place, field in enumerate(table.schema):
         if pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type):
-            for name in [each.name for each in field.type.value_type if _has_nanoseconds(each.type)]:
+            for name in [each.name for each in field.type.value_type if has_within(each.type, _nanoseconds)]:
                 values = _values(table.column(place), name)
                 for event in (event for events in frame.iloc[:, place] for event in events):
                     event[name] = next(values)
@@ -109,7 +109,7 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 def _values(lists: pa.ChunkedArray, name: str) -> Iterator[Any]:
     """The values of one attribute of all events.
 
-    Those of 600,000 events take 1 s through pandas; 4 s one by one, as nested ones have to be.
+    Those of 600,000 events take 1 s through pandas, and 4 s one by one, which nested ones need.
     """
     for chunk in lists.chunks:
         values = chunk.flatten().field(name)
@@ -121,13 +121,8 @@ def _values(lists: pa.ChunkedArray, name: str) -> Iterator[Any]:
             yield from values.to_pylist()
 
 
-def _has_nanoseconds(data_type: pa.DataType) -> bool:
-    """Whether there are nanoseconds in values of this type."""
-    if pa.types.is_nested(data_type):
-        return any(_has_nanoseconds(data_type.field(place).type) for place in range(data_type.num_fields))
-    return (
-        bool(pa.types.is_timestamp(data_type) or pa.types.is_duration(data_type)) and data_type.unit == "ns"
-    )
+def _nanoseconds(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit == "ns"
 
 
 def check_polars(schema: pa.Schema) -> None:
@@ -135,7 +130,7 @@ def check_polars(schema: pa.Schema) -> None:
     if find_spec("polars") is None:
         raise EnvironmentProblem("to_polars() needs Polars: pip install polars")
     for column in schema:
-        if has_intervals(column.type):
+        if has_within(column.type, pa.types.is_interval):
             raise DataError(
                 "holds intervals of months, days and nanoseconds, which Polars does not have",
                 column=column.name,

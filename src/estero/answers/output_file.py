@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _AS_OPENED = os.access in os.supports_effective_ids
-"""Whether the system can tell what the process may open now, not what the user who started it may."""
+"""Whether the system can tell what the process may open now, rather than the user who started it."""
 _NAME_KEPT = 40
-"""Letters of a file's name in that of its temporary file: a name may be as long as file systems allow."""
+"""Letters of a file's name that its temporary file keeps: names may be as long as file systems allow."""
 
 
 @contextmanager
@@ -29,9 +29,9 @@ def output_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file for what `path` is to hold: all of it if the block ends well, else `path` is as it was.
 
     A regular file is replaced by a new one with its mode, owner and attributes; a symbolic link stays, and
-    its target is replaced, or made. A file that cannot be replaced so (it has other names as well, another
-    owner, or a directory in which nothing can be made) gets its new content at the end, from a temporary
-    file. What is no regular file, such as a pipe, a device or ``/dev/stdout``, is written to as it goes.
+    its target is replaced, or made. A file that cannot be replaced like this (it has other names as well,
+    another owner, or a directory in which nothing can be made) gets its new content at the end, from a
+    temporary file. Anything else, such as a pipe, a device or ``/dev/stdout``, is written to as it goes.
 
     OSError, before anything is written, where `path` cannot be a file or may not be written.
     """
@@ -59,9 +59,9 @@ def output_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def forward_only(file: BinaryIO) -> BinaryIO:
-    """The file; where it has no place to tell (a pipe), one that counts what is written to it.
+    """The file or, if it cannot tell its position (a pipe), one that counts what is written to it.
 
-    Parquet and Arrow note places of the file in it, and never go back.
+    Parquet and Arrow write positions in the file into it, and never go back.
     """
     seekable = getattr(file, "seekable", None)
     return file if seekable is None or seekable() else _counting(file)
@@ -72,7 +72,7 @@ def _counting(file: BinaryIO) -> BinaryIO:
 
 
 class _Counting(RawIOBase):
-    """Writes to another file, which it does not close, and knows how much that was."""
+    """Writes to another file, which it does not close, and knows how much it has written."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -96,7 +96,7 @@ class _Counting(RawIOBase):
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """What stands at the path, behind all links; None where nothing does."""
+    """What is at the path, behind all links; None if nothing is."""
     try:
         return path.stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from estero.classify.column_names import POSITION, TIME, event_column, is_kept
 from estero.errors import DataError
-from estero.events.tables.shown_types import plain_type
+from estero.events.tables.shown_types import plain, plain_type
 from estero.language.tree.selection import Shown
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LABEL_KEY = b"estero:label"
 _MANY, _FEW = 32, 2048
-"""From so many batches on, those of so few events are joined: events may be appended one by one."""
+"""Beyond so many batches, those of at most so many events are joined: events may be appended one by one."""
 
 
 class EventStore:
@@ -51,7 +51,7 @@ class EventStore:
         """The sequence number that the next appended event gets."""
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Keep the events of `batch`; they get the next sequence numbers in order."""
+        """Keeps the events of `batch`; they get the next sequence numbers, in order."""
         if batch.num_rows == 0:
             return
         self._chunks.append(_without_views(batch.select(self._names)))
@@ -67,7 +67,7 @@ class EventStore:
         return int(older.num_rows) <= int(newer.num_rows) <= _FEW
 
     def trim(self, first_needed: int) -> None:
-        """Forget whole batches whose events are all before the sequence number `first_needed`."""
+        """Forgets whole batches whose events are all before the sequence number `first_needed`."""
         gone = bisect_right(self._starts, first_needed) - 1
         if first_needed >= self.next:
             gone = len(self._chunks)
@@ -76,16 +76,11 @@ class EventStore:
             self.first = self._starts[0] if self._starts else self.next
 
     def restart(self, events: pa.RecordBatch) -> None:
-        """Keep these events alone, in place of all others; they are numbered from 0."""
+        """Keeps only these events, in place of all others; they are numbered from 0."""
         self._chunks.clear()
         self._starts.clear()
         self.first = self.next = 0
         self.append(events)
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the kept events."""
-        return sum(int(chunk.nbytes) for chunk in self._chunks)
 
     def take(self, sequence: NDArray[np.int64], columns: Sequence[str] | None = None) -> pa.RecordBatch:
         """The events with these sequence numbers, in this order, as one batch of plain columns.
@@ -99,16 +94,6 @@ class EventStore:
         return pa.RecordBatch.from_arrays(
             arrays, schema=pa.schema([self.schema.field(name) for name in names])
         )
-
-    def positions(self, sequence: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The stream positions of these events."""
-        column: NDArray[np.int64] = self.take(sequence, [POSITION]).column(0).to_numpy()
-        return column
-
-    def times(self, sequence: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The times of these events, in ticks."""
-        column: NDArray[np.int64] = self.take(sequence, [TIME]).column(0).to_numpy()
-        return column
 
     def excerpt(
         self, sequences: Sequence[NDArray[np.int64]]
@@ -245,7 +230,7 @@ def column_names(keys: Sequence[str], labels: Sequence[str], *, timed: bool) -> 
     ['user', 'start_', 'user_']
     """
     taken = {"start", "end", "start_time", "end_time"} if timed else {"start", "end"}
-    return [_free(name, taken) for name in (*keys, *labels)]
+    return [untaken(name, taken) for name in (*keys, *labels)]
 
 
 def label_of(field: pa.Field) -> str | None:
@@ -281,7 +266,7 @@ def with_positions(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _event_type(shown: Shown, events: pa.Schema, *, positions: bool) -> pa.DataType:
     fields = [pa.field(name, _shown_type(events, name)) for name in shown.attributes]
     if positions:
-        fields.append(pa.field(_free("position", set(shown.attributes)), pa.int64(), nullable=False))
+        fields.append(pa.field(untaken("position", set(shown.attributes)), pa.int64(), nullable=False))
     return pa.struct(fields)
 
 
@@ -289,7 +274,7 @@ def _shown_type(events: pa.Schema, name: str) -> pa.DataType:
     return plain_type(events.field(event_column(name)).type)
 
 
-def _free(name: str, taken: set[str]) -> str:
+def untaken(name: str, taken: set[str]) -> str:
     """`name`, with as many underscores as make it new; it is `taken` from then on."""
     while name in taken:
         name += "_"
@@ -313,21 +298,21 @@ def _common_type(types: Sequence[pa.DataType]) -> pa.DataType:
 
 
 def _key(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArray[np.int64]) -> pa.Array:
-    """The first of `alternatives` that is there; an event without any is in no partition."""
+    """The first of `alternatives` that is not NULL; an event without any is in no partition."""
     values = [_take(events, event_column(name), rows) for name in alternatives]
     wanted = _common_type([each.type for each in values])
     try:
         return pc.coalesce(*(each.cast(wanted) for each in values))
     except pa.ArrowInvalid as error:
         raise DataError(
-            f"a key has no exact form in the column that shows it, as {wanted}: {error}",
+            f"a key cannot be shown exactly in its column, which is of type {wanted}: {error}",
             column=alternatives[0],
             hint=f"give {' and '.join(alternatives)} one type",
         ) from error
 
 
 def _take(events: pa.RecordBatch, name: str, rows: NDArray[np.int64]) -> pa.Array:
-    return _plain(pc.take(events.column(name), pa.array(rows), boundscheck=False))
+    return plain(pc.take(events.column(name), pa.array(rows), boundscheck=False))
 
 
 def _in_type(ticks: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -335,9 +320,9 @@ def _in_type(ticks: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch; dictionaries that differ from piece to piece are dissolved first."""
+    """One batch; dictionaries that differ from piece to piece are decoded first."""
     names = pieces[0].schema.names
-    arrays = [pa.concat_arrays([_plain(piece.column(name)) for piece in pieces]) for name in names]
+    arrays = [pa.concat_arrays([plain(piece.column(name)) for piece in pieces]) for name in names]
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
@@ -346,14 +331,7 @@ def _divided(rows: NDArray[np.int64], lengths: Sequence[int]) -> list[NDArray[np
     return [rows[a:b] for a, b in pairwise(cuts)]
 
 
-def _plain(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-
-
 def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with plain strings and bytes in place of views, which Arrow cannot take from."""
-    arrays = [
-        array if pa.types.is_dictionary(array.type) else array.cast(plain_type(array.type))
-        for array in batch.columns
-    ]
+    arrays = [array if pa.types.is_dictionary(array.type) else plain(array) for array in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

@@ -1,4 +1,4 @@
-"""Arrow values as Python values; those that Python cannot hold become text, or an error that says so."""
+"""Arrow values as Python values; what Python cannot hold becomes text, or an error that says so."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from estero.errors import DataError
 
 BEYOND_PYTHON = (ValueError, OverflowError, pa.ArrowException)
-"""What Arrow raises for times outside of years 1 to 9999, and for strings that are not UTF-8."""
+"""What Arrow raises for times outside the years 1 to 9999, and for strings that are not UTF-8."""
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import base64
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from datetime import date, datetime, time
 from os import PathLike
 from pathlib import Path
@@ -25,12 +26,12 @@ BYTES_PER_GROUP = 64 << 20
 Write = Callable[[BinaryIO, pa.Schema, Iterable[pa.RecordBatch]], None]
 
 
-def format_of(path: Path) -> str:
-    """The format that the suffix of `path` names; ValueError where it names none."""
+def format_in_name(path: Path, *, or_give: str = "format=") -> str:
+    """The format that the suffix of `path` names; ValueError, with what else to give, where it names none."""
     suffix = path.suffix.lower().lstrip(".")
     if suffix not in SUFFIXES:
         known = ", ".join(f".{each}" for each in SUFFIXES)
-        raise ValueError(f"{path.name} does not say its format: use one of {known}, or give format=")
+        raise ValueError(f"{path.name} does not say its format: use one of {known}, or give {or_give}")
     return SUFFIXES[suffix]
 
 
@@ -54,18 +55,19 @@ def write_answer(
     A path says the format by its suffix where `format` does not; `positions` writes the positions of
     events in place of their attributes. ValueError for an unknown format, before anything is read.
     """
-    if format is None and not isinstance(target, str | PathLike):
+    opened: AbstractContextManager[BinaryIO]
+    if isinstance(target, str | PathLike):
+        write = writer_of(format_in_name(Path(target)) if format is None else format)
+        opened = output_file(target)
+    elif format is None:
         raise ValueError("an open file does not say its format: give format=")
+    else:
+        write, opened = writer_of(format), nullcontext(forward_only(target))
     if positions:
         schema = positions_schema(schema)
         batches = (with_positions(batch, schema) for batch in batches)
-    if isinstance(target, str | PathLike):
-        path = Path(target)
-        write = writer_of(format_of(path) if format is None else format)
-        with output_file(path) as file:
-            write(file, schema, batches)
-    else:
-        writer_of(str(format))(forward_only(target), schema, batches)
+    with opened as file:
+        write(file, schema, batches)
 
 
 def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

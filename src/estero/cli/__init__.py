@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
 
 from estero.cli.ending import heeding_signals, open_standard_streams, stopped
-
-if TYPE_CHECKING:
-    from estero.cli.commands import app
-
-__all__ = ["app", "main"]
 
 
 def main() -> None:
@@ -26,11 +20,3 @@ def main() -> None:
                 sys.exit(explained(error))
         except KeyboardInterrupt:  # before or after a command
             sys.exit(stopped())
-
-
-def __getattr__(name: str) -> Any:
-    if name == "app":
-        from estero.cli.commands import app
-
-        return app
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

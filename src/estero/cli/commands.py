@@ -37,41 +37,24 @@ from estero.cli.options import (
     Group,
     Limit,
     Master,
-    Order,
     Out,
     Picture,
     Positions,
     QueryFile,
     Stream,
     Svg,
-    Time,
-    TimeUnit,
-    Type,
     format_of,
+    query_in,
+    text_in,
     with_event_options,
 )
-from estero.cli.stream import (
-    Checkpoint,
-    Conf,
-    Jars,
-    Lateness,
-    Packages,
-    Placed,
-    Schema,
-    Sink,
-    Source,
-    SparkMaster,
-    Trigger,
-    follow_stream,
-    jar_files,
-    spark_settings,
-)
+from estero.cli.stream import stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.table import Table
 
-    from estero import Answer, Query, QueryError
+    from estero import Answer, Query
     from estero.cli.terminal import Found
 
 P = ParamSpec("P")
@@ -193,7 +176,7 @@ def run(
     if stream is None:
         raise typer.BadParameter("run needs events", param_hint="--events")
     chosen = format_of(out, format)
-    parsed = _query(query)
+    parsed = query_in(query)
     if explain:
         from estero.cli.terminal import messages
 
@@ -201,10 +184,15 @@ def run(
     found = _found(parsed, stream, engine or _default_engine(master), master, positions=positions)
     if limit is not None:
         found = found.limit(limit)
+    from estero.cli.terminal import working
+
     if count:
-        _count(found)
+        with working("counting"):
+            number = found.count()
+        print(number)
     elif out is not None:
-        _write(found, out, chosen, positions=positions)
+        with working(f"writing {out}"):
+            found.write(out, format=chosen, positions=positions)
     else:
         _show(found, chosen, all_rows=limit is not None, positions=positions)
 
@@ -219,9 +207,10 @@ def check(
 ) -> None:
     """Report everything that is wrong with a query; with events, also whether it fits them."""
     import estero
+    from estero.queries.statement import raise_first
 
-    text = _text(query)
-    _raise_all(estero.check(text) if stream is None else estero.check(text, stream.path, **stream.arguments))
+    text = text_in(query)
+    raise_first(estero.check(text) if stream is None else estero.check(text, stream.path, **stream.arguments))
     print(f"{query}: ok")
 
 
@@ -235,7 +224,7 @@ def explain(
     debug: Debug = False,
 ) -> None:
     """Show how a query is evaluated: plan, guarantee, filters, automaton and, with events, the SQL."""
-    parsed = _query(query)
+    parsed = query_in(query)
     explanation = parsed.explain() if stream is None else parsed.explain(stream.path, **stream.arguments)
     if svg is not None:
         from estero.answers.output_file import output_file
@@ -245,45 +234,7 @@ def explain(
     print(explanation)
 
 
-@app.command(cls=Command)
-@reported
-def stream(
-    query: QueryFile,
-    source: Source = None,
-    sink: Sink = "console",
-    checkpoint: Checkpoint = None,
-    schema: Schema = None,
-    trigger: Trigger = None,
-    type: Type = None,
-    time: Time = None,
-    time_unit: TimeUnit = None,
-    order: Order = None,
-    lateness: Lateness = None,
-    positions: Placed = False,
-    master: SparkMaster = "local[*]",
-    packages: Packages = None,
-    jars: Jars = None,
-    conf: Conf = None,
-    debug: Debug = False,
-) -> None:
-    """Find the complex events of a query in events that keep coming, until stopped (Ctrl-C)."""
-    follow_stream(
-        _query(query),
-        source,
-        sink,
-        checkpoint,
-        schema=schema,
-        layout={"type": type, "time": time, "time_unit": time_unit, "order": order or []},
-        lateness=lateness,
-        trigger=trigger,
-        positions=positions,
-        session={
-            "master": master,
-            "packages": packages or (),
-            "jars": jar_files(jars),
-            "config": spark_settings(conf),
-        },
-    )
+app.command(cls=Command)(reported(stream))
 
 
 @app.command(cls=Command)
@@ -330,43 +281,25 @@ def demo(
         console.print(f"\n[bold]Its picture[/]: {picture}")
 
 
-def _query(path: Path) -> Query:
-    import estero
-
-    return estero.query_of_text(_text(path))
-
-
-def _text(path: Path) -> str:
-    try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or "it cannot be read"
-        raise typer.BadParameter(f"{path}: {reason}", param_hint="QUERY.ceql") from None
-    except UnicodeDecodeError:
-        raise typer.BadParameter(f"{path} is not UTF-8 text", param_hint="QUERY.ceql") from None
-
-
 def _default_engine(master: str) -> Engine:
     """Spark where PySpark is installed, else this process; says which on standard error."""
     from estero.cli.terminal import messages
 
-    if find_spec("pyspark") is not None:
-        engine, where = Engine.SPARK, f"on Spark, {master} (--engine duckdb runs in this process)"
-    else:
-        engine, where = (
-            Engine.DUCKDB,
-            "in this process; Spark needs pip install 'estero[spark]'",
-        )
-    messages().print(f"running {where}", markup=False)
-    return engine
+    if find_spec("pyspark") is None:
+        messages().print("running in this process; Spark needs pip install 'estero[spark]'", markup=False)
+        return Engine.DUCKDB
+    messages().print(f"running on Spark, {master} (--engine duckdb runs in this process)", markup=False)
+    return Engine.SPARK
 
 
 def _found(query: Query, stream: Stream, engine: Engine, master: str, *, positions: bool) -> Found:
     if engine is Engine.DUCKDB:
         return query.run(stream.path, **stream.arguments)
-    # Spark does not know which types occur, so what is wrong with the query is found here; and at once.
-    _raise_all(query.check(stream.path, **stream.arguments))
     from estero.cli.terminal import working
+    from estero.queries.statement import raise_first
+
+    # Spark does not know which types occur, so what is wrong with the query is found here; and at once.
+    raise_first(query.check(stream.path, **stream.arguments))
     from estero.spark import collect, read_events, recognize
 
     with working("starting Spark"):
@@ -375,28 +308,6 @@ def _found(query: Query, stream: Stream, engine: Engine, master: str, *, positio
     placed = positions or stream.layout["time"] is None
     matches = recognize(frame, query, **stream.layout, positions=placed)
     return collect(matches, events=stream.path, csv_options=stream.csv_options)
-
-
-def _raise_all(errors: list[QueryError]) -> None:
-    if errors:
-        first, *others = errors
-        first.others = tuple(others)
-        raise first
-
-
-def _count(found: Found) -> None:
-    from estero.cli.terminal import working
-
-    with working("counting"):
-        number = found.count()
-    print(number)
-
-
-def _write(found: Found, out: Path, format: Format, *, positions: bool) -> None:
-    from estero.cli.terminal import working
-
-    with working(f"writing {out}"):
-        found.write(out, format=format, positions=positions)
 
 
 def _show(found: Found, format: Format, *, all_rows: bool, positions: bool) -> None:

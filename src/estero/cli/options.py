@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from estero.events.files.temporary_files import is_pipe, spooled
+
+if TYPE_CHECKING:
+    from estero import Query
 
 
 class Engine(StrEnum):
@@ -33,113 +37,64 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
-SUFFIXES = {
-    ".jsonl": Format.JSONL,
-    ".ndjson": Format.JSONL,
-    ".csv": Format.CSV,
-    ".parquet": Format.PARQUET,
-    ".arrow": Format.ARROW,
-    ".feather": Format.ARROW,
-}
 PICTURES = (".svg", ".png", ".pdf")
 
-EVENTS = "Options for the events"
+about_events = partial(typer.Option, rich_help_panel="Options for the events")
+"""An option that is shown with those about events."""
 
 QueryFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="QUERY.ceql",
-        show_default=False,
-        help="The query; - reads it from standard input.",
-    ),
+    Path, typer.Argument(metavar="QUERY.ceql", help="The query; - reads it from standard input.")
 ]
 Events = Annotated[
     str | None,
-    typer.Option(
-        "--events",
-        metavar="FILE",
-        help="Events in Parquet, CSV, JSON lines or Arrow: a file, glob or directory.",
-        rich_help_panel=EVENTS,
+    about_events(
+        metavar="FILE", help="Events in Parquet, CSV, JSON lines or Arrow: a file, glob or directory."
     ),
 ]
 Type = Annotated[
     str | None,
-    typer.Option(
-        "--type",
-        metavar="COL",
-        help="The column with the event's type, if there are several types.",
-        rich_help_panel=EVENTS,
-    ),
+    about_events(metavar="COL", help="The column with the event's type, if there are several types."),
 ]
-Time = Annotated[
-    str | None,
-    typer.Option(
-        "--time", metavar="COL", help="The time column, by which events are sorted.", rich_help_panel=EVENTS
-    ),
-]
+Time = Annotated[str | None, about_events(metavar="COL", help="The time column, by which events are sorted.")]
 TimeUnit = Annotated[
     str | None,
-    typer.Option(
-        metavar="UNIT",
-        help="The unit of an integer time column: ns, us, ms, s, min, h or d.",
-        rich_help_panel=EVENTS,
-    ),
+    about_events(metavar="UNIT", help="The unit of an integer time column: ns, us, ms, s, min, h or d."),
 ]
 Order = Annotated[
     list[str] | None,
-    typer.Option(
-        "--order",
-        metavar="COL",
-        help="A column that breaks ties of time; can be repeated.",
-        rich_help_panel=EVENTS,
-    ),
+    about_events(metavar="COL", help="A column that breaks ties of time; can be repeated."),
 ]
 Types = Annotated[
     list[str] | None,
-    typer.Option(
-        "--types",
+    about_events(
         metavar="A,B,…",
         help="The types that may occur, besides those that do; any other in the query is an error.",
-        rich_help_panel=EVENTS,
     ),
 ]
 Delimiter = Annotated[
-    str | None,
-    typer.Option(metavar="CHAR", help="CSV: the delimiter, if it is not detected.", rich_help_panel=EVENTS),
+    str | None, about_events(metavar="CHAR", help="CSV: the delimiter, if it is not detected.")
 ]
 Columns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A,B,…", help="CSV without a header: the names of its columns.", rich_help_panel=EVENTS
-    ),
+    str | None, about_events(metavar="A,B,…", help="CSV without a header: the names of its columns.")
 ]
 TimestampFormat = Annotated[
     str | None,
-    typer.Option(
-        metavar="FORMAT", help="CSV: how timestamps are written, such as %Y%m%d%H%M.", rich_help_panel=EVENTS
-    ),
+    about_events(metavar="FORMAT", help="CSV: how timestamps are written, such as %Y%m%d%H%M."),
 ]
 EngineOption = Annotated[
     Engine | None,
     typer.Option(
-        "--engine",
-        show_default=False,
         help="spark runs the pipeline on Spark, duckdb in this process. Default: spark if PySpark "
-        "is installed.",
+        "is installed."
     ),
 ]
 Master = Annotated[str, typer.Option(metavar="URL", help="The Spark master.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        "--out", metavar="FILE", dir_okay=False, help="Write to a file; its suffix sets the format."
-    ),
+    typer.Option(metavar="FILE", dir_okay=False, help="Write to a file; its suffix sets the format."),
 ]
-FormatOption = Annotated[
-    Format | None,
-    typer.Option("--format", show_default=False, help="Default: by the suffix of --out, else table."),
-]
+FormatOption = Annotated[Format | None, typer.Option(help="Default: by the suffix of --out, else table.")]
 Limit = Annotated[
     int | None,
     typer.Option(min=0, metavar="N", help="At most N complex events: the first N, or on Spark any N."),
@@ -152,7 +107,6 @@ ExplainOption = Annotated[
 Picture = Annotated[
     Path, typer.Option(metavar="FILE", dir_okay=False, help="The file for the picture (svg, png or pdf).")
 ]
-
 Svg = Annotated[
     Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Also draw the automaton, as SVG.")
 ]
@@ -220,6 +174,27 @@ def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
+def query_in(file: Path) -> Query:
+    """The query in a file, or from standard input."""
+    import estero
+
+    return estero.Query(text_in(file))
+
+
+def text_in(file: Path) -> str:
+    """The text of a file, or from standard input; a usage error where it cannot be read."""
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise _unreadable(str(file), error, "QUERY.ceql") from None
+    except UnicodeDecodeError:
+        raise typer.BadParameter(f"{file} is not UTF-8 text", param_hint="QUERY.ceql") from None
+
+
+def _unreadable(name: str, error: OSError, hint: str) -> typer.BadParameter:
+    return typer.BadParameter(f"{name}: {error.strerror or 'it cannot be read'}", param_hint=hint)
+
+
 def _as_file(events: str) -> str:
     """The path of the events; of a pipe that of a copy, since a command may open it more than once."""
     if not is_pipe(events):
@@ -227,8 +202,7 @@ def _as_file(events: str) -> str:
     try:
         return spooled(events)
     except OSError as error:
-        reason = error.strerror or "it cannot be read"
-        raise typer.BadParameter(f"{events}: {reason}", param_hint="--events") from None
+        raise _unreadable(events, error, "--events") from None
 
 
 def format_of(out: Path | None, named: Format | None) -> Format:
@@ -241,12 +215,14 @@ def format_of(out: Path | None, named: Format | None) -> Format:
         raise typer.BadParameter(
             "a table cannot be written to a file; choose another format", param_hint="--format"
         )
-    if named is None and out.suffix.lower() not in SUFFIXES:
-        known = ", ".join(SUFFIXES)
-        raise typer.BadParameter(
-            f"{out.name} does not say its format: use one of {known}, or give --format", param_hint="--out"
-        )
-    return named or SUFFIXES[out.suffix.lower()]
+    if named is not None:
+        return named
+    from estero.answers.writers import format_in_name
+
+    try:
+        return Format(format_in_name(out, or_give="--format"))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--out") from None
 
 
 class Command(TyperCommand):

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -16,6 +17,7 @@ import typer
 
 from estero import DataError
 from estero.answers.output_file import output_file
+from estero.cli.options import Debug, Order, QueryFile, Time, TimeUnit, Type, about_events, query_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,137 +26,126 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PLACES = "Source and sink"
-SPARK = "Options for Spark"
 _NOTE = "estero.json"
+
+_about_places = partial(typer.Option, rich_help_panel="Source and sink")
+_about_spark = partial(typer.Option, rich_help_panel="Options for Spark")
 
 Source = Annotated[
     str | None,
-    typer.Option(
+    _about_places(
         "--from",
         metavar="ADDRESS",
-        show_default=False,
         help="parquet:DIR, json:DIR or csv:DIR (a directory where files arrive), kafka://HOST:PORT/TOPIC, "
         "delta:DIR; after a ?, options of Spark's reader.",
-        rich_help_panel=PLACES,
     ),
 ]
 Sink = Annotated[
     str,
-    typer.Option(
+    _about_places(
         "--to",
         metavar="ADDRESS",
         help="The same, or postgresql://USER@HOST:PORT/DATABASE/TABLE, or console.",
-        rich_help_panel=PLACES,
     ),
 ]
 Checkpoint = Annotated[
     Path | None,
-    typer.Option(
+    _about_places(
         metavar="DIR",
-        show_default=False,
         help="Keeps what was read and found, so that a stream resumes where it stopped. "
         "Only the console needs none.",
-        rich_help_panel=PLACES,
     ),
 ]
 Schema = Annotated[
     str | None,
-    typer.Option(
+    _about_places(
         metavar="COLUMNS|FILE",
-        show_default=False,
         help="The columns of the events, such as 'kind STRING, time TIMESTAMP', or a file that contains "
         "them; not needed if there are files already.",
-        rich_help_panel=PLACES,
     ),
 ]
 Trigger = Annotated[
     str | None,
-    typer.Option(
+    _about_places(
         metavar="WHEN",
-        show_default=False,
         help="When to look for events: an interval such as '10 seconds', or available-now, which ends when "
         "everything that is there has been read. Default: as soon as possible.",
-        rich_help_panel=PLACES,
     ),
 ]
 Lateness = Annotated[
     str | None,
-    typer.Option(
+    about_events(
         metavar="DURATION",
-        show_default=False,
         help="How late events may come, such as '5 seconds' (ticks, for integers without a unit); later ones "
         "are dropped and counted. Default: not at all.",
-        rich_help_panel="Options for the events",
     ),
 ]
-SparkMaster = Annotated[str, typer.Option(metavar="URL", help="The Spark master.", rich_help_panel=SPARK)]
 Placed = Annotated[
     bool,
-    typer.Option(
+    about_events(
         "--positions",
         help="Also show the positions of events in the stream; one task then sees all events.",
-        rich_help_panel="Options for the events",
     ),
 ]
+SparkMaster = Annotated[str, _about_spark(metavar="URL", help="The Spark master.")]
 Packages = Annotated[
     list[str] | None,
-    typer.Option(
+    _about_spark(
         metavar="COORDINATES",
-        show_default=False,
         help="Connectors by group:name:version, in place of those fetched by default.",
-        rich_help_panel=SPARK,
     ),
 ]
 Jars = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="FILE",
-        show_default=False,
-        help="Connectors as files or directories of .jar files; nothing is fetched then.",
-        rich_help_panel=SPARK,
+    _about_spark(
+        metavar="FILE", help="Connectors as files or directories of .jar files; nothing is fetched then."
     ),
 ]
 Conf = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="KEY=VALUE",
-        show_default=False,
-        help="A setting of Spark; can be repeated.",
-        rich_help_panel=SPARK,
-    ),
+    list[str] | None, _about_spark(metavar="KEY=VALUE", help="A setting of Spark; can be repeated.")
 ]
 
 
-def follow_stream(
-    query: Query,
-    source: str | None,
-    sink: str,
-    checkpoint: Path | None,
-    *,
-    schema: str | None,
-    layout: dict[str, Any],
-    lateness: str | None,
-    trigger: str | None,
-    positions: bool,
-    session: dict[str, Any],
+def stream(
+    query: QueryFile,
+    source: Source = None,
+    sink: Sink = "console",
+    checkpoint: Checkpoint = None,
+    schema: Schema = None,
+    trigger: Trigger = None,
+    type: Type = None,
+    time: Time = None,
+    time_unit: TimeUnit = None,
+    order: Order = None,
+    lateness: Lateness = None,
+    positions: Placed = False,
+    master: SparkMaster = "local[*]",
+    packages: Packages = None,
+    jars: Jars = None,
+    conf: Conf = None,
+    debug: Debug = False,
 ) -> None:
-    """Runs a query over a stream until it ends or is stopped. Usage errors come before Spark starts."""
+    """Find the complex events of a query in events that keep coming, until stopped (Ctrl-C)."""
+    # Usage errors come before Spark starts.
+    parsed, connectors, config = query_in(query), _jar_files(jars), _spark_settings(conf)
+    source = _checked_usage(source, sink, checkpoint, trigger, time)
     from estero.cli.terminal import working
     from estero.spark import read_stream, stream_session, write_stream
 
-    source = _checked_usage(source, sink, checkpoint, trigger, layout["time"])
+    layout = {"type": type, "time": time, "time_unit": time_unit, "order": order or []}
     with ExitStack() as things:
         place = checkpoint or Path(things.enter_context(tempfile.TemporaryDirectory(prefix="estero-")))
-        note = note_of(query, source, sink)
+        note = _note_of(parsed, source, sink)
         check_note(place, note)
         with working("starting Spark"):
-            stream_session(source, sink, **session)
+            stream_session(
+                source, sink, master=master, packages=packages or (), jars=connectors, config=config
+            )
             events = read_stream(source, schema=schema)
-            matches = _recognized(events, query, lateness, {**layout, "positions": positions})
+            matches = _recognized(events, parsed, lateness, {**layout, "positions": positions})
             running = write_stream(matches, sink, checkpoint=place, trigger=trigger)
         things.callback(running.stop)
-        write_note(place, note)
+        _write_note(place, note)
         _watch(running, shown=not (sink == "console" and sys.stdout.isatty()))
 
 
@@ -168,7 +159,7 @@ def _recognized(events: DataFrame, query: Query, lateness: str | None, layout: d
         raise typer.BadParameter(str(error), param_hint="--lateness") from None
 
 
-def spark_settings(conf: Sequence[str] | None) -> dict[str, str]:
+def _spark_settings(conf: Sequence[str] | None) -> dict[str, str]:
     """KEY=VALUE texts as a mapping."""
     settings = {}
     for each in conf or ():
@@ -179,7 +170,7 @@ def spark_settings(conf: Sequence[str] | None) -> dict[str, str]:
     return settings
 
 
-def jar_files(places: Sequence[str] | None) -> list[str]:
+def _jar_files(places: Sequence[str] | None) -> list[str]:
     """The .jar files that are named, or in directories that are; a usage error where there are none."""
     files: list[str] = []
     for place in places or ():
@@ -218,13 +209,13 @@ def check_note(checkpoint: Path, note: dict[str, str]) -> None:
             )
 
 
-def write_note(checkpoint: Path, note: dict[str, str]) -> None:
+def _write_note(checkpoint: Path, note: dict[str, str]) -> None:
     """Notes what the checkpoint is of."""
     with output_file(checkpoint / _NOTE) as file:
         file.write(json.dumps(note, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
-def note_of(query: Query, source: str, sink: str) -> dict[str, str]:
+def _note_of(query: Query, source: str, sink: str) -> dict[str, str]:
     """What has to stay the same; options of readers and writers may change."""
     from estero.spark import sink_address, source_address
 

@@ -7,56 +7,34 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from estero.errors import legible
 
 if TYPE_CHECKING:
-    from os import PathLike
-    from typing import BinaryIO
-
     import pyarrow as pa
     from rich.console import Console, RenderableType
     from rich.table import Table
+
+    from estero import Answer
+    from estero.spark.batch.collected import Collected
 
 ROWS_OF_A_TABLE = 20
 EVENTS_OF_A_CELL = 4
 WIDTH_IN_A_PIPE = 160
 
 
-class Found(Protocol):
-    """The complex events of one run, wherever they were found."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns, known before anything runs."""
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, made while they are asked for."""
-
-    def count(self) -> int:
-        """How many there are."""
-
-    def limit(self, n: int) -> Found:
-        """The first `n` of them."""
-
-    def write(
-        self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None, positions: bool = False
-    ) -> None:
-        """Writes them as parquet, csv, jsonl or arrow."""
-
-
-def output() -> Console:
-    """A console on standard output; in a pipe, as wide as a table needs."""
-    return _console(stderr=False)
+Found: TypeAlias = "Answer | Collected"
+"""The complex events of one run, found in this process or on Spark."""
 
 
 def messages() -> Console:
     """A console on standard error."""
-    return _console(stderr=True)
+    return output(stderr=True)
 
 
-def _console(*, stderr: bool) -> Console:
+def output(*, stderr: bool = False) -> Console:
+    """A console on standard output (or `stderr`); in a pipe, as wide as a table needs."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -103,6 +81,7 @@ def table_of(found: Found, *, rows: int | None, positions: bool) -> tuple[Table,
     from rich.table import Table
     from rich.text import Text
 
+    from estero.answers.report import positions_schema, with_positions
     from estero.answers.shown_values import shown_rows
 
     table = Table(header_style="bold", row_styles=("", "dim"))
@@ -111,12 +90,12 @@ def table_of(found: Found, *, rows: int | None, positions: bool) -> tuple[Table,
         table.add_column(name, justify="left" if _is_list(column) else "right", overflow="fold")
     told = {column.name for column in found.schema if not _is_list(column)}
     placed = found.schema.names[:1] == ["start"]
+    schema = positions_schema(found.schema)
     shown = 0
     for batch in (found if rows is None else found.limit(rows + 1)).batches():
         kept = batch if rows is None else batch.slice(0, rows - shown)
-        for row in shown_rows(kept):
-            cells = (_cell(value, hidden=told, placed=placed, positions=positions) for value in row.values())
-            table.add_row(*cells)
+        for row in shown_rows(with_positions(kept, schema) if positions else kept):
+            table.add_row(*(_cell(value, hidden=told, placed=placed) for value in row.values()))
         shown += batch.num_rows
     return table, rows is not None and shown > rows
 
@@ -127,14 +106,13 @@ def _is_list(field: pa.Field) -> bool:
     return bool(pa.types.is_list(field.type))
 
 
-def _cell(value: Any, *, hidden: Collection[str], placed: bool, positions: bool) -> RenderableType:
+def _cell(value: Any, *, hidden: Collection[str], placed: bool) -> RenderableType:
     from rich.text import Text
 
     if not isinstance(value, list):
         return Text(short(value))
-    if positions or not (value and isinstance(value[0], dict)):
-        places = ([*each.values()][-1] if isinstance(each, dict) else each for each in value)
-        return Text(", ".join(map(short, places)))
+    if not (value and isinstance(value[0], dict)):
+        return Text(", ".join(map(short, value)))
     lines = [_event(event, hidden, placed=placed) for event in value[:EVENTS_OF_A_CELL]]
     if len(value) > EVENTS_OF_A_CELL:
         lines.append(f"… and {len(value) - EVENTS_OF_A_CELL} more")

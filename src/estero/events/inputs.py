@@ -18,9 +18,8 @@ from estero.events.database import Connection, may_be_changed
 from estero.events.files.arrow_files import arrow_schema, arrow_stream
 from estero.events.files.file_formats import format_of, text_layout
 from estero.events.files.parquet_files import names_in_parquet, schema_without_rows
-from estero.events.files.paths import as_file, as_one_file, files_of
-from estero.events.files.text_kinds import literal
-from estero.events.files.text_layout import TextLayout
+from estero.events.files.paths import as_file, files_of
+from estero.events.files.text_layout import TextLayout, rows_of
 from estero.events.reading_errors import reading
 from estero.events.tables.pandas_frames import hint_at_index, table_of_frame
 from estero.events.tables.relations import Relation
@@ -242,8 +241,8 @@ def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
     if form == "parquet":
         if (empty := schema_without_rows(files)) is not None:
             return Input(table=empty.empty_table(), schema=empty, file=path, files=tuple(files))
-        listed = ", ".join(literal(as_one_file(file)) for file in files)
-        return Input(query=f"SELECT * FROM read_parquet([{listed}])", file=path, files=tuple(files))
+        query = f"SELECT * FROM {rows_of('read_parquet', files)}"
+        return Input(query=query, file=path, files=tuple(files))
     with reading(path):
         layout = text_layout(form, files, csv_options or {})
     return Input(query=layout.query, file=path, files=tuple(files), layout=layout)

@@ -32,6 +32,7 @@ import os
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -193,6 +194,15 @@ def _there(looked: Future[pa.RecordBatch | None]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
+class _Learned(NamedTuple):
+    """For each index into a dictionary, and last for NULL: its code, its groups, its words of bits."""
+
+    dictionary: pa.Array
+    codes: NDArray[np.int32]
+    groups: NDArray[np.uint8]
+    words: NDArray[np.int64]
+
+
 class _ScreenedColumn:
     """One string column: for each literal that any predicate asks it for, the predicates that do.
 
@@ -216,8 +226,7 @@ class _ScreenedColumn:
         ]
         self._group_masks = np.array([_groups(value, name, splits) for value in values], np.uint8)
         self._slots = self._hashed(literals)
-        self._learned: tuple[pa.Array, NDArray[np.int32], NDArray[np.uint8]] | None = None
-        self._masks_of_dictionary: tuple[pa.Array, NDArray[np.int64]] | None = None
+        self._learned: _Learned | None = None
 
     @property
     def tells_apart(self) -> bool:
@@ -227,38 +236,31 @@ class _ScreenedColumn:
     def groups(self, values: pa.Array, rows: NDArray[np.int64] | None) -> NDArray[np.uint8]:
         """For each value (of these rows) the groups of predicates that it does not rule out, or more."""
         if isinstance(values, pa.DictionaryArray):
-            _, groups = self._learn(values.dictionary)
-            indices = _indices(values, len(values.dictionary))
-            return groups.take(indices if rows is None else indices[rows])
+            indices = _indices(values)
+            return self._learn(values).groups.take(indices if rows is None else indices[rows])
         return self._slots.take(_slots(values, rows))
 
     def indices_and_masks(self, values: pa.DictionaryArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """For each value its index, the one after the last for NULL; for each index its words of bits."""
-        dictionary = values.dictionary
-        learned = self._masks_of_dictionary
-        if learned is None or not (learned[0] is dictionary or learned[0].equals(dictionary)):
-            codes, _ = self._learn(dictionary)
-            learned = dictionary, np.column_stack([masks[codes] for masks in self.masks])
-            self._masks_of_dictionary = learned
-        return _indices(values, len(dictionary)), learned[1]
+        return _indices(values), self._learn(values).words
 
     def codes(self, values: pa.Array) -> NDArray[np.int32]:
         """For each value the index of its literal, or that of "other"."""
         if isinstance(values, pa.DictionaryArray):
-            codes, _ = self._learn(values.dictionary)
-            return codes.take(_indices(values, len(values.dictionary)))
+            return self._learn(values).codes.take(_indices(values))
         return self._look_up(values)
 
-    def _learn(self, dictionary: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """Codes and groups of a dictionary, looked up once while it stays the same; the last is for NULL.
+    def _learn(self, values: pa.DictionaryArray) -> _Learned:
+        """What is known of the dictionary of these values, looked up once while it stays the same.
 
         Kept as one value, because several threads ask.
         """
-        learned = self._learned
-        if learned is None or not (learned[0] is dictionary or learned[0].equals(dictionary)):
+        dictionary, learned = values.dictionary, self._learned
+        if learned is None or not (learned.dictionary is dictionary or learned.dictionary.equals(dictionary)):
             codes = np.append(self._look_up(dictionary), np.int32(self._other))
-            learned = self._learned = dictionary, codes, self._group_masks[codes]
-        return learned[1], learned[2]
+            words = np.column_stack([masks[codes] for masks in self.masks])
+            learned = self._learned = _Learned(dictionary, codes, self._group_masks[codes], words)
+        return learned
 
     def _look_up(self, values: pa.Array) -> NDArray[np.int32]:
         found = pc.index_in(values, value_set=self._literals.cast(values.type))
@@ -305,10 +307,11 @@ def _can_be_taken(events: pa.Schema, columns: Sequence[str]) -> bool:
     return True
 
 
-def _indices(values: pa.DictionaryArray, null: int) -> NDArray[np.int64]:
+def _indices(values: pa.DictionaryArray) -> NDArray[np.int64]:
+    """The index of each value; of NULL, the one after the last."""
     indices = values.indices
     if indices.null_count:
-        indices = pc.fill_null(indices.cast(pa.int64()), null)
+        indices = pc.fill_null(indices.cast(pa.int64()), len(values.dictionary))
     found: NDArray[np.int64] = indices.to_numpy()
     return found
 

@@ -37,15 +37,12 @@ class ConjunctiveStatement(Statement):
         return str(self.conjunctive)
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
-        """Everything in which the query does not fit a schema; without one, whatever the events are."""
         return check_conjunctive(self.conjunctive, schema, type_column)
 
     def plan(self, layout: Layout) -> Plan:
-        """The plan of a query that fits."""
         return plan_conjunctive(self.conjunctive, layout)
 
     def type_names(self) -> Sequence[tuple[str, ...]]:
-        """For each kind of event that the atoms read, the names of its types."""
         tree = self.conjunctive
         return [
             type_names(each, tree.streams) for each in dict.fromkeys(atom.relation for atom in tree.atoms)

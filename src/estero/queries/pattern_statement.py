@@ -34,12 +34,10 @@ class PatternStatement(Statement):
         return str(self.tree)
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
-        """Everything in which the query does not fit a schema; without one, whatever the events are."""
         del type_column
         return check_query(self.tree, schema)
 
     def plan(self, layout: Layout) -> Plan:
-        """The plan of a query that fits."""
         return plan_of(self.tree, layout)
 
     def type_names(self) -> Sequence[tuple[str, ...]]:
@@ -64,7 +62,6 @@ class AutomatonStatement(PatternStatement):
         return "\n".join(f"-- {line}" for line in (self.reason, *automaton_lines(self.automaton)))
 
     def plan(self, layout: Layout) -> Plan:
-        """The plan of a query that fits."""
         return plan_of(self.tree, layout, automaton=self.automaton, text=str(self))
 
 

@@ -94,15 +94,8 @@ def check(
     def unfit(statement: Statement) -> list[QueryError]:
         if events is None:
             return statement.errors()
-        return Query(statement).check(
-            events,
-            type=type,
-            time=time,
-            order=order,
-            time_unit=time_unit,
-            types=types,
-            csv_options=csv_options,
-        )
+        asked, columns = Query(statement), {"type": type, "time": time, "time_unit": time_unit}
+        return asked.check(events, **columns, order=order, types=types, csv_options=csv_options)
 
     if is_conjunctive(text):
         try:

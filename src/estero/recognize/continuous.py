@@ -20,6 +20,7 @@ from estero.plan.plan import Plan
 from estero.recognize.in_process import time_type
 from estero.recognize.increment import PushedRun, Turn
 from estero.recognize.recognition import Recognition
+from estero.recognize.state import plan_about
 from estero.recognize.state_bytes import (
     State,
     batch_as_array,
@@ -162,11 +163,7 @@ class ContinuousRecognizer:
         )
 
     def _about(self) -> dict[str, str]:
-        return {
-            "kind": KIND,
-            "query": self._plan.text,
-            "plan": self._plan.fingerprint(self._events),
-        }
+        return plan_about(KIND, self._plan, self._events)
 
     def _taken_up(self, state: State) -> bytes:
         """Takes up what a state holds; returns the state of the recognition in it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from estero.answers.answer import Run
 from estero.engine.walk.share import Share
 from estero.events.sources import Source
 from estero.language.tree.schema import Kind
@@ -21,20 +22,17 @@ _PICKED_AT_ONCE = 256
 """Complex events that are gone to by their indexes before they are handed on."""
 
 
-class Reading(ABC):
+class Reading(Run, ABC):
     """What recognition finds → tables, counts and single complex events, however often they are asked for."""
-
-    __slots__ = ()
 
     @abstractmethod
     def _found(self, *, counting: bool = False) -> Found:
         """All that is found; with `counting`, nothing but counts are asked of it."""
 
-    def _check_valid(self) -> None:  # noqa: B027 (where events are read anew, it always can be)
+    def _check_valid(self) -> None:
         """Raises where what was found cannot be read on."""
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
-        """All complex events in order of their end, or the first `limit` of them."""
         if limit is not None and limit <= 0:
             return
         left = limit
@@ -48,12 +46,10 @@ class Reading(ABC):
                 left = None if left is None else left - table.num_rows
 
     def counts(self) -> Iterator[tuple[int, int]]:
-        """(end position, number of complex events that end there), ascending, without enumerating."""
         for recognition, ended in self._found(counting=True):
             yield from recognition.counts(ended)
 
     def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """The complex events with these ascending indexes, without enumerating those between."""
         wanted = iter(indexes)
         index = next(wanted, None)
         before = 0
@@ -77,7 +73,7 @@ class Reading(ABC):
 
 @dataclass(frozen=True, slots=True)
 class InProcessRun(Reading):
-    """One query on one source of events; every question reads the events anew (answer.Run).
+    """One query on one source of events; every question reads the events anew.
 
     With a `share` all of them are about that share of the complex events.
     """
@@ -88,12 +84,10 @@ class InProcessRun(Reading):
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the public table."""
         return self._recognition(self.plan).schema
 
     @property
     def query(self) -> str:
-        """The canonical text of the query."""
         return self.plan.text
 
     @property

@@ -46,7 +46,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class PushedRun(Reading):
-    """What one push has found, as an answer reads it (answer.Run)."""
+    """What one push has found, as an answer reads it."""
 
     recognition: Recognition
     found: Sequence[Ended]
@@ -55,24 +55,20 @@ class PushedRun(Reading):
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the public table."""
         return self.recognition.schema
 
     @property
     def query(self) -> str:
-        """The canonical text of the query."""
         return self.recognition.plan.text
 
     @property
     def counts_quickly(self) -> bool:
-        """Whether `counts` does without enumerating."""
         return not self.recognition.plan.sieved
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("the answer of a push cannot be pickled: pickle its table, answer.to_arrow()")
 
     def shared(self, share: Share) -> PushedRun:
-        """The run of a share: all shares together have the complex events of this one, each once."""
         self._check_valid()
         dealer = Dealer(share)
         return replace(self, found=[self.recognition.share_of(ended, dealer) for ended in self.found])

@@ -7,14 +7,14 @@ are worked out again when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.report import EventStore
+from estero.engine.recognizer import Recognizer, Runs
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.plan.plan import Plan
 from estero.recognize.state_bytes import (
@@ -27,47 +27,28 @@ from estero.recognize.state_bytes import (
     written,
 )
 
+if TYPE_CHECKING:
+    from estero.automata.determinize import LazyAutomaton
+    from estero.automata.strategies import MaxAutomaton
+
 KIND = "a recognition"
 """What such a state says that it is of."""
 
 _FEW = 1 << 13
 
 
-class States(Protocol):
-    """A deterministic automaton that is worked out on demand, as far as its states are concerned."""
-
-    def described(self, state: int) -> tuple[int, ...]:
-        """What `state` stands for, whatever its number."""
-
-    def met(self, description: Sequence[int]) -> int:
-        """The number of the state that is so described."""
-
-
-class Resumable(Protocol):
-    """A recognizer of the engine."""
-
-    @property
-    def size(self) -> int:
-        """How much it holds, in nodes and partitions, of which some may be out of reach."""
-
-    def snapshot(self) -> Snapshot:
-        """What is open."""
-
-    def check(self, snapshot: Snapshot, marks: int) -> None:
-        """Raises ValueError unless a snapshot from elsewhere is one that this recognizer can go on from."""
-
-    def resume(self, snapshot: Snapshot) -> None:
-        """Goes on from there."""
-
-
 class Holding:
     """What a recognizer and a store hold together, so that both can be made smaller together.
 
-    Events are marked by label sets number 0 … `marks` - 1.
+    Events are marked by label sets number 0 … `marks` - 1. `automaton` is what works out states on demand.
     """
 
     def __init__(
-        self, recognizer: Resumable, store: EventStore, automaton: States | None, marks: int
+        self,
+        recognizer: Recognizer[Runs],
+        store: EventStore,
+        automaton: LazyAutomaton | MaxAutomaton | None,
+        marks: int,
     ) -> None:
         self._recognizer = recognizer
         self._marks = marks
@@ -94,12 +75,12 @@ class Holding:
             "states_sizes": np.array([len(numbers) for numbers in stood_for], np.int64),
             "events": batch_as_array(self._store.take(snapshot.events)),
         }
-        return written(State(_about(plan, events), arrays))
+        return written(State(plan_about(KIND, plan, events), arrays))
 
     def resume(self, state: bytes, plan: Plan, events: pa.Schema) -> None:
         """Goes on from bytes; raises `DataError` where they are not a state of this plan."""
         about, arrays = read(state)
-        refuse_other(about, _about(plan, events))
+        refuse_other(about, plan_about(KIND, plan, events))
         with sound_content():
             kept = batch_of_array(arrays.pop("events"))
             if not kept.schema.equals(self._store.schema):
@@ -128,5 +109,6 @@ class Holding:
         return description[0] if self._automaton is None else self._automaton.met(description)
 
 
-def _about(plan: Plan, events: pa.Schema) -> dict[str, str]:
-    return {"kind": KIND, "query": plan.text, "plan": plan.fingerprint(events)}
+def plan_about(kind: str, plan: Plan, events: pa.Schema) -> dict[str, str]:
+    """What a state of this kind says that it is of; `events` are the columns of classified events."""
+    return {"kind": kind, "query": plan.text, "plan": plan.fingerprint(events)}

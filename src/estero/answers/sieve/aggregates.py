@@ -20,7 +20,7 @@ _SAFE = 2.0**62
 
 
 def aggregate(node: Aggregate, marked: Marked, events: EventsAtHand, evaluator: Evaluator) -> pa.Array:
-    """One value for each instance, NULL of nothing except for count; an overflow of sum is a `DataError`.
+    """One value for each instance, NULL (for count, 0) of no values; an overflow of sum is a `DataError`.
 
     The values of min, max, first and last have the type of the column, sums that of its kind.
     """
@@ -64,7 +64,7 @@ def _at(values: pa.Array, places: Integers, missing: Mask) -> pa.Array:
 
 
 def _extreme(function: str, values: pa.Array, known: Mask, marked: Marked) -> pa.Array:
-    """Found by rank: Arrow sorts NaN after all numbers, and strings by code point, as semantics.md does."""
+    """Found by rank: Arrow sorts NaN after all numbers, and strings by code point, as semantics.md says."""
     ranks = pc.rank(values, tiebreaker="first").to_numpy().astype(np.int64) - 1
     row_of = np.empty(len(ranks), np.int64)
     row_of[ranks] = np.arange(len(ranks))

@@ -75,9 +75,9 @@ def _has_type(
 def _numbered_values(
     events: EventsAtHand, asked: Sequence[_Values], evaluator: Evaluator, result: Truths
 ) -> Iterator[tuple[Integers, Integers]]:
-    """(a number for each value, their instances): numbers are the same just when ``=`` says so.
+    """(a number for each value, their instances): numbers are equal exactly when ``=`` says so of values.
 
-    Where a value is NULL, `result` becomes false.
+    `result` becomes false where a value is NULL.
     """
     groups: dict[int, list[tuple[pa.Array, Integers, Integers]]] = {}
     for values in asked:
@@ -103,7 +103,7 @@ def _is_valid(values: pa.Array) -> Mask:
 
 
 def _form(values: pa.Array, column: ColumnType, evaluator: Evaluator) -> tuple[pa.Array, Integers]:
-    """Two halves of each value that are equal just when ``=`` says so, in one form for a group of kinds."""
+    """Two halves of each value, equal exactly when ``=`` says so, in one form for a group of kinds."""
     plain = evaluator.read(values, column)
     nothing = np.zeros(len(plain), np.int64)
     match column.kind:

@@ -1,6 +1,6 @@
 """A condition on the events of variables → its truth for each instance (reference/filters.py says which).
 
-A condition is worked out once into a check that can be asked of any batch.
+A condition is turned once into a check, which can be asked of any batch.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from estero.answers.report import untaken
 from estero.answers.sieve.aggregates import aggregate
 from estero.answers.sieve.agreement import agreement
 from estero.answers.sieve.evaluator import Evaluator, Question
@@ -129,7 +130,7 @@ def _ask_once(
 ) -> Truths:
     """The truth of `count` tuples without aggregates; `rows` are the events of each variable.
 
-    Each distinct tuple is asked once, where a table of all that could be is not much larger than `count`.
+    Each distinct tuple is asked about once, if a table of all possible ones is not much larger than `count`.
     """
     events = at.events.count
     space = events ** len(rows)
@@ -222,10 +223,7 @@ def _argument(node: object, at: Instances, attributes: Sequence[str]) -> Callabl
 
 def _table(at: Instances, marked: Marked, attributes: Iterable[str]) -> pa.Table:
     columns = {name: at.events.values(name, marked.rows) for name in attributes}
-    position = "position"
-    while position in columns:
-        position += "_"
-    return pa.table({**columns, position: at.events.positions(marked.rows)})
+    return pa.table({**columns, untaken("position", set(columns)): at.events.positions(marked.rows)})
 
 
 def _part(whole: pa.Table | pa.Array, offsets: Sequence[int], instance: int) -> Any:

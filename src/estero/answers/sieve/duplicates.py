@@ -1,4 +1,4 @@
-"""Complex events that are there twice: different runs that show the same start, end and visible marks."""
+"""Complex events that were found twice: different runs show the same start, end and visible marks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SALTS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
 
 class Duplicates:
-    """Drops what was met before from the chunks of one run, where an end may reach over several chunks."""
+    """Drops what was met before from the chunks of one run, in which one end may span several chunks."""
 
     def __init__(self) -> None:
         self._end = -1
@@ -35,7 +35,7 @@ class Duplicates:
 class Seen:
     """The complex events of one end position that were met, as hashes of 128 bits: 16 bytes for each.
 
-    Kept in sorted runs of which each is at least twice as long as the next, so that all of n are merged in
+    They are kept in sorted runs, each at least twice as long as the next, so that n of them are merged in
     O(n log n) and one is looked up in O(log² n).
     """
 
@@ -58,7 +58,7 @@ class Seen:
         for first, second in self._runs:
             place = np.searchsorted(first, hashes[0])
             asked = np.flatnonzero(place < len(first))
-            while len(asked):  # more than once only where first halves are equal by chance
+            while len(asked):  # more than once only if first halves are equal by chance
                 at = place[asked]
                 same = first[at] == hashes[0, asked]
                 found[asked] |= same & (second[at] == hashes[1, asked])

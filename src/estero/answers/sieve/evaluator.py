@@ -28,7 +28,7 @@ _TRUTH = "truth"
 class Question:
     """A condition as SQL over columns: of attributes of variables' events, and of aggregates.
 
-    It is asked of tuples of events of `variables`. `attributes` are (column, variable, attribute),
+    It is asked about tuples of events of `variables`. `attributes` are (column, variable, attribute),
     `aggregates` are (column, aggregate).
     """
 
@@ -56,7 +56,7 @@ class Evaluator:
     def question(self, condition: Node, variable: str | None = None) -> Question:
         """The question that `condition` puts to tuples of events.
 
-        With `variable` it is one about each event of that variable: of ``variable[condition]``.
+        With `variable` it is about each event of that variable: the question of ``variable[condition]``.
         """
         attributes: dict[tuple[str, str], str] = {}
         aggregates: dict[Aggregate, str] = {}
@@ -101,7 +101,7 @@ class Evaluator:
         return self.columns.get(name, canonical(Kind.NULL))
 
     def type_of_aggregate(self, aggregate: Aggregate) -> ColumnType:
-        """How the values of an aggregate are read; aggregates.py makes them so."""
+        """How the values of an aggregate are read, as aggregates.py makes them."""
         if aggregate.attribute is None or aggregate.function == "count":
             return canonical(Kind.INT)
         column = self.type_of(aggregate.attribute)

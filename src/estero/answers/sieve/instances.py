@@ -1,6 +1,6 @@
 """Which events each variable of a residual condition has, in every instance of its place.
 
-What is said of instances are arrays with one element for each: truths, counts, values.
+Truths, counts and values of instances are arrays with one element for each.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from estero.answers.report import EventStore
 from estero.automata.residual import ALL_MARKED, Hidden, Key, Residual
 from estero.classify.column_names import POSITION, event_column
 from estero.engine.walk.matches import Matches, offsets_of, places_of
+from estero.events.tables.shown_types import plain
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -29,7 +30,7 @@ Number = TypeVar("Number", bound=np.integer)
 
 
 def fold(values: NDArray[Number], owners: Integers, into: NDArray[Number]) -> None:
-    """Each of `into` becomes the smallest of its `values` and itself: of truths, all of them by AND.
+    """Each of `into` becomes the smallest of its `values` and itself: of truths, their AND.
 
     `owners` are the places in `into` that `values` belong to, ascending.
     """
@@ -73,7 +74,7 @@ class EventsAtHand:
         self._columns: dict[str, pa.Array] = {}
 
     def keep(self, items: Integers) -> None:
-        """From now on the matches have only these of their items."""
+        """From now on the matches have only these of their items left."""
         self.rows = self.rows[items]
 
     @property
@@ -85,9 +86,7 @@ class EventsAtHand:
         """The values of all events, plain, in the type of the store."""
         if name not in self._columns:
             kept = self._excerpt.column(event_column(name))
-            column = pc.take(kept, pa.array(self._chosen), boundscheck=False)
-            plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-            self._columns[name] = plain
+            self._columns[name] = plain(pc.take(kept, pa.array(self._chosen), boundscheck=False))
         return self._columns[name]
 
     def values(self, name: str, rows: Integers) -> pa.Array:
@@ -205,8 +204,8 @@ class Instances:
     def _around(self, first: Integers, begin: Hidden | None = None) -> tuple[Integers, Integers]:
         """The items [low, high) of the instance around each item of `first`.
 
-        An instance reaches from its first item, which `begin` marks, to before the next one's. What is
-        before all of them, or has none, is an instance too.
+        An instance reaches from its first item, which `begin` marks, to just before that of the next one.
+        What is before all of them, or has none, is an instance, too.
         """
         begins = first if begin is None else self._items(begin)
         before = np.searchsorted(begins, first, side="right")

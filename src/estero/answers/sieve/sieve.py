@@ -36,7 +36,7 @@ class Sieve:
     says which attributes types have. `predicates` are those over sets of events, by name. STRICT is not a
     matter of the sieve: the automaton sees to it.
 
-    To sift raises `QueryError` for a predicate that is not registered.
+    Sifting raises `QueryError` for a predicate that is not registered.
     """
 
     def __init__(
@@ -61,21 +61,21 @@ class Sieve:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether each complex event stays or not whatever the others of its end are."""
+        """Whether each complex event stays or goes whatever others have its end."""
         return not self._compares and self._limit is None and not self._marks.merges
 
     @property
     def stops_at(self) -> int | None:
-        """How many complex events of an end are enough, if that one stays does not depend on later ones."""
+        """How many complex events of an end are enough; None if all are wanted, or later ones decide."""
         return None if self._compares else self._limit
 
     def sift_all(self, chunks: Iterable[Matches], store: EventStore) -> Iterator[Matches]:
-        """Those of the matches that stay, in order; they come in chunks, those of an end one after the other.
+        """The matches that stay, in order; they come in chunks, those of an end one after the other.
 
         Their marks are as answers show them: items without visible labels are left out, and ids with the
-        same visible labels become the smallest of them. Without a strategy nothing is kept back, and where
+        same visible labels become the smallest of them. Without a strategy nothing is kept back, and once
         LIMIT is reached, chunks that are `Skipping` are told so. With one, what may stay of the last end is
-        kept until the end is complete.
+        kept until that end is complete.
 
         Raises `DataError` for an overflow in a filter and for what a user's predicate raises.
         """
@@ -123,7 +123,7 @@ class Sieve:
         return chosen(passing, duplicates.without(passing, last)) if self._marks.merges else passing
 
     def _within_limit(self, matches: Matches, end: int = -1, given: int = 0) -> Matches:
-        """The first of each end; `given` are those that the end `end` has had."""
+        """The first ones of each end; the end `end` has had `given` of them before."""
         if self._limit is None or not len(matches.start):
             return matches
         rows = np.arange(len(matches.start))
@@ -134,7 +134,7 @@ class Sieve:
     # ----------------------------------------------------------------------------------- filters
 
     def _filtered(self, matches: Matches, store: EventStore) -> Matches:
-        """The matches that all residuals let pass; each is asked of what the one before it left."""
+        """The matches that all residuals let pass; each is asked about what the one before it left."""
         if not self._residuals or not len(matches.start):
             return matches
         if self._checks is None:
@@ -164,10 +164,10 @@ class Sieve:
 
 
 Find = Callable[[Roots, int], Iterable[Matches]]
-"""The first so many complex events of each end of some roots."""
+"""Finds the first so many complex events of each end of some roots."""
 
 _FIRST: Final = 4
-"""So many are looked at for each that is wanted, before it is known how many pass."""
+"""How many are looked at for each one wanted, before it is known how many pass."""
 _FACTOR: Final = 8
 _AT_ONCE: Final = 1 << 14
 """Complex events that are held until all those of their ends are there, unless one end has more."""
@@ -178,9 +178,9 @@ def sifted_to_limit(
 ) -> Iterator[Matches]:
     """What the sieve leaves of `roots`, at most `limit` for each end, in order of their ends.
 
-    Complex events are looked at until enough have passed, and few beyond. In rounds: of all ends a few, then
-    more of those ends where not enough of them passed. A round begins anew, and looks at several times as
-    many as the one before, so that all together look at little more than the last.
+    Complex events are looked at until enough have passed, and few beyond that. This goes in rounds: a few of
+    all ends, then more of those ends where not enough have passed. A round begins anew, and looks at several
+    times as many as the one before, so that all rounds look at little more than the last.
     """
     ends, bounds = by_end(roots)
     step = max(1, _AT_ONCE // limit)
@@ -193,7 +193,7 @@ def sifted_to_limit(
 
 
 def _rounds(sieve: Sieve, find: Find, roots: Roots, limit: int, store: EventStore) -> Iterator[Matches]:
-    """The answers, those of an end together; ends come as they are done with."""
+    """The answers, those of an end together; ends come as they are settled."""
     most = _FIRST * limit
     while roots.event.size:
         ends, _ = by_end(roots)

@@ -38,7 +38,7 @@ def _largest(matches: Matches, begins: Integers, step: int) -> Integers:
     """The rows whose support is the largest at their end, compared from `begins` on in steps of `step`.
 
     Going up, the first difference decides for the smaller event, as that is the one in the larger support;
-    going down, for the larger event. Where one support is at its end, the other is the larger one.
+    going down, for the larger event. Where one support has ended, the other is the larger one.
     """
     rows = np.arange(len(matches.start))
     sizes, groups = np.diff(matches.offsets), _groups(matches)
@@ -60,9 +60,9 @@ def _largest(matches: Matches, begins: Integers, step: int) -> Integers:
 
 
 def _maximal(matches: Matches) -> Mask:
-    """Whose support no other support at the same end strictly contains, bool [m].
+    """Which matches have a support that no other at their end strictly contains, bool [m].
 
-    Where one support at an end holds everything that is marked there, it is the one; where all are of one
+    If one support at an end holds everything that is marked there, it alone is maximal; if all are of one
     size, none contains another.
     """
     sizes, groups = np.diff(matches.offsets), _groups(matches)
@@ -90,9 +90,9 @@ def _distinct(events: Integers, groups: Integers, count: int) -> Integers:
 
 
 def _maximal_of(items: NDArray[np.int64], offsets: Integers) -> list[bool]:
-    """The same for one end, where no support holds all items.
+    """The same for one end at which no support holds all items.
 
-    Larger supports first; each is compared with the maximal ones that hold its rarest event.
+    Larger supports come first; each is compared with the maximal ones that hold its rarest event.
     """
     events, numbers = np.unique(items, return_inverse=True)
     places: list[int] = numbers.tolist()

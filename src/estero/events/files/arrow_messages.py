@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.ipc
 from numpy.typing import NDArray
 
+from estero.events.tables.shown_types import has_within
+
 MAGIC = b"ARROW1"
 """How a file begins and ends that has a footer; a stream does not."""
 
@@ -201,7 +203,7 @@ class Pieces:
         kind = values.get(message.header.number(0, "<q"))
         if kind is None:
             raise DamagedError("a dictionary belongs to no column")
-        if _has_dictionary(kind):
+        if has_within(kind, pa.types.is_dictionary):
             if message.header.number(2, "<B"):
                 raise DamagedError("dictionaries are added to a nested dictionary, which is not supported")
             return  # the batches that use it are validated with it
@@ -239,9 +241,3 @@ def _note_types(field: _Table, kind: pa.DataType, found: dict[int, pa.DataType])
     if len(children) == kind.num_fields:
         for place, child in enumerate(children):
             _note_types(child, kind.field(place).type, found)
-
-
-def _has_dictionary(kind: pa.DataType) -> bool:
-    return pa.types.is_dictionary(kind) or any(
-        _has_dictionary(kind.field(place).type) for place in range(kind.num_fields)
-    )

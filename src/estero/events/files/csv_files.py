@@ -21,7 +21,7 @@ from estero.errors import DataError
 from estero.events.database import Connection, may_be_changed
 from estero.events.files.paths import as_one_file
 from estero.events.files.text_kinds import TextColumn, literal, quoted
-from estero.events.files.text_layout import Part, TextLayout, merged, settled
+from estero.events.files.text_layout import Part, TextLayout, merged, rows_of, settled
 from estero.events.reading_errors import data_error, interruptible
 
 _DELIMITERS = (",", ";", "\t", "|")
@@ -65,9 +65,9 @@ def malformed_row(
         columns = {f"c{place}": "VARCHAR" for place in range(width)}
         strict = {"header": True, **dialect, "auto_detect": False, "columns": columns}
         try:
-            relation = f"read_csv({literal(as_one_file(file))}{_told(strict)})"
+            rows = rows_of("read_csv", [file], _told(strict))
             with interruptible():
-                connection.execute(f"SELECT count(COLUMNS(*)) FROM {relation}").fetchall()
+                connection.execute(f"SELECT count(COLUMNS(*)) FROM {rows}").fetchall()
         except duckdb.Error as error:
             if "CSV Error on Line" in str(error):
                 return data_error(error, file)
@@ -185,7 +185,7 @@ def _header(connection: Connection, file: str, told: Mapping[str, object], width
     """The names as the header writes them: of two that it takes for one, DuckDB changes the second."""
     columns = {f"column{place}": "VARCHAR" for place in range(width)}
     as_row = _told({**told, "header": False, "auto_detect": False, "columns": columns})
-    first = connection.execute(f"FROM read_csv({literal(as_one_file(file))}{as_row}) LIMIT 1").fetchone()
+    first = connection.execute(f"FROM {rows_of('read_csv', [file], as_row)} LIMIT 1").fetchone()
     return [name for name in first or () if name]
 
 

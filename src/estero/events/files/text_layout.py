@@ -82,8 +82,12 @@ class Part:
 
     def relation_of(self, *files: str) -> str:
         """The rows of some of the files, in SQL."""
-        listed = ", ".join(literal(as_one_file(file)) for file in files)
-        return f"{self.reader}([{listed}]{self.options})"
+        return rows_of(self.reader, files, self.options)
+
+
+def rows_of(reader: str, files: Iterable[str], options: str = "") -> str:
+    """The rows of files by a reader of DuckDB, which is told these options, in SQL."""
+    return f"{reader}([{', '.join(literal(as_one_file(file)) for file in files)}]{options})"
 
 
 def merged(parts: Iterable[Part]) -> list[Part]:

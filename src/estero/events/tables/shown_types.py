@@ -8,7 +8,7 @@ knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,14 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
     if pa.types.is_binary_view(data_type):
         return pa.binary()
     return data_type
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """The array without dictionaries and views, from which Arrow takes what it is asked for."""
+    if pa.types.is_dictionary(array.type):
+        return plain(array.dictionary_decode())
+    wanted = plain_type(array.type)
+    return array if wanted == array.type else array.cast(wanted)
 
 
 def is_text(data_type: pa.DataType) -> bool:
@@ -101,11 +109,10 @@ def as_they_came(batch: pa.RecordBatch, came: Mapping[str, pa.DataType]) -> pa.R
     return pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
 
 
-def has_intervals(data_type: pa.DataType) -> bool:
-    """Whether there are intervals of months, days and nanoseconds in values of this type."""
-    if pa.types.is_nested(data_type):
-        return any(has_intervals(data_type.field(place).type) for place in range(data_type.num_fields))
-    return bool(pa.types.is_interval(data_type))
+def has_within(data_type: pa.DataType, is_kind: Callable[[pa.DataType], bool]) -> bool:
+    """Whether this type is of a kind, or one nested in it is."""
+    fields = (data_type.field(place) for place in range(data_type.num_fields))
+    return is_kind(data_type) or any(has_within(field.type, is_kind) for field in fields)
 
 
 def _shown_type(data_type: pa.DataType, came: pa.DataType) -> pa.DataType:
