@@ -29,14 +29,14 @@ MICROS = Ticks(1000)
 
 def test_a_millisecond_is_all_the_ticks_in_it() -> None:
     assert (MICROS.from_ms(5), MICROS.through_ms(5), MICROS.ms_of(5_999)) == (5_000, 5_999, 5)
-    assert (MICROS.from_ms(-1), MICROS.ms_of(-1), MICROS.over(2)) == (-1_000, -1, 2_000)
+    assert (MICROS.from_ms(-1), MICROS.ms_of(-1), MICROS.from_ms(2)) == (-1_000, -1, 2_000)
 
 
 def test_of_long_ticks_those_count_that_begin_in_time() -> None:
     seconds = Ticks(1_000_000_000)
     assert [seconds.from_ms(ms) for ms in (0, 1, 999, 1000, 1001)] == [0, 1, 1, 1, 2]
     assert [seconds.through_ms(ms) for ms in (0, 1, 998, 999, 1000)] == [0, 0, 0, 0, 1]
-    assert (seconds.ms_of(3), seconds.over(1), seconds.over(2000)) == (3000, 1, 2)
+    assert (seconds.ms_of(3), seconds.from_ms(1), seconds.from_ms(2000)) == (3000, 1, 2)
 
 
 def test_times_are_followed_as_timestamps() -> None:

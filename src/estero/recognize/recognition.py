@@ -48,7 +48,7 @@ class Recognition:
 
     `push` yields the public table; `recognize` yields compact sets instead, for counting and picking.
     Each must be read to its end before the next batch. `time` is the type in which times are shown,
-    `positions` whether positions are; `counting` says that `counts` will be asked for. With `state`, from
+    `positions` says whether positions are, and `counting` that `counts` will be asked for. With `state`, from
     `snapshot`, it goes on from there; raises `DataError` where that is of another query, plan or version.
     """
 

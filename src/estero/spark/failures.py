@@ -21,16 +21,51 @@ _PYTHON = "An exception was thrown from the Python worker"
 _CONDITION = re.compile(r"^\[[\w.]+\] ")
 _PLAN_OF_STREAM = "=== Streaming Query ==="
 """Behind this stands the whole query, which quotes the messages that it might have raised."""
-_UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.NO_HINT\] [^\n]*? file (file:.+?|\S+?)\. ?(?=Could|\s)")
-_NO_PARQUET = re.compile(r"\[FAILED_READ_FILE\.\w+\] [^\n]*? file (file:.+?|\S+?)\. ?(?=Could|\s)")
-_OTHER_TYPE = re.compile(
-    r"\[FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH\] .* file (.+?)\. Data type mismatches when "
-    r"reading Parquet column \[(.+?)\]\. Expected Spark type (.+?), actual Parquet type (\w+)"
-)
 ILLEGAL_NANOSECONDS = "Illegal Parquet type: INT64 (TIMESTAMP(NANOS"
 """How Spark says that a file has timestamps in nanoseconds."""
-_TWICE = "[DUPLICATED_METRICS_NAME] The metric name is not unique: estero"
-_LOST_STATE = re.compile(r"\[CANNOT_LOAD_STATE_STORE\.\w+\]")
+NANOS_AS_INTEGERS = "spark.sql.legacy.parquet.nanosAsLong"
+NO_PARQUET = "this is not a Parquet file, or it is damaged"
+_FILE = r"[^\n]*? file (?P<file>file:.+?|\S+?)\. ?(?=Could|\s)"
+_PARQUET_FILE = r"[^\n]*? file (?P<file>(?:file:.+?|\S+?)\.parquet)\. ?(?=Could|\s)"
+_OTHER_TYPE = (
+    r"\[FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH\] .* file (?P<file>.+?)\. Data type mismatches "
+    r"when reading Parquet column \[(?P<column>.+?)\]\. Expected Spark type (?P<expected>.+?), actual "
+    r"Parquet type (?P<actual>\w+)"
+)
+_KNOWN = (
+    (
+        r"\[DUPLICATED_METRICS_NAME\] The metric name is not unique: estero",
+        "a streaming query can have only one recognize",
+        "start a streaming query for each, with a checkpoint of its own",
+    ),
+    (
+        _OTHER_TYPE,
+        "holds {actual}, where {expected} is expected",
+        "all files need the columns of the first one, or of the schema that you name",
+    ),
+    (
+        re.escape(ILLEGAL_NANOSECONDS),
+        "the files hold timestamps in nanoseconds, which Spark reads as integers only",
+        f"spark.conf.set({NANOS_AS_INTEGERS!r}, 'true') makes it do so; then say time_unit='ns'",
+    ),
+    (
+        r"(?s:\A(?=.*(is not a Parquet file|CANNOT_READ_FILE_FOOTER)).*?)\[FAILED_READ_FILE\.\w+\] " + _FILE,
+        NO_PARQUET,
+        "",
+    ),
+    (
+        r"\[CANNOT_LOAD_STATE_STORE\.\w+\]",
+        "the state in the checkpoint cannot be read: it is damaged, or of another kind of state store",
+        "go on with the state store that it was written with, or start with a new checkpoint",
+    ),
+    (r"\[FAILED_READ_FILE\.NO_HINT\] " + _PARQUET_FILE, NO_PARQUET, ""),
+    (
+        r"\[FAILED_READ_FILE\.NO_HINT\] " + _FILE,
+        "a row does not fit the columns",
+        "the option mode=PERMISSIVE of Spark's reader makes it NULL",
+    ),
+)
+"""What Spark says, what that means, and what to do about it."""
 _OF_STREAM = re.compile(r"(?s).*?\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 _SQL_STATE = re.compile(r" SQLSTATE: \w+.*", re.DOTALL)
 _MESSAGES = {
@@ -77,18 +112,11 @@ def readable(error: BaseException) -> EsteroError | None:
     if found := _IN_WORKER.search(text):
         kind = getattr(errors, found[1], DataError)
         return kind(found[2].strip()) if issubclass(kind, EsteroError) else DataError(found[2].strip())
-    if _TWICE in text:
-        return DataError(
-            "a streaming query can have only one recognize",
-            hint="start a streaming query for each, with a checkpoint of its own",
-        )
-    if said := _about_files(text):
-        return said
-    if found := _UNREADABLE.search(text):
-        if found[1].endswith(".parquet"):
-            return DataError("this is not a Parquet file, or it is damaged", file=found[1])
-        hint = "the option mode=PERMISSIVE of Spark's reader makes it NULL"
-        return DataError("a row does not fit the columns", file=found[1], hint=hint)
+    for pattern, message, hint in _KNOWN:
+        if found := re.search(pattern, text):
+            named = found.groupdict()
+            file, column = named.get("file"), named.get("column")
+            return DataError(message.format(**named), file=file, column=column, hint=hint)
     if found := _IN_JVM.search(text):
         return DataError(_MESSAGES.get(found[1], found[1].removeprefix("estero: ")))
     if "No module named 'estero'" in text:
@@ -97,32 +125,6 @@ def readable(error: BaseException) -> EsteroError | None:
             "start the session with estero.spark.local_session()."
         )
     return None if _PYTHON in text else DataError(f"Spark: {first_sentence(text)}")
-
-
-def _about_files(text: str) -> DataError | None:
-    """What is wrong with a file of Parquet, or with the state in a checkpoint."""
-    if found := _OTHER_TYPE.search(text):
-        return DataError(
-            f"holds {found[4]}, where {found[3]} is expected",
-            file=found[1],
-            column=found[2],
-            hint="all files need the columns of the first one, or of the schema that you name",
-        )
-    if ILLEGAL_NANOSECONDS in text:
-        return DataError(
-            "the files hold timestamps in nanoseconds, which Spark reads as integers only",
-            hint="spark.conf.set('spark.sql.legacy.parquet.nanosAsLong', 'true') makes it do so; then say "
-            "time_unit='ns'",
-        )
-    unreadable = _NO_PARQUET.search(text)
-    if unreadable and re.search("is not a Parquet file|CANNOT_READ_FILE_FOOTER", text):
-        return DataError("this is not a Parquet file, or it is damaged", file=unreadable[1])
-    if _LOST_STATE.search(text):
-        return DataError(
-            "the state in the checkpoint cannot be read: it is damaged, or of another kind of state store",
-            hint="go on with the state store that it was written with, or start with a new checkpoint",
-        )
-    return None
 
 
 def first_sentence(text: str) -> str:

@@ -51,8 +51,8 @@ def layout_of_schema(events: StructType, columns: EventLayout) -> Layout:
 class Work:
     """What one task does: the plan, how events are divided among tasks, and the shape of the answers.
 
-    `events` is the schema of classified events, `answer` that of answers, which show times in the type
-    `time`, and `positions` if that is so. It travels to workers by pickle.
+    `events` is the schema of classified events, `time` the type in which answers show times, `positions`
+    whether they show positions, `answer` their schema. It travels to workers by pickle.
     """
 
     plan: Plan

@@ -20,6 +20,7 @@ from estero.engine.int64 import saturated
 from estero.errors import DataError
 from estero.plan.plan import Window
 from estero.spark.batch.ranges import SMALLEST_TASK, Cut, Ranges, parallelism
+from estero.spark.failures import NO_PARQUET
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -160,7 +161,7 @@ def _footer(df: DataFrame, file: str) -> pq.FileMetaData | None:
     try:
         return pq.read_metadata(pa.BufferReader(_MAGIC + footer + end))
     except pa.ArrowInvalid as error:
-        raise DataError("this is not a Parquet file, or it is damaged", file=file) from error
+        raise DataError(NO_PARQUET, file=file) from error
 
 
 @contextmanager

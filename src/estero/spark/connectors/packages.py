@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from pyspark import __version__
+
 from estero.errors import EnvironmentProblem
 from estero.spark.connectors.address import Address, sink_address, source_address
 from estero.spark.failures import jobs
@@ -26,8 +28,6 @@ _CLASSES = {
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
     "postgresql": "org.postgresql.Driver",
 }
-_IN_PLANS = {"delta": "Delta", "kafka": "Kafka"}
-"""What a failed query's plan shows of them."""
 _OF_ANOTHER_SPARK = re.compile(
     r"NoSuchMethodError|NoClassDefFoundError|AbstractMethodError|'[\w.$]+ org\.apache\.spark"
 )
@@ -95,8 +95,6 @@ def stream_session(
     they come from. `config` adds settings of Spark, and wins. Raises `DataError` for a text that is no
     address, and `EnvironmentProblem` where a connector cannot be fetched or Spark does not start.
     """
-    from pyspark import __version__
-
     addresses = (source_address(source), sink_address(sink))
     settings = session_settings(addresses, __version__, packages=packages, jars=jars)
     try:
@@ -113,15 +111,11 @@ def stream_session(
 
 def connecting(address: Address) -> AbstractContextManager[None]:
     """Says what Spark raises in the block as an error of Estero's; one may be that a connector is missing."""
-    from pyspark import __version__
-
     return jobs(lambda text: connector_problem(address, text, __version__))
 
 
 def following() -> AbstractContextManager[None]:
     """The same of a stream that runs: a connector may be made for another Spark."""
-    from pyspark import __version__
-
     return jobs(lambda text: problem_of_stream(text, __version__))
 
 
@@ -146,7 +140,7 @@ def connector_problem(address: Address, text: str, spark: str) -> EnvironmentPro
 
 def problem_of_stream(text: str, spark: str) -> EnvironmentProblem | None:
     """What a failed query's text says of a connector that is made for another Spark, if it is about that."""
-    for scheme, sign in _IN_PLANS.items():
-        if sign in text and _OF_ANOTHER_SPARK.search(text):
+    for scheme in ("delta", "kafka"):  # the plan of a failed query has their names
+        if _NAMES[scheme] in text and _OF_ANOTHER_SPARK.search(text):
             return connector_problem(Address(scheme), text, spark)
     return None

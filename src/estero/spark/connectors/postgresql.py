@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark import __version__
 
 from estero.errors import DataError, EnvironmentProblem
+from estero.events.files.text_kinds import quoted
 from estero.spark.connectors.address import Address
 from estero.spark.connectors.packages import connector_problem
 from estero.spark.failures import first_sentence
@@ -88,7 +90,7 @@ class Table:
 
     def inserting(self, staged: str, columns: list[str]) -> str:
         """Moves the staged rows: of each task, those of one run."""
-        names = ", ".join(map(_quoted, columns))
+        names = ", ".join(map(quoted, columns))
         return (
             f"INSERT INTO {self._target()} ({names}) SELECT {self._values(columns)} FROM {staged} "
             f"WHERE ({_TASK}, {_RUN}) IN (SELECT {_TASK}, min({_RUN}) FROM {staged} GROUP BY {_TASK})"
@@ -96,16 +98,16 @@ class Table:
 
     def _values(self, columns: list[str]) -> str:
         return ", ".join(
-            f"{_quoted(name)}::jsonb AS {_quoted(name)}" if name in self.nested else _quoted(name)
+            f"{quoted(name)}::jsonb AS {quoted(name)}" if name in self.nested else quoted(name)
             for name in columns
         )
 
     def _target(self) -> str:
-        return ".".join(map(_quoted, self.address.name.split(".")))
+        return ".".join(map(quoted, self.address.name.split(".")))
 
     def _beside(self, name: str) -> str:
         """A table of that name in the schema of this one."""
-        return ".".join(map(_quoted, [*self.address.name.split(".")[:-1], name]))
+        return ".".join(map(quoted, [*self.address.name.split(".")[:-1], name]))
 
     @contextmanager
     def _transaction(self, spark: SparkSession) -> Iterator[Any]:
@@ -157,8 +159,6 @@ def table_of(address: Address, nested: tuple[str, ...]) -> Table:
 
 
 def _without_driver(address: Address) -> EnvironmentProblem:
-    from pyspark import __version__
-
     found = connector_problem(address, _DRIVER, __version__)
     return found or EnvironmentProblem(f"{_DRIVER} is missing")
 
@@ -180,7 +180,3 @@ def _stamp(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         columns = [pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows) for number in stamp]
         names = [*batch.schema.names, _TASK, _RUN]
         yield pa.RecordBatch.from_arrays([*batch.columns, *columns], names=names)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

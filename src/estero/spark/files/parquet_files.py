@@ -14,13 +14,12 @@ import pyarrow.parquet as pq
 
 from estero.classify.column_names import COLUMN
 from estero.errors import DataError
-from estero.spark.failures import ILLEGAL_NANOSECONDS
+from estero.spark.failures import ILLEGAL_NANOSECONDS, NANOS_AS_INTEGERS
 from estero.spark.frames import in_room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_AS_INTEGERS = "spark.sql.legacy.parquet.nanosAsLong"
 _FINER = "estero: a time has nanoseconds, and those of Spark end at microseconds: round it first"
 _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 
@@ -45,7 +44,7 @@ def _with_nanoseconds(spark: SparkSession, file: str, places: Sequence[str]) -> 
     from pyspark.sql.types import LongType
 
     beside = spark.newSession()
-    beside.conf.set(_AS_INTEGERS, "true")
+    beside.conf.set(NANOS_AS_INTEGERS, "true")
     schema = beside.read.parquet(*places).schema
     kinds = {field.name: field.type for field in pq.read_schema(file)}
     texts = []

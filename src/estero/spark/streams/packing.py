@@ -120,11 +120,7 @@ def joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     """All rows in one batch."""
     if len(batches) == 1:
         return batches[0]
-    arrays = [
-        pa.concat_arrays([batch.column(place) for batch in batches]) if batches else pa.array([], field.type)
-        for place, field in enumerate(schema)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=schema)
 
 
 def gathered(

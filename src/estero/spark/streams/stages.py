@@ -62,28 +62,22 @@ class Stages:
 
         return turn
 
-    def unpack(self) -> Callable[[Batches], Batches]:
-        """The function for ``mapInArrow`` over what turns found: the answers."""
+    def unpack(self, late: Sequence[str] | None = None) -> Callable[[Batches], Batches]:
+        """The function for ``mapInArrow`` over what turns found: the answers.
 
-        def unpack(batches: Batches) -> Batches:
-            for blob, _ in _blobs_of(batches):
-                if blob is not None:
-                    yield batch_of(blob, self.duty.work.answer)
-
-        return unpack
-
-    def unpack_both(self, names: Sequence[str]) -> Callable[[Batches], Batches]:
-        """The same, for answers and late events, whose columns have these names."""
+        With `late`, the names of their columns, also the late events, in a column beside that of the answers.
+        """
         answer, packed = self.duty.work.answer, self._late_schema()
-        late = pa.schema([field.with_name(name) for field, name in zip(packed, names, strict=True)])
-        kinds = pa.struct([field.with_nullable(True) for field in answer]), pa.struct(list(late))
+        events = pa.schema([field.with_name(name) for field, name in zip(packed, late or (), strict=False)])
+        kinds = pa.struct([field.with_nullable(True) for field in answer]), pa.struct(list(events))
 
         def unpack(batches: Batches) -> Batches:
-            for answers, events in _blobs_of(batches):
-                if answers is not None:
-                    yield _one_of(batch_of(answers, answer), 0, kinds)
-                if events is not None:
-                    yield _one_of(batch_of(events, late), 1, kinds)
+            for batch in batches:
+                for row in zip(*(batch.column(name) for name in _BLOBS), strict=True):
+                    for place, (blob, schema) in enumerate(zip(row, (answer, events), strict=True)):
+                        if blob.is_valid:
+                            found = batch_of(blob.as_buffer(), schema)  # where it lies in the batch
+                            yield found if late is None else _one_of(found, place, kinds)
 
         return unpack
 
@@ -169,11 +163,3 @@ def _row(
     values = [*(counts or [None] * len(COUNTS)), answers, late_events]
     columns = zip((*COUNTS, *_BLOBS), values, strict=True)
     return pd.DataFrame({name: [value] * times for name, value in columns})
-
-
-def _blobs_of(batches: Batches) -> Iterator[tuple[pa.Buffer | None, pa.Buffer | None]]:
-    """The blobs of each row, where they lie in the batch."""
-    for batch in batches:
-        for row in zip(*(batch.column(name) for name in _BLOBS), strict=True):
-            answers, late = (blob.as_buffer() for blob in row)
-            yield answers, late

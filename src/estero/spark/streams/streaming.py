@@ -92,7 +92,7 @@ def _connected(rows: DataFrame, stages: Stages, events: StructType | None) -> Da
     shown = spark_schema(stages.duty.work.answer)
     if events is None:
         return found.mapInArrow(stages.unpack(), shown)
-    return found.mapInArrow(stages.unpack_both(events.names), _both(shown, events))
+    return found.mapInArrow(stages.unpack(events.names), _both(shown, events))
 
 
 def _duty_of(work: Work, rows: StructType, clock: Clock, buckets: int) -> Duty:

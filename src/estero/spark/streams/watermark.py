@@ -33,7 +33,7 @@ class Ticks:
     nanoseconds: int
 
     def from_ms(self, ms: int) -> int:
-        """The first tick that is not before the begin of this millisecond."""
+        """The first tick that is not before the beginning of this millisecond; of a length: rounded up."""
         return -(-ms * _MS // self.nanoseconds)
 
     def through_ms(self, ms: int) -> int:
@@ -43,10 +43,6 @@ class Ticks:
     def ms_of(self, tick: int) -> int:
         """The millisecond in which a tick begins."""
         return tick * self.nanoseconds // _MS
-
-    def over(self, ms: int) -> int:
-        """So many ticks are `ms` milliseconds, or a little more."""
-        return -(-ms * _MS // self.nanoseconds)
 
     def clock(self, sql: str) -> str:
         """SQL of the timestamp in which a time in ticks begins, as Spark has timestamps: in microseconds."""
@@ -110,7 +106,7 @@ def _new_clock(df: DataFrame, classification: Classification, ticks: Ticks, late
     clock = F.expr(clock_sql(text, ticks))
     followed = in_room(df).withColumn(CLOCK, clock).withWatermark(CLOCK, lateness)
     delay = int(followed.schema[CLOCK].metadata[DELAY])
-    return Clock(followed, CLOCK, ticks, ticks.over(delay))
+    return Clock(followed, CLOCK, ticks, ticks.from_ms(delay))
 
 
 def clock_sql(text: str, ticks: Ticks) -> str:
