@@ -16,7 +16,7 @@ from estero.classify.column_names import BITS, SCREENED
 from estero.classify.columns import ColumnType
 from estero.classify.dialect import Dialect
 from estero.classify.expressions import ExpressionWriter
-from estero.classify.sql_trees import SQL, cast, either, number, text, total
+from estero.classify.sql_trees import SQL, cast, compared, either, is_one_of, number, text, total
 from estero.language.tree.expressions import (
     And,
     Arithmetic,
@@ -111,7 +111,11 @@ class Writer:
         column = self._classification.type_column
         if column is None:
             return exp.true() if self._classification.only_type in types else exp.false()
-        return self._dialect.is_one_of(column, self._columns[column], types)
+        return is_one_of(self._read(column), types)
+
+    def _read(self, name: str) -> SQL:
+        """A column as expressions read it."""
+        return self._dialect.as_read(name, self._columns[name])
 
 
 class BitWriter(Writer):
@@ -150,8 +154,8 @@ class BitWriter(Writer):
         bits = exp.paren(exp.BitwiseAnd(this=screen, expression=self._dialect.integer(mask)))
         if rest is None:
             return bits
-        asked = exp.NEQ(this=bits, expression=number(0))
-        return self._where(asked, self._where(self._expressions.condition(rest), bits.copy()))
+        asked = compared("!=", bits, number(0))
+        return self._where(asked, self._where(self._expressions.condition(rest), bits))
 
     def _bits(self, group: Sequence[Numbered]) -> SQL:
         """The bits of predicates with the same types; equalities of one column are one look-up.
@@ -185,8 +189,7 @@ class BitWriter(Writer):
         if not masks:  # two different strings at once
             return self._dialect.integer(0)
         cases = [exp.If(this=text(value), true=self._dialect.integer(mask)) for value, mask in masks.items()]
-        column = self._dialect.as_read(name, self._columns[name])
-        return exp.Case(this=column, ifs=cases, default=self._dialect.integer(0))
+        return exp.Case(this=self._read(name), ifs=cases, default=self._dialect.integer(0))
 
     def _guarded(self, types: tuple[str, ...], bits: SQL) -> SQL:
         """The bits where the type is one of these; a condition is never evaluated for other types."""
@@ -206,7 +209,7 @@ class BitWriter(Writer):
             parts.append(self._prefilter())
             if not all(self._is_safe(each.condition) for each in self._classification.predicates):
                 words = self.words().values()
-                exact = [exp.NEQ(this=word, expression=self._dialect.integer(0)) for word in words]
+                exact = [compared("!=", word, self._dialect.integer(0)) for word in words]
                 parts.append(exp.paren(exp.or_(*exact)))
         return exp.and_(*parts) if parts else exp.true()
 
@@ -231,10 +234,7 @@ class BitWriter(Writer):
                 strings.setdefault(name, set()).update(texts)
             else:
                 conditions[self._expressions.condition(weaker)] = None
-        members = [
-            self._dialect.is_one_of(name, self._columns[name], sorted(texts))
-            for name, texts in strings.items()
-        ]
+        members = [is_one_of(self._read(name), sorted(texts)) for name, texts in strings.items()]
         return exp.or_(*members, *conditions)
 
     def _weakened(self, condition: Node) -> Node | None:

@@ -19,7 +19,7 @@ from estero.classify.dialect import Dialect
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.partition_keys import KeyWriter
 from estero.classify.spark_dialect import SPARK
-from estero.classify.sql_trees import SQL, number
+from estero.classify.sql_trees import SQL, compared, number
 from estero.classify.values import ValueWriter
 from estero.language.tree.expressions import Node
 from estero.language.tree.schema import Kind
@@ -55,7 +55,7 @@ class Clauses:
         if screened is None:
             return texts | self.bits() | self.values()
         bits = self.bits(screened)
-        some = [exp.NEQ(this=exp.column(word, quoted=True), expression=number(0)) for word in bits]
+        some = [compared("!=", exp.column(word, quoted=True), number(0)) for word in bits]
         return texts | bits | self.values(asked=exp.paren(exp.or_(*some)))
 
     def time(self) -> str | None:

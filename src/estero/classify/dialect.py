@@ -24,7 +24,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Tick, canonical, reference
-from estero.classify.sql_trees import SQL, cast, is_one_of, negative, number, text
+from estero.classify.sql_trees import SQL, cast, negative, number, text
 from estero.language.tree.schema import Kind
 
 EXACT = 2**53
@@ -78,10 +78,6 @@ class Dialect(ABC):
         """A time column as 64-bit ticks."""
         value = self.as_read(name, column)
         return self.ticks_of(value, column.tick) if column.kind is Kind.TIMESTAMP else value
-
-    def is_one_of(self, name: str, column: ColumnType, texts: Sequence[str]) -> SQL:
-        """Whether a string column is one of `texts`; never true of none."""
-        return is_one_of(self.as_read(name, column), texts)
 
     # --------------------------------------------------------------------------------- literals
 

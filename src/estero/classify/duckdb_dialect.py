@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Tick
 from estero.classify.dialect import Dialect, escaped
-from estero.classify.sql_trees import SQL, bound, call, cast, either, negative, number, text
+from estero.classify.sql_trees import SQL, bound, call, cast, compared, either, negative, number, text
 from estero.language.regex.dialects import for_re2
 from estero.language.tree.schema import Kind
 
@@ -18,6 +18,9 @@ _SALT = "\u2021estero"
 _SALT_BITS = 0x5851F42D4C957F2D
 _SORTED = frozenset({"BLOB", "TIME", "TIME_NS", "INTERVAL"})
 """Types that expressions do not know, and that have an order nevertheless."""
+_SHORTER = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
+_LONGER = ("UBIGINT", "HUGEINT", "UHUGEINT")
+_INSTANTS = ("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP WITH TIME ZONE", "DATE")
 _CHECKED = {"+": "add", "-": "subtract", "*": "multiply"}
 
 
@@ -31,24 +34,14 @@ class DuckDB(Dialect):
         '"NULL"': ColumnType(Kind.NULL, "BIGINT"),
         "BOOLEAN": ColumnType(Kind.BOOL),
         "BIGINT": ColumnType(Kind.INT),
-        "TINYINT": ColumnType(Kind.INT, "BIGINT"),
-        "SMALLINT": ColumnType(Kind.INT, "BIGINT"),
-        "INTEGER": ColumnType(Kind.INT, "BIGINT"),
-        "UTINYINT": ColumnType(Kind.INT, "BIGINT"),
-        "USMALLINT": ColumnType(Kind.INT, "BIGINT"),
-        "UINTEGER": ColumnType(Kind.INT, "BIGINT"),
-        "UBIGINT": ColumnType(Kind.INT, "BIGINT", checked=True),
-        "HUGEINT": ColumnType(Kind.INT, "BIGINT", checked=True),
-        "UHUGEINT": ColumnType(Kind.INT, "BIGINT", checked=True),
+        **dict.fromkeys(_SHORTER, ColumnType(Kind.INT, "BIGINT")),
+        **dict.fromkeys(_LONGER, ColumnType(Kind.INT, "BIGINT", checked=True)),
         "DOUBLE": ColumnType(Kind.FLOAT),
         "FLOAT": ColumnType(Kind.FLOAT, "DOUBLE"),
         "VARCHAR": ColumnType(Kind.STRING),
         "UUID": ColumnType(Kind.STRING, "VARCHAR"),
         "TIMESTAMP": ColumnType(Kind.TIMESTAMP),
-        "TIMESTAMP_S": ColumnType(Kind.TIMESTAMP, "TIMESTAMP"),
-        "TIMESTAMP_MS": ColumnType(Kind.TIMESTAMP, "TIMESTAMP"),
-        "TIMESTAMP WITH TIME ZONE": ColumnType(Kind.TIMESTAMP, "TIMESTAMP"),
-        "DATE": ColumnType(Kind.TIMESTAMP, "TIMESTAMP"),
+        **dict.fromkeys(_INSTANTS, ColumnType(Kind.TIMESTAMP, "TIMESTAMP")),
         "TIMESTAMP_NS": ColumnType(Kind.TIMESTAMP, tick="ns"),
         "TIMESTAMPTZ_NS": ColumnType(Kind.TIMESTAMP, tick="ns"),
     }
@@ -123,5 +116,5 @@ def _microsecond_of(nanoseconds: SQL) -> SQL:
     beyond = call("mod", nanoseconds.copy(), number(1000))
     whole = exp.Sub(this=nanoseconds.copy(), expression=beyond)
     micros = exp.IntDiv(this=exp.paren(whole), expression=number(1000))
-    step = either(exp.LT(this=beyond.copy(), expression=number(0)), number(1), number(0))
+    step = either(compared("<", beyond, number(0)), number(1), number(0))
     return call("make_timestamp", exp.Sub(this=micros, expression=step))

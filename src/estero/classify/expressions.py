@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,16 +11,7 @@ from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Tick, reference
 from estero.classify.dialect import EXACT, Dialect, micros_of
-from estero.classify.sql_trees import (
-    SQL,
-    bound,
-    call,
-    cast,
-    either,
-    is_not_null,
-    number,
-    text,
-)
+from estero.classify.sql_trees import SQL, bound, call, cast, compared, either, is_not_null, number, text
 from estero.errors import QueryError
 from estero.language.tree import expressions as e
 from estero.language.tree.literals import Value
@@ -28,14 +19,8 @@ from estero.language.tree.schema import Kind
 
 UNKNOWN = cast(exp.Null(), "BOOLEAN")
 
-_COMPARE: Mapping[e.ComparisonOperator, Callable[..., SQL]] = {
-    "=": exp.EQ,
-    "!=": exp.NEQ,
-    "<": exp.LT,
-    "<=": exp.LTE,
-    ">": exp.GT,
-    ">=": exp.GTE,
-}
+_CONDITIONS = (e.Comparison, e.Between, e.In, e.Like, e.Matches, e.IsNull, e.And, e.Or, e.Not)
+
 _MIRRORED: Mapping[e.ComparisonOperator, e.ComparisonOperator] = {
     "=": "=",
     "!=": "!=",
@@ -88,12 +73,10 @@ class ExpressionWriter:
                 return self._between(value, self.value(low), self.value(high))
             case e.In(operand, members):
                 return self._is_member(self.value(operand), members)
-            case e.Like(operand, pattern):
+            case e.Like(operand, pattern) | e.Matches(operand, pattern):
                 value = self.value(operand)
-                return UNKNOWN.copy() if value.kind is None else self._dialect.like(value.sql, pattern)
-            case e.Matches(operand, regex):
-                value = self.value(operand)
-                return UNKNOWN.copy() if value.kind is None else self._dialect.matches(value.sql, regex)
+                test = self._dialect.like if isinstance(node, e.Like) else self._dialect.matches
+                return UNKNOWN.copy() if value.kind is None else test(value.sql, pattern)
             case e.IsNull(operand):
                 return exp.paren(exp.Not(this=self._is_known(self.value(operand))), copy=False)
             case e.Literal(bool() as truth):
@@ -117,17 +100,7 @@ class ExpressionWriter:
                 return self._arithmetic(operator, self.value(left), self.value(right))
             case e.Call(name, arguments):
                 return self._call(node, name, [self.value(argument) for argument in arguments])
-            case (
-                e.Comparison()
-                | e.Between()
-                | e.In()
-                | e.Like()
-                | e.Matches()
-                | e.IsNull()
-                | e.And()
-                | e.Or()
-                | e.Not()
-            ):
+            case _ if isinstance(node, _CONDITIONS):
                 return Typed(self.condition(node), Kind.BOOL)
             case _:
                 raise QueryError(f"{type(node).__name__} is not an expression over one event", span=node.span)
@@ -169,8 +142,8 @@ class ExpressionWriter:
         if kinds == (Kind.FLOAT, Kind.INT):
             return self._compare_exactly(_MIRRORED[operator], right, left)
         if kinds == (Kind.TIMESTAMP, Kind.TIMESTAMP) and "ns" in (left.tick, right.tick):
-            return _COMPARE[operator](this=self._nanos(left), expression=self._nanos(right))
-        return _COMPARE[operator](this=bound(left.sql), expression=bound(right.sql))
+            return compared(operator, self._nanos(left), self._nanos(right))
+        return compared(operator, left.sql, right.sql)
 
     def _compare_exactly(self, operator: e.ComparisonOperator, whole: Typed, broken: Typed) -> SQL:
         """An integer against a float, as numbers: 2**53 + 1 is not 2.0**53.
@@ -180,26 +153,19 @@ class ExpressionWriter:
         not a 64-bit integer; it is above them all.
         """
         if isinstance(whole.literal, int) and abs(whole.literal) <= EXACT:
-            rounded = self._literal(float(whole.literal))
-            return _COMPARE[operator](this=bound(rounded.sql), expression=bound(broken.sql))
+            return compared(operator, self._literal(float(whole.literal)).sql, broken.sql)
         if isinstance(broken.literal, float):
             return self._compare_with_float(operator, whole, broken.literal)
-        rounded_sql = cast(whole.sql.copy(), "DOUBLE")
+        rounded = cast(whole.sql.copy(), "DOUBLE")
         # NULL where the cast is none: a NULL beside it already makes the result unknown.
         whole_float = exp.TryCast(**cast(broken.sql.copy(), "BIGINT").args, safe=True)
         limit = self._dialect.floating(2.0**63)
         above: e.ComparisonOperator = "<=" if operator in {"<", "<=", "!="} else "<"
         return (
             exp.Case()
-            .when(
-                exp.NEQ(this=rounded_sql, expression=bound(broken.sql)),
-                _COMPARE[operator](this=rounded_sql.copy(), expression=bound(broken.sql)),
-            )
-            .when(
-                exp.EQ(this=bound(broken.sql), expression=limit),
-                _COMPARE[above](this=rounded_sql.copy(), expression=limit.copy()),
-            )
-            .else_(_COMPARE[operator](this=bound(whole.sql), expression=whole_float))
+            .when(compared("!=", rounded, broken.sql), compared(operator, rounded, broken.sql))
+            .when(compared("=", broken.sql, limit), compared(above, rounded, limit))
+            .else_(compared(operator, whole.sql, whole_float))
         )
 
     def _compare_with_float(self, operator: e.ComparisonOperator, whole: Typed, number: float) -> SQL:
@@ -260,15 +226,13 @@ class ExpressionWriter:
             return Typed(checked, Kind.INT, known)
         a, b = self._as_float(left), self._as_float(right)
         if operator == "%":
-            remainder = exp.Mod(this=bound(a), expression=bound(b))
-            return Typed(either(_is_zero(b), exp.Null(), remainder), Kind.FLOAT, (*known, _is_not_zero(b)))
+            return _unless_zero(exp.Mod(this=bound(a), expression=bound(b)), b, known)
         build = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}[operator]
         return Typed(exp.paren(build(this=bound(a), expression=bound(b))), Kind.FLOAT, known)
 
     def _divide(self, left: Typed, right: Typed, known: tuple[SQL, ...]) -> Typed:
         a, b = self._as_float(left), self._as_float(right)
-        quotient = exp.Div(this=bound(a), expression=bound(b), typed=True)
-        return Typed(either(_is_zero(b), exp.Null(), quotient), Kind.FLOAT, (*known, _is_not_zero(b)))
+        return _unless_zero(exp.Div(this=bound(a), expression=bound(b), typed=True), b, known)
 
     def _remainder(self, left: Typed, right: Typed, known: tuple[SQL, ...]) -> Typed:
         zero, minus_one = self._dialect.integer(0), self._dialect.integer(-1)
@@ -276,12 +240,11 @@ class ExpressionWriter:
         of_minus_one = either(is_not_null(left.sql), zero)
         guarded = (
             exp.Case()
-            .when(exp.EQ(this=bound(right.sql), expression=zero.copy()), exp.Null())
-            .when(exp.EQ(this=bound(right.sql), expression=minus_one), of_minus_one)
+            .when(compared("=", right.sql, zero), exp.Null())
+            .when(compared("=", right.sql, minus_one), of_minus_one)
             .else_(remainder)
         )
-        not_zero = exp.NEQ(this=bound(right.sql), expression=zero.copy())
-        return Typed(cast(guarded, "BIGINT"), Kind.INT, (*known, not_zero))
+        return Typed(cast(guarded, "BIGINT"), Kind.INT, (*known, compared("!=", right.sql, zero)))
 
     def _negative(self, operand: Typed) -> Typed:
         if operand.kind is Kind.FLOAT:
@@ -336,7 +299,7 @@ class ExpressionWriter:
     def _abs(self, argument: Typed) -> Typed:
         if argument.kind is Kind.FLOAT:
             return Typed(call("abs", argument.sql), Kind.FLOAT, argument.known)
-        negative = exp.LT(this=bound(argument.sql), expression=self._dialect.integer(0))
+        negative = compared("<", argument.sql, self._dialect.integer(0))
         value = either(negative, self._negative(argument).sql, self._wide(argument))
         return Typed(value, Kind.INT, argument.known)
 
@@ -355,12 +318,10 @@ class ExpressionWriter:
         return tuple(parts)
 
 
-def _is_zero(value: SQL) -> SQL:
-    return exp.EQ(this=bound(value), expression=number(0))
-
-
-def _is_not_zero(value: SQL) -> SQL:
-    return exp.NEQ(this=bound(value), expression=number(0))
+def _unless_zero(result: SQL, divisor: SQL, known: tuple[SQL, ...]) -> Typed:
+    """A float, or NULL where the divisor is zero."""
+    value = either(compared("=", divisor, number(0)), exp.Null(), result)
+    return Typed(value, Kind.FLOAT, (*known, compared("!=", divisor, number(0))))
 
 
 def _constant_if_known(truth: bool, known: SQL) -> SQL:

@@ -12,7 +12,7 @@ import math
 from sqlglot import exp
 
 from estero.classify.bits import Writer
-from estero.classify.sql_trees import SQL, call, cast, either, is_not_null, number, text
+from estero.classify.sql_trees import SQL, call, cast, compared, either, is_not_null, number, text
 from estero.language.tree.schema import Kind
 
 
@@ -21,7 +21,7 @@ class KeyWriter(Writer):
 
     def known(self) -> list[SQL]:
         """For each bracket of the key, that it is not NULL."""
-        return [self._is_known(bracket) for bracket in self._classification.keys]
+        return [is_not_null(exp.paren(self._key(bracket)[0])) for bracket in self._classification.keys]
 
     def halves(self) -> tuple[SQL, SQL]:
         """Both halves of the key."""
@@ -43,8 +43,7 @@ class KeyWriter(Writer):
         return self._first_that_the_type_has(choices), kind
 
     def _in_key_form(self, name: str) -> SQL:
-        column = self._columns[name]
-        value = self._dialect.as_read(name, column)
+        value, column = self._read(name), self._columns[name]
         match column.kind:
             case Kind.TIMESTAMP:
                 return self._dialect.ticks(name, column)
@@ -57,8 +56,7 @@ class KeyWriter(Writer):
 
     def _text(self, name: str) -> SQL:
         """A text that equal values of different kinds share; it begins with a letter for the kind."""
-        column = self._columns[name]
-        value = self._dialect.as_read(name, column)
+        value, column = self._read(name), self._columns[name]
         match column.kind:
             case Kind.TIMESTAMP:
                 return self._lettered("t", self._dialect.nanoseconds_of(value, column.tick))
@@ -70,11 +68,11 @@ class KeyWriter(Writer):
 
     def _text_of_float(self, value: SQL) -> SQL:
         """A float that is a 64-bit integer has the text of that integer; others have the text of none."""
-        below = exp.LT(this=value.copy(), expression=cast(text(str(-(2**63))), "DOUBLE"))
-        above = exp.GTE(this=value.copy(), expression=cast(text(str(2**63)), "DOUBLE"))
+        below = compared("<", value, cast(text(str(-(2**63))), "DOUBLE"))
+        above = compared(">=", value, cast(text(str(2**63)), "DOUBLE"))
         is_nan = call("isnan", value.copy())
         shown = self._lettered("n", value)
-        whole = exp.EQ(this=value.copy(), expression=call("floor", value.copy()))
+        whole = compared("=", value, call("floor", value.copy()))
         integer = self._lettered("n", cast(value.copy(), "BIGINT"))
         # Only a float within 64 bits is rounded down: Spark's floor makes an integer of it.
         chosen = exp.Case().when(is_nan, text("nNaN")).when(exp.or_(below, above), shown)
@@ -106,10 +104,5 @@ class KeyWriter(Writer):
                 by_choice.setdefault(index, []).append(type_name)
         value = exp.Case()
         for index, type_names in by_choice.items():
-            test = self._has_type(type_names)
-            value = value.when(test, choices[index][1])
+            value = value.when(self._has_type(type_names), choices[index][1])
         return value.else_(choices[0][1] if schema.shared else exp.Null())
-
-    def _is_known(self, bracket: tuple[str, ...]) -> SQL:
-        value, _ = self._key(bracket)
-        return is_not_null(exp.paren(value))

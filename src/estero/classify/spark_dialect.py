@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Tick, reference
 from estero.classify.dialect import EXACT, Dialect, escaped, micros_of
-from estero.classify.sql_trees import SQL, bound, call, cast, either, negative, number, text, total
+from estero.classify.sql_trees import SQL, bound, call, cast, compared, either, negative, number, text, total
 from estero.language.regex.dialects import for_re2
 from estero.language.regex.java import for_java, like_for_java
 from estero.language.tree.schema import Kind
@@ -109,7 +109,7 @@ class Spark(Dialect):
 
     def rounded(self, function: str, value: SQL) -> SQL:
         # Spark makes 64-bit integers of floats, which is only right of those that have a fraction.
-        has_fraction = exp.LT(this=call("abs", value.copy()), expression=self.floating(float(EXACT)))
+        has_fraction = compared("<", call("abs", value.copy()), self.floating(float(EXACT)))
         return either(has_fraction, cast(call(function, value), "DOUBLE"), value.copy())
 
     def ticks_of(self, value: SQL, tick: Tick) -> SQL:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
+from estero.language.tree.expressions import ComparisonOperator
+
 SQL = exp.Expr
+
+_COMPARE: Mapping[ComparisonOperator, Callable[..., SQL]] = {
+    "=": exp.EQ,
+    "!=": exp.NEQ,
+    "<": exp.LT,
+    "<=": exp.LTE,
+    ">": exp.GT,
+    ">=": exp.GTE,
+}
 
 
 def call(function: str, *arguments: SQL) -> SQL:
@@ -36,14 +47,14 @@ def bound(value: SQL) -> SQL:
     return exp.paren(value)
 
 
-def is_null(value: SQL) -> SQL:
-    """``value IS NULL``."""
-    return exp.Is(this=bound(value), expression=exp.Null())
+def compared(operator: ComparisonOperator, left: SQL, right: SQL) -> SQL:
+    """``left operator right``, both of them copied."""
+    return _COMPARE[operator](this=bound(left), expression=bound(right))
 
 
 def is_not_null(value: SQL) -> SQL:
     """``NOT value IS NULL``."""
-    return exp.Not(this=is_null(value))
+    return exp.Not(this=exp.Is(this=bound(value), expression=exp.Null()))
 
 
 def either(test: SQL, value: SQL, default: SQL | None = None) -> SQL:
