@@ -1,7 +1,7 @@
 """Which events can matter: predicates → bits of 64-bit words, and the columns that are read for them.
 
-Whoever drops other events goes by this: DuckDB's statement and Spark's condition (`BitWriter`), and the look
-at the strings of Arrow batches (`split`, `columns_needed`; screening.py).
+Everything that drops other events goes by this: DuckDB's statement and Spark's condition (`BitWriter`), and
+the look at the strings of Arrow batches (`split`, `columns_needed`; screening.py).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def split(predicate: EventPredicate, type_column: str | None, screened: Collecti
 
 
 def columns_needed(classification: Classification, rests: Iterable[Node | None]) -> Iterator[str]:
-    """The columns that are read of relevant events where `rests` are left of the predicates; some twice."""
+    """The columns that relevant events are read for where `rests` remain of the predicates; some twice."""
     if classification.schema.time is not None:
         yield classification.schema.time
     for bracket in classification.keys:

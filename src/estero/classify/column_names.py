@@ -8,7 +8,7 @@ from typing import Final
 
 from estero.errors import DataError
 
-# Classified events. A name of several columns is written without the number that each has at its end.
+# Classified events. A name that several columns share is written without the number that ends each of them.
 POSITION: Final = "__position"
 """The place of an event in the whole stream, from 0."""
 TIME: Final = "__time"
@@ -93,7 +93,7 @@ def numbered(prefix: str, names: Iterable[str]) -> list[str]:
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """The name, with as many underscores at its end as no column is called, in any case."""
+    """The name, with underscores added until no column is called so, whatever the case of its letters."""
     lower = {each.lower() for each in taken}
     while name.lower() in lower:
         name += "_"

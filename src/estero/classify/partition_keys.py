@@ -67,7 +67,7 @@ class KeyWriter(Writer):
                 return self._lettered(letters.get(kind, "o"), value)
 
     def _text_of_float(self, value: SQL) -> SQL:
-        """A float that is a 64-bit integer has the text of that integer; others have the text of none."""
+        """A float that is a 64-bit integer has the text of that integer; no other float has such a text."""
         below = compared("<", value, cast(text(str(-(2**63))), "DOUBLE"))
         above = compared(">=", value, cast(text(str(2**63)), "DOUBLE"))
         is_nan = call("isnan", value.copy())

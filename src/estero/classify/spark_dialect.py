@@ -26,7 +26,7 @@ from estero.language.tree.schema import Kind
 LOCAL_TIME = "timestamp_ntz"
 """Timestamps without a zone, which are taken to be in UTC."""
 MATCHER = "estero_matches"
-"""The function that matches expressions which Java cannot: of a text and RE2's syntax."""
+"""The function that matches what Java cannot; it takes a text and an expression in RE2's syntax."""
 
 _MOST_LOOPS_OF_LIKE = 2
 """Spark makes a regular expression of LIKE, and Java tries all ways through ``%a%b%c%``."""

@@ -110,13 +110,12 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     as run at once, up to 8, where the numbers of events promise a million complex events, and 50 for each
     event). Others (with CONSUME BY ANY, or where events are compared with each other without keys and window)
     run in one task. `share` says how many tasks share the enumeration of any query. Spark itself classifies
-    the events, and relevant ones only reach Python.
+    the events, and only relevant ones reach Python.
 
-    Ranges begin where the footers of Parquet files say, if `df` is a table of such, and then queries with
-    keys and a window in time are cut so as well. Else jobs look at the events, and of the keys those are cut
-    that have more than 1.5 even shares of the events. ``split_keys=False`` leaves all keys whole. On a stream
-    keys always stay whole, and one task finds what ends in a bucket: `split_keys` and `share` are for
-    batches.
+    Where `df` is a table of Parquet files, their footers say where ranges begin, and queries with keys and a
+    window in time are cut in the same way. Otherwise jobs look at the events, and only keys with more than
+    1.5 even shares of them are cut. ``split_keys=False`` leaves all keys whole. On a stream keys always stay
+    whole, and one task finds what ends in a bucket: `split_keys` and `share` are for batches.
 
     On a stream, events wait until the watermark has passed them: that of the time column, if it has one, else
     one that is made `lateness` behind the greatest time ("5 seconds", a timedelta, ticks; none by default).
@@ -125,9 +124,9 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     `df`, one of which is NULL in each row. `partitions` buckets share the keys (default: 16); a checkpoint
     keeps its number. Positions, and windows of so many events, put all keys into one bucket.
 
-    It is lazy, except that cutting, and looking for what to cut or to share, reads the events once where no
-    footers tell, and for positions their times twice. What has been read, Spark keeps while this DataFrame is
-    held. Errors in single events, such as a relevant event without a time, are raised by whatever reads them
+    The result is lazy, except that deciding what to cut or to share reads the events once where no footers
+    tell, and for positions their times twice. Spark keeps what it has read while this DataFrame is held.
+    Errors in single events, such as a relevant event without a time, are raised by whatever reads them
     first: `recognize`, or an action.
 
     The stream order is that of `time`, then `order`, then arrival: of the partitions of `df` and of the
@@ -227,7 +226,7 @@ def _check_frame(df: object) -> None:
 
 
 def _check_number(name: str, number: object, most: int) -> None:
-    """Raises TypeError for what is no whole number, ValueError for one out of range; None says nothing."""
+    """Raises TypeError for what is no whole number, ValueError for one out of range; None passes."""
     if number is None:
         return
     said = f"{name} is a whole number from 1 to {most:,}, not {number!r}"

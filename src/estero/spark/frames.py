@@ -151,7 +151,7 @@ def streamed(
 ) -> DataFrame:
     """The classified rows of a streaming DataFrame: relevant ones, or with `every` all of them, flagged.
 
-    `df` has the columns of `events` in the room, and may have more. What comes of it: ``__time``, the key
+    `df` has the columns of `events` in the room, and may have more. The result has ``__time``, the key
     halves, the words of bits, the values, the payload, then ``__order1``, … where ties are broken,
     ``__event0``, … for the columns `whole`, and with `every` ``__relevant``. `clock` is the column that has a
     watermark: *all* events move it, so Spark must not filter before it looks at the times.
@@ -250,8 +250,8 @@ def _named(texts: Mapping[str, str]) -> list[str]:
 def give_matcher(spark: SparkSession) -> None:
     """Gives a session the function that matches by RE2, for SQL that Estero writes.
 
-    It matches regular expressions that Java's matcher is not to be asked, in Python workers. It costs what it
-    takes to bring the texts there, about a microsecond an event.
+    It matches, in Python workers, what would cost Java's matcher too much time or stack. Bringing the texts
+    there takes about a microsecond per event.
     """
     from pyspark.sql.pandas.functions import arrow_udf
 

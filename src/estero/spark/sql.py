@@ -67,7 +67,7 @@ def register(spark: SparkSession, *, name: str = "recognize") -> None:
             try:
                 schema, text, said = _named(arguments, options)
                 return analyze(schema, ceql(text), said)
-            except EsteroError as error:  # Spark shows the way that it came: as short a one as can be
+            except EsteroError as error:  # Spark shows the traceback: as short a one as can be
                 raise error.with_traceback(None) from None
 
     # `arrow_udtf` refuses functions with an `analyze` of their own (SPARK-53286 is to change that). The JVM

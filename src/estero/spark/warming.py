@@ -2,7 +2,7 @@
 
 An executor starts a Python worker for each of its cores, all at once. On a machine whose kernel cache is
 empty each of them would compile the same kernels for seconds. Here one compiles, and the others wait for it
-and read the cache. What is left in the temporary directory says that this has happened.
+and read the cache. A file in the temporary directory says that this has happened.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def test_a_stream_has_a_directory_and_a_checkpoint_of_its_own(
         f"them once a stream writes here\n  hint: {own}"
     )
     torn = (
-        "this is no checkpoint, or it is damaged: its file 'metadata' is not what Spark writes there\n"
+        "this is not a checkpoint, or it is damaged: its file 'metadata' is not what Spark writes there\n"
         "  hint: start with a new one, and everything is read from the beginning"
     )
     for sink, checkpoint, said in (

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LARGEST_TASK = 2_000_000
-"""More events than that are not sorted in one task only because so many tasks run at once."""
+"""More events than this are not sorted in one task just because only so many tasks run at once."""
 MOST_SHARES = 8
-"""Nobody is given more tasks than that without asking: each has a copy of all relevant events."""
+"""Nobody gets more tasks than this without asking: each has a copy of all relevant events."""
 MATCHES_PER_EVENT = 50
 """So many complex events have to be expected for each event before it pays to read the events once more.
 
@@ -38,9 +38,9 @@ Measured (``python -m benchmarks.shared``): a second task costs 1.4 µs an event
 event.
 """
 LEAST_MATCHES = 1_000_000
-"""One task has listed fewer before another one has begun."""
+"""One task lists fewer than this in the time that another one takes to begin."""
 MOST_CLASSES = 1_000
-"""So many kinds of events, the most frequent ones, are looked at."""
+"""How many kinds of events are looked at: the most frequent ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LEAST_WINDOWS = 8
-"""A range is at least so many windows long, because its halo is read twice."""
+"""A range is at least this many windows long, because its halo is read twice."""
 MOST_ROWS = 30_000_000
 """A range has no more rows than that, whether they are relevant or not.
 
-Tasks then come in several rounds, and where relevant events lie unevenly, who is ready takes the next. A
-round costs 0.1 s.
+Tasks then come in several rounds, and where relevant events lie unevenly, a task that is done makes room for
+the next. A round costs 0.1 s.
 """
 _FILES, _GROUPS = 8, 24
-"""So many files and row groups are looked at, evenly spread."""
+"""How many files and row groups are looked at, at most, evenly spread."""
 _POINTS = 16
 """The rows of a group are taken to be spread evenly over so many times from its first to its last."""
 _TICKS = {"milliseconds": 1000.0, "microseconds": 1.0, "nanoseconds": 0.001}
@@ -43,7 +43,7 @@ _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _END = 8
 """A Parquet file ends with the length of its footer, and four letters."""
 _AT_ONCE = 6_000
-"""Java hands over so many bytes in one packet. Where it needs two, the second waits 40 ms for an answer."""
+"""Java hands over this many bytes in one packet. Where it needs two, the second waits 40 ms for an answer."""
 
 
 Item = TypeVar("Item")
@@ -204,7 +204,7 @@ def _tick(logical: Mapping[str, Any]) -> float | None:
 
 
 def _group(told: pq.RowGroupMetaData, place: int, tick: float | None, like: float) -> Group | None:
-    """What a row group tells of its times, standing for `like` groups; None where it does not."""
+    """What a row group tells of its times, standing for `like` groups; None where it tells nothing."""
     times = told.column(place).statistics
     if tick is None or times is None or not times.has_min_max or not isinstance(times.min_raw, int):
         return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SMALLEST_TASK = 50_000
 """Where nobody says how many ranges there are, each has this many events: less does not pay for a task."""
 HOT = 1.5
-"""A key is hot that has more than so many even shares of the events."""
+"""A key is hot if it has more than this many even shares of the events."""
 _SKETCHED = 10_000
 """Keys that the search keeps count of: the most that Spark allows."""
 _MOST = 1_000
@@ -216,7 +216,7 @@ def _quantiles(rows: GroupedData, steps: int) -> list[Any]:
 
 
 def _starts(found: Any, ranges: int, steps: int) -> tuple[int, ...]:
-    """The times at which so many ranges begin, but for the first one; fewer where many events have one."""
+    """The times at which ranges begin, but for the first one; fewer where many events have one time."""
     if not found.cuts:
         return ()
     return tuple(sorted({found.cuts[k * steps // ranges - 1] for k in range(1, ranges)} - {found.least}))

@@ -60,7 +60,7 @@ class Address:
 def source_address(text: str) -> Address:
     """The address of a source: files of a format, a topic of Kafka, a Delta table.
 
-    A path without a scheme is of the format that its suffix says. Raises `DataError` where the text is none.
+    A path without a scheme is of the format that its suffix says. Raises `DataError` for other texts.
 
     >>> str(source_address("events/*.parquet"))
     'parquet:events/*.parquet'
@@ -153,7 +153,7 @@ def _listed(schemes: tuple[str, ...]) -> str:
 
 
 def trigger_of(text: str | None) -> dict[str, Any]:
-    """The keyword argument of Spark's `trigger`; `DataError` where the text says none.
+    """The keyword argument of Spark's `trigger`; `DataError` for other texts.
 
     >>> trigger_of("10s"), trigger_of("available-now")
     ({'processingTime': '10 seconds'}, {'availableNow': True})

@@ -110,12 +110,12 @@ def stream_session(
 
 
 def connecting(address: Address) -> AbstractContextManager[None]:
-    """Says what Spark raises in the block as an error of Estero's; one may be that a connector is missing."""
+    """Turns what Spark raises in the block into Estero's errors, which say where a connector is missing."""
     return jobs(lambda text: connector_problem(address, text, __version__))
 
 
 def following() -> AbstractContextManager[None]:
-    """The same of a stream that runs: a connector may be made for another Spark."""
+    """The same for a stream that is running: its connector may be made for another version of Spark."""
     return jobs(lambda text: problem_of_stream(text, __version__))
 
 

@@ -49,7 +49,7 @@ class Table:
     def prepare(self, spark: SparkSession) -> None:
         """Makes the table of notes where there is none.
 
-        Raises `DataError` where the database is not reached and `EnvironmentProblem` without its driver.
+        Raises `DataError` where the database cannot be reached and `EnvironmentProblem` without its driver.
         """
         with self._transaction(spark) as run:
             run(_ONE_AT_A_TIME)

@@ -136,7 +136,7 @@ _WRITERS = {"kafka": _kafka, "postgresql": _postgresql}
 
 
 def _check_directories(checkpoint: str, sink: Address) -> None:
-    """Raises `DataError` for a checkpoint that is none, and a directory that something else has written to.
+    """Raises `DataError` for what is not a checkpoint, and a directory that something else has written to.
 
     Spark notes in a directory of answers which batches it has. It leaves out a batch whose number is noted
     there, also when another stream has written it; and whoever reads the directory through Spark sees nothing
@@ -161,7 +161,8 @@ def _check_checkpoint(place: Path) -> None:
             json.loads(metadata.read_text(encoding="utf-8"))
         except ValueError as error:
             raise DataError(
-                "this is no checkpoint, or it is damaged: its file 'metadata' is not what Spark writes there",
+                "this is not a checkpoint, or it is damaged: its file 'metadata' is not what Spark writes "
+                "there",
                 file=str(place),
                 hint="start with a new one, and everything is read from the beginning",
             ) from error

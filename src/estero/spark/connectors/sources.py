@@ -93,7 +93,7 @@ def _is_file(text: str) -> bool:
 
 
 def _kafka(spark: SparkSession, address: Address, schema: StructType | None) -> DataFrame:
-    """The JSON in the values of a topic's messages; a message without a value is none."""
+    """The JSON in the values of a topic's messages; a message without a value is left out."""
     from pyspark.sql import functions as F  # noqa: N812
 
     if schema is None:

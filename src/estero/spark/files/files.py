@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OF_GLOBS = re.compile(r"[*?{}\[\]\\]")
-"""The letters that mean something in a glob of Spark's."""
+"""The characters that have a meaning in globs of Spark."""
 
 _ROWS = 65_536
 
@@ -93,7 +93,7 @@ def located(path: str) -> str:
 
 
 def as_named(path: str) -> str:
-    """The same for what is named, and found already: no letter of it means more than itself.
+    """The same for a file that was found by this name: none of its characters is part of a glob.
 
     >>> as_named("/data/[a].csv")
     'file:///data/\\\\[a\\\\].csv'

@@ -1,7 +1,7 @@
 """Parquet files as a DataFrame, also with timestamps in nanoseconds, which Spark's own reader refuses.
 
-pandas and Arrow write such files. Spark's timestamps are in microseconds, so a time that is finer is an error
-where it is needed, and no time is cut.
+pandas and Arrow write such files. Spark's timestamps are in microseconds, so a finer time is an
+error where it is needed, and no time is truncated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 def parquet_frame(spark: SparkSession, files: Sequence[str], places: Sequence[str]) -> DataFrame:
     """The rows of Parquet files at `places`, which are the `files` as Spark is told of them.
 
-    Raises `DataError` for nanoseconds inside of other values.
+    Raises `DataError` for nanoseconds inside other values.
     """
     from pyspark.errors import AnalysisException
 
@@ -69,7 +69,7 @@ def _instant(nanoseconds: str, *, zoned: bool) -> str:
 def _check_inside(kind: pa.DataType | None, column: str, file: str) -> None:
     if kind is not None and pa.types.is_nested(kind) and "timestamp[ns" in str(kind):
         raise DataError(
-            "holds timestamps in nanoseconds inside of other values, which Spark does not read",
+            "holds timestamps in nanoseconds inside other values, which Spark does not read",
             file=file,
             column=column,
             hint="write the file with coerce_timestamps='us', an option of pandas and pyarrow",

@@ -101,8 +101,11 @@ class TextReading:
         text = F.when(read.isin(*self.nulls), None).otherwise(read) if self.nulls else read
         value = _converted(text, column)
         if strict and column.type != "VARCHAR":
-            said = F.raise_error(F.lit(f"estero: a text in column {column.name!r} is no {column.type}"))
-            value = F.when(text.isNotNull() & value.isNull(), said).otherwise(value)
+            said = F.raise_error(
+                F.lit(f"estero: a text in column {column.name!r} cannot be read as {column.type}")
+            )
+            failure = F.raise_error(F.lit(said))
+            value = F.when(text.isNotNull() & value.isNull(), failure).otherwise(value)
         return value.alias(column.name)
 
 

@@ -228,7 +228,7 @@ def _tail(log: Path, lines: int = 5) -> str:
     for line in said:
         if line.startswith(_UNCAUGHT):
             return line.removeprefix(_UNCAUGHT).partition(": ")[2] or line
-    return "\n".join(said[-lines:]) or "its Java process ended without a word"
+    return "\n".join(said[-lines:]) or "its Java process ended without a message"
 
 
 @contextmanager

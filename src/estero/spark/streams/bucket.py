@@ -278,7 +278,7 @@ def header_of(plan: Plan, packed: pa.Schema, buckets: int) -> str:
 
 
 def refuse_other(found: str, expected: str) -> None:
-    """Raises `DataError` unless the two headers are of the same."""
+    """Raises `DataError` unless the two headers say the same."""
     if found == expected:
         return
     there: Mapping[str, object] = json.loads(found)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from estero.classify.column_names import KEYS, TIME
 
 GUARD = -1
-"""The group that holds nothing but what the state is of: it is never forgotten."""
+"""The group that holds nothing but the header of the state: it is never forgotten."""
 
 NO_TIME = -(2**63)
 

@@ -71,7 +71,7 @@ def clock_of(
 
     `lateness` is a duration such as "5 seconds", or a number of ticks; none by default. Raises `DataError`
     without a time column, for a watermark on another column, and for a lateness beside the user's watermark;
-    ValueError for what is no lateness.
+    ValueError for a lateness that is not a duration.
     """
     time = classification.schema.time
     if time is None:
