@@ -101,9 +101,7 @@ class TextReading:
         text = F.when(read.isin(*self.nulls), None).otherwise(read) if self.nulls else read
         value = _converted(text, column)
         if strict and column.type != "VARCHAR":
-            said = F.raise_error(
-                F.lit(f"estero: a text in column {column.name!r} cannot be read as {column.type}")
-            )
+            said = f"estero: a text in column {column.name!r} cannot be read as {column.type}"
             failure = F.raise_error(F.lit(said))
             value = F.when(text.isNotNull() & value.isNull(), failure).otherwise(value)
         return value.alias(column.name)
