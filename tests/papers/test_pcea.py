@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from automata.run_trees import accepting_runs
 from engine.pcea_runs import enumerated
 from engine.test_pcea_queries import batch_of, tables_of
 from estero.automata.cea import EventPredicate
+from estero.automata.joins.gathering import gathering
 from estero.automata.joins.hierarchical import compact_q_tree, hierarchical_pcea
+from estero.automata.joins.parts import parts_of
 from estero.automata.joins.q_tree import q_tree, tree_lines
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
 from estero.engine.recognizer import Recognizer
@@ -19,6 +22,7 @@ from estero.language.check.conjunctive import check_conjunctive, witness
 from estero.language.syntax.parser import parse_conjunctive
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.schema import Kind, Schema
+from estero.queries.texts import query
 from estero.reference.conjunctive import evaluate_conjunctive
 from estero.reference.queries import ComplexEvent, Event
 from reference.notation import stream
@@ -109,6 +113,35 @@ def test_runs_of_p0_are_simple_and_each_is_another_valuation() -> None:
     runs = accepting_runs(P0, S0)
     assert all(run.is_simple for run in runs)
     assert len({run.complex_event() for run in runs}) == len(runs)
+
+
+P0_QUERY = (
+    "SELECT * WHERE (T AS t ALL S AS s) ; R AS r FILTER t.x = r.x AND s.x = r.x AND s.y = r.y WITHIN 5 EVENTS"
+)
+
+
+def test_p0_is_a_query_and_its_automaton_is_that_of_the_example() -> None:
+    kinds = {"x": Kind.INT, "y": Kind.INT}
+    pattern = query(P0_QUERY).tree.pattern
+    found = gathering(parts_of(pattern, (), Schema(shared=kinds, types=dict.fromkeys("TSR", kinds)))).pcea
+    names = ["t", "s", "r"]
+    assert list(found.states) == names
+    assert [
+        ([names[source.state] for source in each.sources], found.predicates[each.predicate].types)
+        for each in found.transitions
+    ] == [([], ("T",)), ([], ("S",)), (["t", "s"], ("R",))]
+    assert str(found).splitlines()[-1].endswith("joining t by x = x; s by (x, y) = (x, y)")
+
+
+def test_p0_as_a_query_finds_what_its_automaton_finds() -> None:
+    events = pa.table(
+        {"type": [event.type for event in S0]}
+        | {name: [event.attributes[name] for event in S0] for name in "xy"}
+    )
+    answer = query(P0_QUERY).run(events, type="type")
+    found = {(ce.end, tuple(sorted({at for at, *_ in ce.positions.values()}))) for ce in answer}
+    assert found == {(5, support) for support in supports(P0, 5)}
+    assert "PCEA + heap" in str(query(P0_QUERY).explain(events, type="type"))
 
 
 def test_q0_finds_both_valuations_at_position_5() -> None:

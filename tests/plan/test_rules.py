@@ -31,6 +31,14 @@ def plan_for(text: str, **how: Any) -> Plan:
     ("text", "kind", "refused"),
     [
         ("SELECT * WHERE A AS a ALL B AS b FILTER a.k = b.k", JoinPlan, 0),
+        (
+            "SELECT * WHERE (A AS a ALL B AS b) ; C AS c FILTER a.k = c.k AND b.k = c.k AND b.n = c.n",
+            JoinPlan,
+            0,
+        ),
+        ("SELECT * WHERE (A ; B PARTITION BY [k]) ALL C", JoinPlan, 0),
+        ("SELECT * WHERE ((A ALL B PARTITION BY [k]) ; C)+", ChainPlan, 1),
+        ("SELECT * WHERE (A ; B) ALL C FILTER A.k = B.k AND C.k = B.k", AutomatonPlan, 2),
         ("SELECT * WHERE A AS a ; B AS b FILTER a.n < b.n", ChainPlan, 1),
         ("SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k", AutomatonPlan, 2),
         ("SELECT * WHERE A AS a ; B AS b", AutomatonPlan, 3),
@@ -65,6 +73,21 @@ def test_what_was_refused_is_no_part_of_what_a_plan_is() -> None:
 def test_a_plan_that_cannot_serve_says_why(name: PlanName) -> None:
     with pytest.raises(NotServedError, match=r"this query is not served by .*: no "):
         plan_for("SELECT * WHERE A ; B", only=name)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "clauses"),
+    [
+        ("(A ; B PARTITION BY [k]) ALL C", "PARTITION BY [s]"),
+        ("(A ; B PARTITION BY [k]) ALL C", "WITHIN 5 EVENTS CONSUME BY ANY"),
+        ("A ALL B FILTER A.k = B.k", "PARTITION BY [s] CONSUME BY PARTITION"),
+    ],
+)
+def test_parts_are_joined_in_partitions_and_where_events_are_consumed(pattern: str, clauses: str) -> None:
+    plan = plan_for(f"SELECT * WHERE ({pattern}) {clauses}")
+    assert isinstance(plan, JoinPlan)
+    assert plan.classification.keys == ((("s",),) if "BY [s]" in clauses else ())
+    assert plan.shared == {}
 
 
 def test_all_names_of_plans_have_a_rule() -> None:

@@ -21,7 +21,7 @@ from estero.automata.residual import Residual, predicates_called
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.draft import NOTHING_COMPARED, Draft
-from estero.plan.joins import KeyedPlan
+from estero.plan.keyed import KeyedPlan
 from estero.plan.keys import Order, Values
 from estero.plan.plan import Opened, Section, residual_text
 

@@ -1,73 +1,59 @@
-"""Plans that join events: an automaton over the q-tree of the atoms of a conjunctive query, or of an ALL."""
+"""Plans that join runs: by an automaton over the q-tree of the atoms of a conjunctive query, or of an ALL.
+
+An ALL may have sequences and repetitions in it, and stand in them (automata/joins/gathering.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
-from estero.automata.joins.all_joins import joined_all
-from estero.automata.joins.hierarchical import compact_q_tree, hierarchical_pcea
-from estero.automata.joins.q_tree import Node as QTree
-from estero.automata.joins.q_tree import QTreeOfAtoms, tree_lines
+from estero.automata.cea import CEA
+from estero.automata.joins.gathering import gathering
+from estero.automata.joins.hierarchical import parts_of_atoms
+from estero.automata.joins.parts import EventPart, NotJoinedError, Parts, parts_of
+from estero.automata.joins.q_tree import Leaf, QTreeOfAtoms, tree_lines
+from estero.automata.joins.shapes import Single, Together
 from estero.automata.pcea import PCEA
 from estero.automata.residual import NO_HIDDEN
 from estero.errors import LimitExceeded
-from estero.language.check.atoms import NamedAtom, named_atoms
+from estero.language.check.atoms import named_atoms
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.pattern import All, As, Pattern
-from estero.language.tree.query import QueryTree, SelectItem
-from estero.plan.draft import Draft
-from estero.plan.keys import KeyColumn, Values
-from estero.plan.plan import Layout, Opened, Plan, Section
+from estero.language.tree.query import Consume, QueryTree, SelectItem, Strategy
+from estero.plan.chains import ChainPlan, chained
+from estero.plan.draft import NOTHING_COMPARED, Draft
+from estero.plan.keyed import KeyedPlan
+from estero.plan.keys import Values
+from estero.plan.plan import Layout, Opened, Section
 
+_NOTHING_JOINED: Final = "no equality joins parts of an ALL"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyedPlan(Plan):
-    """How a query is evaluated where events wait in indexes by join keys.
-
-    `columns` are the join keys of the automaton, in its order.
-    """
-
-    columns: tuple[KeyColumn, ...]
-
-    def key_lines(self) -> Iterator[str]:
-        """The keys by which events are joined."""
-        if self.shown_keys:
-            keys = ", ".join(f"[{', '.join(bracket)}]" for bracket in self.shown_keys)
-            yield f"partitions: by {keys}, which is part of every join key"
-        known = self.classification.schema
-        if not known.types and not known.shared:
-            return
-        exact = not self.shown_keys and all(column.exact for column in self.columns)
-        keys = "as they are" if exact else "as two independent 64-bit hashes"
-        yield f"join keys: values that the classification computes, {keys}"
-
-    def heap_guarantee(self, update: str) -> str:
-        """`update` per event, a function of how many events there are, in words."""
-        if self.window is None:
-            return f"{update.format('n')} per event with n events read"
-        return f"{update.format('w')} per event with w events in the window"
+MOST_APART: Final = 10
+"""The most single events that nothing joins of which an automaton has a state for each set of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinPlan(KeyedPlan):
-    """How a query is evaluated by a parallelised automaton over the q-tree of its atoms."""
+    """How a query is evaluated by a parallelised automaton.
+
+    `drawn` is the q-tree by which its parts are joined first, or the pattern's own automaton where none are.
+    `titles` are the parts in the q-tree, with their labels; `of_atoms`: all are single
+    events.
+    """
 
     evaluated = ("columns", "automaton")
 
     automaton: PCEA
-    q_tree: QTree
-    atoms: tuple[NamedAtom, ...]
+    drawn: QTreeOfAtoms | CEA
+    titles: tuple[str, ...] = ()
+    of_atoms: bool = True
 
     @property
     def kernels(self) -> str:
         """Plans with one name run the same kernels."""
         return "pcea-heap"
-
-    @property
-    def drawn(self) -> QTreeOfAtoms:
-        """The q-tree."""
-        return QTreeOfAtoms(self.q_tree, [atom.text for atom in self.atoms])
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
         """What runs the automaton (`Plan.opened`)."""
@@ -79,41 +65,78 @@ class JoinPlan(KeyedPlan):
         final = sorted(automaton.final)
         return opened_in_heaps(self, self.columns, len(automaton.states), transitions, final, words)
 
-    def q_tree_lines(self) -> Iterator[str]:
-        """The compact q-tree, a node in each line."""
-        return tree_lines(self.q_tree, [_titled(atom) for atom in self.atoms])
-
     def lines(self) -> Iterator[str]:
         """Which algorithm runs and why, and what it guarantees."""
-        yield (
-            "PCEA + heap: the query is hierarchical, so one automaton joins all its atoms and finds each "
-            "answer once"
-        )
+        if self.of_atoms:
+            yield (
+                "PCEA + heap: the query is hierarchical, so one automaton joins all its atoms and finds each "
+                "answer once"
+            )
+        else:
+            yield (
+                "PCEA + heap: parts that come in any order run by themselves, and the event that completes "
+                "them joins them by equal values"
+            )
         yield f"guarantee: {self.heap_guarantee('O(log {})')}, output-linear delay between complex events"
 
     def filter_lines(self) -> Iterator[str]:
-        """None: what each atom asks of its event is in the predicates."""
+        """None: what is asked of one event is in the predicates, and what is compared in the join keys."""
         yield from ()
 
     def automaton_sections(self) -> Iterator[Section]:
         """The q-tree and the automaton that was made of it."""
-        yield "q-tree (an atom is joined by the variables above it)", self.q_tree_lines()
+        if isinstance(self.drawn, QTreeOfAtoms):
+            lines = tree_lines(self.drawn.tree, self.titles)
+            yield "q-tree (an atom is joined by the variables above it)", lines
         yield "Automaton (PCEA)", self.automaton.lines()
 
 
 def joined(draft: Draft) -> JoinPlan | str:
-    """The plan that joins the parts of an ALL, or why there is none.
+    """The plan that joins the parts of an ALL, or why there is none or why another one is better.
 
-    Also where all of it is one partition: measured, heaps beat a state for each set of parts
-    (benchmarks/correlated.py).
+    ALL of single events is joined also where all of it is one partition: measured, heaps beat a state for
+    each set of parts (benchmarks/correlated.py).
     """
-    atoms = joined_all(draft.tree, draft.layout.schema)
-    if isinstance(atoms, str):
-        return atoms or "no equality joins parts of an ALL"
+    tree = draft.tree
+    if tree.strategy is not Strategy.ALL:
+        return f"the strategy {tree.strategy.value} chooses among complex events"
+    in_any_order = any(isinstance(node, All) for node in tree.pattern.walk())
+    if not in_any_order and not draft.asked_for:
+        return _NOTHING_JOINED
     try:
-        return _plan(draft, atoms)
-    except LimitExceeded as error:
-        return str(error)
+        parts = parts_of(tree.pattern, tree.streams, draft.layout.schema)
+        if not (in_any_order or parts.classes):
+            return _NOTHING_JOINED
+        better = "" if draft.asked_for else _why_not_joined(draft, parts)
+        return better or _plan(draft, parts)
+    except (NotJoinedError, LimitExceeded) as reason:
+        return str(reason)
+
+
+def _why_not_joined(draft: Draft, parts: Parts) -> str:
+    """Why another plan is better, as a phrase; empty where none is."""
+    if _is_of_atoms(parts):
+        apart = not any(_joins(number, parts) for number in range(len(parts.classes)))
+        return _NOTHING_JOINED if apart and len(parts.events) <= MOST_APART else ""
+    try:
+        if not draft.compiled.residuals:
+            return NOTHING_COMPARED
+        if not draft.best.compares:
+            return "equalities make partitions, in which nothing else is compared"
+        chain = chained(draft)
+    except LimitExceeded:
+        return ""  # states for all orders of the parts are too many
+    alone = isinstance(chain, ChainPlan) and not chain.residuals
+    return "each event is compared with the one before it alone" if alone else ""
+
+
+def _is_of_atoms(parts: Parts) -> bool:
+    return isinstance(parts.shape, Together) and all(isinstance(each, Single) for each in parts.shape.parts)
+
+
+def _joins(number: int, parts: Parts) -> bool:
+    """Whether several events have a value of a class."""
+    return sum(number in event.values for event in parts.events) > 1
 
 
 def plan_conjunctive(tree: ConjunctiveTree, layout: Layout) -> JoinPlan:
@@ -122,25 +145,35 @@ def plan_conjunctive(tree: ConjunctiveTree, layout: Layout) -> JoinPlan:
     Raises `LimitExceeded` where the automaton gets too big.
     """
     atoms = named_atoms(tree, layout.schema, layout.type_column)
-    return _plan(Draft(as_pattern_query(tree), layout, str(tree)), atoms)
+    return _plan(Draft(as_pattern_query(tree), layout, str(tree)), parts_of_atoms(atoms))
 
 
-def _plan(draft: Draft, atoms: tuple[NamedAtom, ...]) -> JoinPlan:
-    """The plan that finds the valuations of hierarchical `atoms`; the clauses are those of the draft."""
-    automaton = hierarchical_pcea(atoms)
+def _plan(draft: Draft, parts: Parts) -> JoinPlan:
+    """The plan that gathers `parts`; the clauses are those of the draft."""
+    automaton, q_tree = gathering(parts)
     values = Values(draft.layout.schema)
     columns = values.columns(automaton.keys)
+    of_atoms = _is_of_atoms(parts) or len(parts.events) == 1
+    drawn: QTreeOfAtoms | CEA | None = q_tree
+    if of_atoms:
+        drawn = QTreeOfAtoms(q_tree.tree if q_tree else Leaf(0), [event.text for event in parts.events])
+    titles = map(_titled, parts.events) if of_atoms else q_tree.atoms if q_tree else ()
     return JoinPlan(
         tree=draft.tree,
         text=str(draft),
         automaton=automaton,
-        q_tree=compact_q_tree(atoms),
-        atoms=atoms,
+        drawn=drawn or draft.compiled.automaton,
+        titles=tuple(titles),
+        of_atoms=of_atoms,
         columns=columns,
-        classification=draft.classification(automaton.predicates, values=tuple(values.found)),
+        classification=draft.classification(
+            automaton.predicates,
+            values=tuple(values.found),
+            keys=[bracket.alternatives for bracket in draft.tree.partition_by],
+        ),
         shown=draft.shown,
         window=draft.window,
-        shared=_shared_value(atoms),
+        shared=_shared_value(draft, parts),
     )
 
 
@@ -163,23 +196,28 @@ def as_pattern_query(tree: ConjunctiveTree) -> QueryTree:
     )
 
 
-def _shared_value(atoms: Sequence[NamedAtom]) -> dict[str, str]:
-    """For each type an attribute, such that all are the same variable; it is never NULL then.
+def _shared_value(draft: Draft, parts: Parts) -> dict[str, str]:
+    """For each type an attribute, such that all events of an answer have one value there, which is not NULL.
 
-    Empty where no variable is in all atoms, two at least, or where atoms of one type have it in different
-    attributes.
+    Empty where there is none, as where events of one type have it in different attributes. Nor is there one
+    where the query has keys of its own, and where what is forgotten is not told by it.
     """
-    for variable in atoms[0].variables if len(atoms) > 1 else ():
+    if draft.tree.partition_by or draft.tree.consume is not Consume.NONE or len(parts.events) < 2:
+        return {}
+    for number, each in enumerate(parts.classes):
+        if not each.total or each.scope != parts.shape.number:
+            continue
         places: dict[str, list[str]] = {}
-        for atom in atoms:
-            here = atom.places(variable)
-            for name in atom.types:
-                places[name] = [each for each in places.get(name, here) if each in here]
+        for event in parts.events:
+            here = event.values.get(number, ())
+            for name in event.types:
+                places[name] = [other for other in places.get(name, here) if other in here]
         if all(places.values()):
-            common = [each for each in places[atoms[0].types[0]] if all(each in of for of in places.values())]
+            first = next(iter(places.values()))
+            common = [other for other in first if all(other in of for of in places.values())]
             return {name: (common or of)[0] for name, of in places.items()}
     return {}
 
 
-def _titled(atom: NamedAtom) -> str:
-    return atom.text if atom.text.startswith(f"{atom.label}(") else f"{atom.label}: {atom.text}"
+def _titled(event: EventPart) -> str:
+    return event.text if event.text.startswith(f"{event.name}(") else f"{event.name}: {event.text}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from estero.errors import Span
 from estero.language.check.known_types import KnownTypes
 from estero.language.tree.conjunctive import Anything, Atom, ConjunctiveTree, Term, Variable
-from estero.language.tree.expressions import Literal, Node
+from estero.language.tree.expressions import Literal
 from estero.language.tree.schema import Schema, type_names
 
 
@@ -16,21 +16,13 @@ from estero.language.tree.schema import Schema, type_names
 class NamedAtom:
     """Events of one of `types`; `terms` says what some of their attributes are.
 
-    `label` names the atom. Its events are marked `marks`, or just `label` where there are none, and
-    satisfy `conditions`, each over one event.
+    `label` names the atom, and marks its events.
     """
 
     label: str
     types: tuple[str, ...]
     terms: tuple[tuple[str, Variable | Literal], ...]
     text: str
-    marks: frozenset[str] = frozenset()
-    conditions: tuple[Node, ...] = ()
-
-    @property
-    def labels(self) -> frozenset[str]:
-        """What events of the atom are marked with."""
-        return self.marks or frozenset({self.label})
 
     @property
     def variables(self) -> tuple[str, ...]:

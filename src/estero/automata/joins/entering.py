@@ -1,0 +1,300 @@
+"""The states and transitions of an automaton that gathers runs, and what is compared on the way.
+
+Each state knows which classes have their value in which attribute of the event that entered it. An event
+that gathers runs is compared with each of them by the classes that it has a value of, and by those that are
+then known to be the same. A class that a run has values of, while its last event does not tell them, cannot
+be compared any more: such a pattern is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, count, pairwise
+from typing import Final, NamedTuple
+
+from estero.automata.cea import EventPredicate
+from estero.automata.joins.parts import NotJoinedError, Parts
+from estero.automata.joins.scopes import Scopes
+from estero.automata.joins.shapes import NOTHING, Served
+from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
+from estero.errors import LimitExceeded
+from estero.language.tree.conditions import conjoined
+from estero.language.tree.expressions import Attribute, Comparison, IsNull, Not
+from estero.language.tree.expressions import Node as Condition
+from estero.language.tree.literals import Value
+from estero.language.tree.names import some
+
+SOURCE_CAP: Final = 250_000
+"""The most partial matches that all transitions together gather; 500 atoms with one variable need them."""
+
+Form = dict[str, tuple[Condition, ...]]
+"""For types of events, where they have some values."""
+
+Slots = tuple[frozenset[int], ...]
+"""The classes whose values a state knows; those in one slot have the same."""
+
+
+class Link(NamedTuple):
+    """A state whose runs are gathered, and the shapes of which a new instance begins then."""
+
+    state: int
+    begun: frozenset[int] = NOTHING
+
+
+class End(NamedTuple):
+    """How a run of a part is completed: by an event that serves as these, and gathers these."""
+
+    served: Served
+    links: tuple[Link, ...]
+
+
+class Entry(NamedTuple):
+    """What the event that enters a state is compared by, and what is known then."""
+
+    served: Served
+    types: tuple[str, ...]
+    bit: int
+    sources: tuple[Source, ...]
+    slots: Slots
+    values: tuple[Condition, ...]
+    lost: frozenset[int]
+
+
+_Seen = tuple[tuple[tuple[int, frozenset[int]], ...], frozenset[int]]
+"""What a gathered run knows, as slots by their numbers, and what it has lost."""
+
+
+@dataclass(slots=True)
+class _State:
+    """A state: how it is called, what is known in it, and where events of which types have the values."""
+
+    name: str
+    slots: Slots
+    lost: frozenset[int]
+    form: Form
+    joins: bool
+    """Whether it is a node of a q-tree."""
+    entered_by: list[Served] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class States:
+    """Grows by the states and transitions of an automaton with `cap` transitions at most."""
+
+    parts: Parts
+    scopes: Scopes
+    cap: int
+    sources: int = 0
+    """How many runs all transitions gather."""
+    _states: list[_State] = field(default_factory=list)
+    _transitions: list[PceaTransition] = field(default_factory=list)
+    _predicates: dict[EventPredicate, int] = field(default_factory=dict)
+    _keys: list[Form] = field(default_factory=list)
+    _left_keys: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
+    _known: dict[Link, _Seen] = field(default_factory=dict)
+
+    def pcea(self, final: Iterable[int]) -> PCEA:
+        """The automaton that accepts in these states."""
+        return PCEA(
+            states=tuple(self._names()),
+            final=frozenset(final),
+            transitions=tuple(self._transitions),
+            predicates=tuple(self._predicates),
+            keys=tuple(map(JoinKey, self._keys)),
+        )
+
+    def entered(self, end: End, kept: frozenset[int]) -> Entry | None:
+        """What an event that enters a state is compared by; None where there is no such event.
+
+        `kept` are the classes that matter there.
+        """
+        types = self.types(end.served)
+        if not types:
+            return None
+        known: dict[int, str] = {}
+        for single in end.served:
+            for number, attributes in self.parts.events[single].values.items():
+                known.setdefault(number, attributes[0])
+        seen = list(map(self._seen, end.links))
+        alike = Counter(seen)
+        changed = True
+        while changed:
+            changed = False
+            for slots, _ in alike:
+                for _, classes in slots:
+                    told = next((known[number] for number in classes if number in known), None)
+                    new = classes.difference(known) if told is not None else ()
+                    for number in new:
+                        known[number] = told or ""
+                        changed = True
+        lost = self._lost(alike, known)
+        compared: dict[_Seen, tuple[tuple[int, ...], int]] = {}
+        sources = []
+        for link, facts in zip(end.links, seen, strict=True):
+            if facts not in compared:
+                pairs = [
+                    (place, name)
+                    for place, classes in facts[0]
+                    for name in dict.fromkeys(known[number] for number in sorted(classes) if number in known)
+                ]
+                right = self._key(dict.fromkeys(types, tuple(Attribute(name) for _, name in pairs)))
+                compared[facts] = tuple(place for place, _ in pairs), right
+            places, right = compared[facts]
+            sources.append(Source(link.state, self._left_key(link.state, places), right))
+        slots_after: dict[str, list[int]] = {}
+        for number in sorted(kept.intersection(known)):
+            slots_after.setdefault(known[number], []).append(number)
+        return Entry(
+            end.served,
+            types,
+            self._bit(end.served, types),
+            tuple(sources),
+            tuple(map(frozenset, slots_after.values())),
+            tuple(map(Attribute, slots_after)),
+            lost & kept,
+        )
+
+    def _seen(self, link: Link) -> _Seen:
+        """What the runs of a state know that still counts."""
+        if link not in self._known:
+            state = self._states[link.state]
+            ended = self.scopes.ended(link.begun)
+            slots = ((place, classes - ended) for place, classes in enumerate(state.slots))
+            known = tuple((place, classes) for place, classes in slots if classes)
+            self._known[link] = known, state.lost - ended
+        return self._known[link]
+
+    def _lost(self, alike: Counter[_Seen], known: dict[int, str]) -> frozenset[int]:
+        """The classes of which some gathered run has values that the event does not tell.
+
+        Raises `NotJoinedError` where they would have to be compared.
+        """
+        having: Counter[int] = Counter()
+        lost: set[int] = set()
+        for (slots, gone), times in alike.items():
+            for number in (*gone, *(number for _, classes in slots for number in classes)):
+                having[number] += times
+            lost |= gone
+        for number in sorted((lost & known.keys()) | {n for n in having if having[n] > 1 and n not in known}):
+            name = self.parts.classes[number].name
+            raise NotJoinedError(f"some events that join runs do not have the value of {name}")
+        return frozenset(number for number in having if number not in known)
+
+    def enter(self, entry: Entry, among: list[int], name: str, *, apart: bool = False) -> int:
+        """The state, one of `among` or a new one, that an event enters, and the transition.
+
+        It is entered by events of all types for which it says the same; `apart` by these events alone.
+        """
+        form: Form = dict.fromkeys(entry.types, entry.values)
+        for number in among:
+            state = self._states[number]
+            if apart and entry.served not in state.entered_by:
+                continue
+            if state.slots == entry.slots and state.lost == entry.lost and _agree(state.form, form):
+                break
+        else:
+            number = len(self._states)
+            among.append(number)
+            self._states.append(_State(name, entry.slots, entry.lost, {}, joins=not apart))
+        state = self._states[number]
+        state.form |= form
+        if entry.served not in state.entered_by:
+            state.entered_by.append(entry.served)
+        labels = frozenset(label for single in entry.served for label in self.parts.events[single].labels)
+        self.sources += len(entry.sources)
+        if len(self._transitions) >= self.cap:
+            raise self.too_many_served(single for each in state.entered_by for single in each)
+        if self.sources > SOURCE_CAP:
+            raise self.too_many_parts(SOURCE_CAP)
+        self._transitions.append(PceaTransition(entry.sources, entry.bit, labels, number))
+        return number
+
+    def types(self, served: Served) -> tuple[str, ...]:
+        """The types of the events that can serve as all of these."""
+        first, *others = (self.parts.events[single].types for single in served)
+        return tuple(name for name in first if all(name in types for types in others)) if others else first
+
+    def constants(self, served: Served) -> dict[str, Value]:
+        """The attributes of which the values are known of an event that serves as these."""
+        return {
+            name: value for single in served for name, value in self.parts.events[single].constants.items()
+        }
+
+    def _bit(self, served: Served, types: tuple[str, ...]) -> int:
+        predicate = EventPredicate(types, conjoined(self._conditions(served)))
+        return self._predicates.setdefault(predicate, len(self._predicates))
+
+    def _conditions(self, served: Served) -> Iterator[Condition]:
+        """What an event has to be by itself, to serve as all of these (Lemma B.3)."""
+        places: dict[int, list[str]] = {}
+        for single in served:
+            event = self.parts.events[single]
+            yield from event.conditions
+            for number, attributes in event.values.items():
+                places.setdefault(number, []).extend(attributes)
+        for names in places.values():
+            distinct = tuple(dict.fromkeys(names))
+            yield from (Comparison("=", Attribute(a), Attribute(b)) for a, b in pairwise(distinct))
+            if len(distinct) == 1 < len(names):  # equal to itself, which NULL is not
+                yield Not(IsNull(Attribute(distinct[0])))
+
+    def _left_key(self, state: int, places: tuple[int, ...]) -> int:
+        if (state, places) not in self._left_keys:
+            form = self._states[state].form.items()
+            key = self._key({name: tuple(values[place] for place in places) for name, values in form})
+            self._left_keys[state, places] = key
+        return self._left_keys[state, places]
+
+    def _key(self, form: Form) -> int:
+        """The number of a key with this form; forms that speak of different types share one."""
+        width = len(next(iter(form.values())))
+        for number, key in enumerate(self._keys):
+            if len(next(iter(key.values()))) == width and _agree(key, form):
+                key.update(form)
+                return number
+        self._keys.append(dict(form))
+        return len(self._keys) - 1
+
+    # ---------------------------------------------------------------------------------------- in words
+
+    def _names(self) -> dict[str, None]:
+        """For each state its name; where several are called the same, what enters it, or a number too."""
+        alike = Counter(state.name for state in self._states)
+        names: dict[str, None] = {}
+        for state in self._states:
+            entering = " or ".join(map(self.name_of, state.entered_by))
+            name = f"{state.name} by {entering}" if alike[state.name] > 1 and state.joins else state.name
+            tries = chain((name,), (f"{name} {number}" for number in count(2)))
+            names[next(each for each in tries if each not in names)] = None
+        return names
+
+    def name_of(self, served: Served) -> str:
+        """What to call an event that serves as these."""
+        return " + ".join(self.parts.events[single].name for single in served)
+
+    def too_many_served(self, singles: Iterable[int]) -> LimitExceeded:
+        """The error that too many of these events can be one; names those of the commonest type."""
+        events = [self.parts.events[single] for single in sorted(set(singles))]
+        types = Counter(name for event in events for name in event.types)
+        name, most = types.most_common(1)[0]
+        if most == 1:
+            return self.too_many_parts(self.cap)
+        atoms = [event.name for event in events if name in event.types]
+        return LimitExceeded(
+            f"this query needs an automaton of more than {self.cap:,} transitions, because one event of type "
+            f"{name} may serve any of {len(atoms)} atoms at once ({some(atoms)}): use constants that "
+            "distinguish these atoms, or fewer atoms"
+        )
+
+    def too_many_parts(self, cap: int) -> LimitExceeded:
+        """The error that transitions gather more than `cap` runs."""
+        return LimitExceeded(
+            f"this query joins {len(self.parts.events)} atoms, and its automaton would combine partial "
+            f"matches in more than {cap:,} ways: write fewer atoms, or several queries"
+        )
+
+
+def _agree(one: Form, other: Form) -> bool:
+    return all(one[name] == values for name, values in other.items() if name in one)

@@ -1,0 +1,370 @@
+"""The parts of a pattern → PCEA: runs that nothing orders are gathered by the event that completes them.
+
+A run that has something before it is a chain: its next event gathers it alone. Where an ALL comes first, its
+parts run for themselves, and either the last event of one of them gathers the others, or the first event
+behind the ALL gathers them all. Which parts are joined with each other first says the compact q-tree of the
+classes of equal values that they have in common, as in Theorem 4.1 of the PCEA paper, whose construction
+this is where all parts are single events. So a complex event has one run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Final, NamedTuple
+
+from estero.automata.joins.entering import SOURCE_CAP, End, Link, States
+from estero.automata.joins.parts import NotJoinedError, Parts
+from estero.automata.joins.q_tree import Inner, Leaf, Node, QTreeOfAtoms, compact, leaves, q_tree
+from estero.automata.joins.scopes import Scopes
+from estero.automata.joins.shapes import (
+    NOTHING,
+    Move,
+    Progress,
+    Served,
+    Shape,
+    Single,
+    Together,
+    all_shapes,
+)
+from estero.automata.pcea import PCEA
+from estero.errors import LimitExceeded
+from estero.language.check.conjunctive import witness
+from estero.language.tree.literals import Value
+
+TRANSITION_CAP: Final = 20_000
+"""The most transitions; only queries that join a type with itself many times come near it."""
+
+STATE_CAP: Final = 1_000
+"""The most states that one part has for how far its runs have come."""
+
+
+class Gathered(NamedTuple):
+    """An automaton, and the q-tree by which it first joins parts, if it joins any."""
+
+    pcea: PCEA
+    tree: QTreeOfAtoms | None
+
+
+def gathering(parts: Parts, *, cap: int = TRANSITION_CAP) -> Gathered:
+    """The automaton that finds the complex events of a pattern in parts; unambiguous.
+
+    Raises `NotJoinedError` where there is none, and `LimitExceeded` for more than `cap` transitions.
+    """
+    scopes = Scopes(parts)
+    construction = _Construction(parts, scopes, States(parts, scopes, cap))
+    final = construction.track(parts.shape).finals
+    return Gathered(construction.states.pcea(final), construction.first_tree)
+
+
+@dataclass(slots=True)
+class _Track:
+    """A part whose runs go on by themselves: how they are completed, and the states of those that are.
+
+    `further` are the events by which complete ones may go on.
+    """
+
+    ends: list[End] = field(default_factory=list)
+    finals: list[int] = field(default_factory=list)
+    further: set[int] = field(default_factory=set)
+
+
+class _Serving(NamedTuple):
+    """Ends of parts that one event can be at once, its types and constants then, and ends to try beside."""
+
+    ends: tuple[int, ...]
+    types: tuple[str, ...]
+    constants: dict[str, Value]
+    later: Sequence[int]
+
+
+@dataclass(slots=True)
+class _Construction:
+    """Joins the parts of each ALL that nothing comes before."""
+
+    parts: Parts
+    scopes: Scopes
+    states: States
+    served: int = 0
+    """How many sets of ends that one event can be at once have been found, at all nodes of q-trees."""
+    of_node: dict[tuple[int, Node], list[int]] = field(default_factory=dict)
+    """For each ALL and node of one of its q-trees: the numbers of its states."""
+    tracks: dict[int, _Track] = field(default_factory=dict)
+    trees: dict[tuple[int, frozenset[int]], Node] = field(default_factory=dict)
+    first_tree: QTreeOfAtoms | None = None
+
+    def track(self, shape: Shape) -> _Track:
+        """The states and transitions of a part, and of what is joined inside it."""
+        found = self.tracks.get(shape.number)
+        if found is None:
+            found = self.tracks[shape.number] = _Track()
+            _Runs(self, shape, found).follow()
+        return found
+
+    # --------------------------------------------------------------------------------- joining parts
+
+    def ends_of(self, together: Together) -> Iterator[End]:
+        """How all parts of an ALL are completed."""
+        return self._entries(together, self._tree(together, NOTHING))
+
+    def further(self, together: Together) -> set[int]:
+        """The events by which a run may go on that has an event of each part already."""
+        return {single for part in together.parts for single in self.track(part).further}
+
+    def before(self, together: Together, move: Move) -> Iterator[tuple[Link, ...]]:
+        """What the first event behind an ALL gathers: what hangs off its place in the q-tree."""
+        classes = frozenset(
+            number
+            for single in move.served
+            for number in self.parts.events[single].values
+            if self.scopes.is_around(number, together) and self.parts.classes[number].scope not in move.begun
+        )
+        last = len(together.parts)
+        hanging = _hanging(self._tree(together, classes, last), frozenset({last}))
+        choices = [self._states_of(together, node) for node in hanging]
+        for chosen in product(*choices):
+            yield tuple(Link(state, move.begun) for state in chosen)
+
+    def tree_name(self, together: Together) -> str:
+        """What to call the state in which all parts of an ALL are joined."""
+        root = self._tree(together, NOTHING)
+        return root.variable if isinstance(root, Inner) else self.parts.events[root.atom].name
+
+    def _tree(self, together: Together, behind: frozenset[int], last: int | None = None) -> Node:
+        """The compact q-tree of the parts, and of an event behind them if there is a number for it.
+
+        A class that no other part has, and nothing outside, joins nothing.
+        """
+        place = together.number, (behind | {-1} if last is not None else behind)
+        if place not in self.trees:
+            having: list[list[str]] = []
+            for part in together.parts:
+                matter = self.scopes.matter_outside(together, part.singles)
+                joined = dict.fromkeys(
+                    number
+                    for single in sorted(part.singles)
+                    for number in self.parts.events[single].values
+                    if number in matter
+                )
+                having.append([self.parts.classes[number].name for number in joined])
+            names = [self._title(part) for part in together.parts]
+            if last is not None:
+                having.append([self.parts.classes[number].name for number in sorted(behind)])
+                names.append("what comes behind")
+            _check_hierarchy(having, names)
+            tree = compact(q_tree(having))
+            self.trees[place] = tree
+            if self.first_tree is None:
+                self.first_tree = QTreeOfAtoms(tree, names)
+        return self.trees[place]
+
+    def _title(self, part: Shape) -> str:
+        if isinstance(part, Single):
+            (single,) = part.singles
+            return self.parts.events[single].text
+        return self.parts.texts[part.number]
+
+    def _states_of(self, together: Together, node: Node) -> list[int]:
+        """The states of a node of a q-tree, those of the nodes below it first."""
+        if isinstance(node, Leaf):
+            return self.track(together.parts[node.atom]).finals
+        place = together.number, node
+        if place not in self.of_node:
+            numbers: list[int] = []
+            below = frozenset(single for atom in leaves(node) for single in together.parts[atom].singles)
+            kept = self.scopes.matter_outside(together, below)
+            for end in self._entries(together, node):
+                entry = self.states.entered(end, kept)
+                if entry is not None:
+                    self.states.enter(entry, numbers, node.variable)
+            self.of_node[place] = numbers
+        return self.of_node[place]
+
+    def _entries(self, together: Together, node: Node) -> Iterator[End]:
+        """How a node is entered: by an end of a part below it, or of several at once, and what hangs off."""
+        for child in node.children if isinstance(node, Inner) else ():
+            self._states_of(together, child)
+        atoms = leaves(node)
+        ends = [(atom, end) for atom in atoms for end in self.track(together.parts[atom]).ends]
+        hanging: dict[frozenset[int], list[list[int]]] = {}
+        found = self._at_once([(atom, end.served) for atom, end in ends])
+        sources = self.states.sources
+        for chosen in found:
+            below = frozenset(ends[number][0] for number in chosen)
+            if below not in hanging:
+                hanging[below] = [self._states_of(together, each) for each in _hanging(node, below)]
+            sources += len(hanging[below]) * prod(map(len, hanging[below]))
+            if sources > SOURCE_CAP:
+                raise self.states.too_many_parts(SOURCE_CAP)
+        for chosen in found:
+            below = frozenset(ends[number][0] for number in chosen)
+            served = tuple(sorted(single for number in chosen for single in ends[number][1].served))
+            links = tuple(link for number in chosen for link in ends[number][1].links)
+            for states in product(*hanging[below]):
+                yield End(served, (*links, *map(Link, states)))
+
+    def _at_once(self, ends: Sequence[tuple[int, Served]]) -> list[tuple[int, ...]]:
+        """The sets of ends, of as many parts, that one event can be, smaller ones first.
+
+        They are as many as the subsets of parts that end with one type, where nothing tells these apart; so
+        they are counted while they are found.
+        """
+        found = [
+            _Serving(
+                (number,),
+                self.states.types(served),
+                self.states.constants(served),
+                range(number + 1, len(ends)),
+            )
+            for number, (_, served) in enumerate(ends)
+        ]
+        types = Counter(name for each in found for name in each.types)
+        for each in found:
+            if all(types[name] == 1 for name in each.types):
+                continue  # nothing else ends with such an event
+            part = ends[each.ends[-1]][0]
+            later = [
+                number
+                for number in each.later
+                if ends[number][0] > part and self._fits(each, ends[number][1])
+            ]
+            if len(found) + len(later) + self.served > self.states.cap:
+                raise self.states.too_many_served(single for _, served in ends for single in served)
+            found += [self._serving_also(each, number, ends[number][1], later) for number in later]
+        self.served += len(found)
+        return [each.ends for each in found]
+
+    def _fits(self, serving: _Serving, served: Served) -> bool:
+        """Whether one event can be one end more: it has one type, and each attribute one constant."""
+        if set(serving.types).isdisjoint(self.states.types(served)):
+            return False
+        return all(
+            serving.constants.get(name, value) == value
+            for name, value in self.states.constants(served).items()
+        )
+
+    def _serving_also(self, serving: _Serving, number: int, served: Served, later: Sequence[int]) -> _Serving:
+        types = tuple(name for name in serving.types if name in self.states.types(served))
+        constants = serving.constants | self.states.constants(served)
+        return _Serving((*serving.ends, number), types, constants, later)
+
+
+@dataclass(slots=True)
+class _Runs:
+    """Follows the runs of one part from state to state."""
+
+    made: _Construction
+    shape: Shape
+    track: _Track
+    states: dict[Progress, list[int]] = field(default_factory=dict)
+    moves: dict[Progress, list[Move]] = field(default_factory=dict)
+    open: list[tuple[Progress, int]] = field(default_factory=list)
+
+    def follow(self) -> None:
+        """Finds all states, transitions and ends."""
+        for start, progress in self.shape.opened():
+            if isinstance(start, Together):
+                self._join(start, progress)
+            else:
+                self._enter(End(start, ()), progress)
+        for progress, state in self.open:  # which grows meanwhile
+            for move in self._moves(progress):
+                self._enter(End(move.served, (Link(state, move.begun),)), move.progress)
+                if self.shape.is_done(progress):
+                    self.track.further.update(move.served)
+
+    def _join(self, together: Together, progress: Progress) -> None:
+        """What an ALL with nothing before it leads to: its end, or what comes behind."""
+        if self.shape.is_done(progress):
+            states = self.states.setdefault(progress, [])
+            for end in self.made.ends_of(together):
+                self.track.ends.append(end)
+                entry = self.made.states.entered(end, self._kept(progress, ends=True))
+                if entry is not None:
+                    self.made.states.enter(entry, states, self.made.tree_name(together))
+            self.track.finals += states
+            self.track.further |= self.made.further(together)
+            self.track.further.update(*(move.served for move in self._moves(progress)))
+        for move in self._moves(progress):
+            if not self.made.further(together).isdisjoint(move.served):
+                raise self._unclear(move.served)
+            for links in self.made.before(together, move):
+                self._enter(End(move.served, links), move.progress)
+
+    def _enter(self, end: End, progress: Progress) -> None:
+        """An event that brings a run so far."""
+        states = self.states.setdefault(progress, [])
+        is_done = self.shape.is_done(progress)
+        if is_done:
+            self.track.ends.append(end)
+        entry = self.made.states.entered(
+            end, self._kept(progress, ends=is_done and not any(self.shape.step(progress)))
+        )
+        if entry is None:
+            return
+        before = len(states)
+        number = self.made.states.enter(entry, states, self.made.states.name_of(end.served), apart=True)
+        if len(states) > before:
+            self.open.append((progress, number))
+            if is_done:
+                self.track.finals.append(number)
+            if len(self.open) > STATE_CAP:
+                raise self._too_many_states()
+
+    def _kept(self, progress: Progress, *, ends: bool) -> frozenset[int]:
+        """The classes that can still matter where a run has come so far, and ends if it cannot go on."""
+        if ends:
+            return self.made.scopes.matter_outside(self.shape, self.shape.singles)
+        return self.made.scopes.matter_inside(self.shape, self.shape.live(progress))
+
+    def _moves(self, progress: Progress) -> list[Move]:
+        """How a run goes on; one event in one way only."""
+        if progress not in self.moves:
+            ways: dict[Served, Move] = {}
+            for number, move in enumerate(self.shape.step(progress)):
+                if number > STATE_CAP:
+                    raise self._too_many_states()
+                counts = move._replace(begun=move.begun & self.made.scopes.all)
+                if ways.setdefault(move.served, counts) != counts:
+                    raise self._unclear(move.served)
+            self.moves[progress] = list(ways.values())
+        return self.moves[progress]
+
+    def _unclear(self, served: Served) -> NotJoinedError:
+        event = self.made.states.name_of(served)
+        return NotJoinedError(
+            f"{event} may begin a round or go on in one, so a complex event could be found twice"
+        )
+
+    def _too_many_states(self) -> LimitExceeded:
+        growing = max(all_shapes(self.shape), key=lambda each: (isinstance(each, Together), len(each.parts)))
+        return LimitExceeded(
+            f"the pattern needs a joining automaton of more than {STATE_CAP:,} states; what grows is "
+            f"{self.made.parts.texts[growing.number]}: write fewer parts, or several queries"
+        )
+
+
+def _hanging(node: Node, served: frozenset[int]) -> list[Node]:
+    """What branches off the paths from a node of a q-tree down to these parts."""
+    found: list[Node] = []
+    for child in node.children if isinstance(node, Inner) else ():
+        if served.isdisjoint(leaves(child)):
+            found.append(child)
+        else:
+            found += _hanging(child, served)
+    return found
+
+
+def _check_hierarchy(having: Sequence[Sequence[str]], names: Sequence[str]) -> None:
+    """Says by two classes and three parts why there is no q-tree, where there is none."""
+    found = witness(having)
+    if found is not None:
+        first, second, *numbers = found
+        both, one, other = (names[number] for number in numbers)
+        raise NotJoinedError(
+            f"it is not hierarchical: {both} has both {first} and {second}, "
+            f"{one} has {first} alone, and {other} {second} alone"
+        )

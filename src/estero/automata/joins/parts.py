@@ -1,0 +1,435 @@
+"""A pattern that ALL, `;`, OR and repetition make of single events, read as the parts of a joining automaton.
+
+The labels and the conditions on one event go to the events, the equalities between them become classes of
+values. What else there is in a pattern is a reason why no joining automaton finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final
+
+from estero.automata.cea import LabelSet
+from estero.automata.exploration import merged
+from estero.automata.joins.shapes import Choice, Rounds, Shape, Single, Succession, Together, all_shapes
+from estero.language.tree import expressions as e
+from estero.language.tree import pattern as p
+from estero.language.tree.conditions import as_unary, conjuncts, of_one_event
+from estero.language.tree.literals import Value
+from estero.language.tree.schema import Kind, Schema, type_names
+from estero.language.tree.words import quoted
+
+_NUMBERS: Final = frozenset({Kind.INT, Kind.FLOAT})
+
+
+class NotJoinedError(ValueError):
+    """Why there is no joining automaton, as a phrase."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventPart:
+    """One event of a pattern, or an atom: of one of `types`, marked with `labels`.
+
+    `values` says in which attributes it has the value of which class; where there are several, they are
+    equal. `constants` are attributes that `conditions` ask to be these values. `name` stands for it in the
+    names of states, and `text` in q-trees.
+    """
+
+    types: tuple[str, ...]
+    labels: LabelSet
+    name: str
+    text: str
+    conditions: tuple[e.Node, ...] = ()
+    values: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    constants: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EqualValues:
+    """A class of values that are equal, in each instance of the shape with number `scope`."""
+
+    name: str
+    scope: int
+    total: bool = True
+    """Whether no event with a value is ever without another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a joining automaton is made of."""
+
+    shape: Shape
+    events: tuple[EventPart, ...]
+    classes: tuple[EqualValues, ...]
+    texts: Mapping[int, str] = field(default_factory=dict)
+    """For each shape by its number how it is written."""
+
+
+def parts_of(pattern: p.Pattern, streams: tuple[str, ...], schema: Schema) -> Parts:
+    """A checked pattern in its parts; raises `NotJoinedError`."""
+    pattern = p.unshared(pattern)
+    reading = _Reading(streams, schema)
+    shape = reading.shape(pattern)
+    reading.filters(pattern, ())
+    return reading.parts(shape)
+
+
+@dataclass(slots=True)
+class _Event:
+    """An event of a pattern, with what is asked of it alone."""
+
+    event_type: p.EventType
+    types: tuple[str, ...]
+    labels: dict[str, None]
+    conditions: list[e.Node] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """An attribute of the events that a variable marks."""
+
+    singles: tuple[int, ...]
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Equality:
+    """All values of `groups` are equal and not NULL: where all of them have events, or one has if `alone`."""
+
+    groups: tuple[_Values, ...]
+    scope: Shape
+    alone: bool = False
+
+    @property
+    def is_total(self) -> bool:
+        """Whether all values of an instance are equal, as no group is ever missing."""
+        return self.alone or all(self.scope.count(frozenset(group.singles))[0] for group in self.groups)
+
+    @property
+    def compared_with_themselves(self) -> list[tuple[int, str]]:
+        """What has to be there, although its event may be the only one: NULL does not equal itself."""
+        if not self.is_total:
+            return sorted({term for term in self.terms if self.terms.count(term) > 1})
+        alone = self.scope.count(frozenset(single for single, _ in self.terms))[0] < 2
+        return sorted(set(self.terms)) if alone else []
+
+    @property
+    def terms(self) -> list[tuple[int, str]]:
+        """The events and attributes of all groups."""
+        return [(single, group.attribute) for group in self.groups for single in group.singles]
+
+
+_Marks = dict[str, tuple[int, ...]]
+"""The events that each label marks."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Gathers the events of a pattern, and what has to be equal."""
+
+    streams: tuple[str, ...]
+    schema: Schema
+    events: list[_Event] = field(default_factory=list)
+    equal: list[_Equality] = field(default_factory=list)
+    marks: dict[int, _Marks] = field(default_factory=dict)
+    """For each node of the pattern, by `id`, the events that its labels mark."""
+    shapes: dict[int, Shape] = field(default_factory=dict)
+    """For each node of the pattern, by `id`, its shape."""
+    around: dict[int, Shape] = field(default_factory=dict)
+    """For each ALL directly inside another one, by number: that one, of which it has the same instances."""
+    texts: dict[int, str] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=count)
+
+    # ------------------------------------------------------------------------------------------ shapes
+
+    def shape(self, node: p.Pattern) -> Shape:
+        """The shape of a node, and which events its labels mark."""
+        match node:
+            case p.EventType(name):
+                marks: _Marks = {name: (len(self.events),)}
+                self.events.append(_Event(node, type_names(node, self.streams), {name: None}))
+                shape: Shape = Single(self._number(node), frozenset(marks[name]), ())
+            case p.As(inner, variable):
+                shape = self.shape(inner)
+                marks = dict(self.marks[id(inner)])
+                below = _numbers(marks)
+                marks[variable] = below
+                for number in below:
+                    self.events[number].labels[variable] = None
+            case p.Filter(inner) | p.PartitionBy(inner):
+                shape = self.shape(inner)
+                marks = self.marks[id(inner)]
+            case _:
+                shape = self._composed(node)
+                marks = {}
+                for part in node.children():
+                    for label, numbers in self.marks[id(part)].items():
+                        marks[label] = (*marks.get(label, ()), *numbers)
+        self.marks[id(node)] = marks
+        self.shapes[id(node)] = shape
+        return shape
+
+    def _composed(self, node: p.Pattern) -> Shape:
+        match node:
+            case p.All(parts):
+                flat: list[Shape] = []
+                inside: list[Shape] = []
+                for part in map(self.shape, parts):
+                    if isinstance(part, Together):
+                        inside.append(part)
+                    flat += part.parts if isinstance(part, Together) else [part]
+                together = Together(self._number(node), _singles(flat), tuple(flat), self._beside(flat))
+                self.around |= dict.fromkeys((each.number for each in inside), together)
+                return together
+            case p.Sequence(parts, links) if not any(link.contiguous or link.absent for link in links):
+                optional = tuple(isinstance(part, p.Optional) for part in parts)
+                below = tuple(map(self.shape, parts))
+                return Succession(self._number(node), _singles(below), below, optional)
+            case p.Optional(inner):
+                return self.shape(inner)
+            case p.Disjunction(parts):
+                below = tuple(map(self.shape, parts))
+                return Choice(self._number(node), _singles(below), below)
+            case p.Iteration(inner, False, minimum, maximum):
+                body = self.shape(inner)
+                return Rounds(self._number(node), body.singles, (body,), minimum, maximum)
+            case _:
+                raise NotJoinedError(f"{p.shortened(node)} is more than events joined by ALL, ;, OR and +")
+
+    def _number(self, node: p.Pattern) -> int:
+        number = next(self.numbers)
+        self.texts[number] = p.shortened(node)
+        return number
+
+    def _beside(self, parts: Sequence[Shape]) -> dict[int, frozenset[int]]:
+        """For each event of the parts those of other parts that one event of the stream can be as well."""
+        alike = self._alike()
+        inside = _singles(parts)
+        return {
+            single: frozenset(alike[single] & inside - part.singles)
+            for part in parts
+            for single in part.singles
+        }
+
+    def _alike(self) -> list[set[int]]:
+        """For each event the others of which the types overlap."""
+        of_type: dict[str, list[int]] = {}
+        for number, event in enumerate(self.events):
+            for name in event.types:
+                of_type.setdefault(name, []).append(number)
+        return [
+            {other for name in event.types for other in of_type[name]} - {number}
+            for number, event in enumerate(self.events)
+        ]
+
+    # ----------------------------------------------------------------------------------------- filters
+
+    def filters(self, node: p.Pattern, above: tuple[p.Pattern, ...]) -> None:
+        """Takes the filters at a node and below it; `above` are the patterns around it, outermost first."""
+        around = (*above, node)
+        if isinstance(node, p.Filter):
+            inside = set(self.marks[id(node.pattern)])
+            for part in conjuncts(node.condition):
+                unary = as_unary(part, inside)
+                if unary is None:
+                    self._equality(part, around)
+                else:
+                    self._ask(unary, node)
+        elif isinstance(node, p.PartitionBy):
+            self._agreement(node, around)
+        for child in node.children():
+            self.filters(child, around)
+
+    def _ask(self, condition: e.Node, node: p.Filter) -> None:
+        """What is asked of single events."""
+        marks = self.marks[id(node.pattern)]
+        if isinstance(condition, e.EventFilter):
+            for number in marks[condition.variable]:
+                self.events[number].conditions.append(condition.predicate)
+            return
+        filters = [each for each in condition.walk() if isinstance(each, e.EventFilter)]
+        speaking = {number for each in filters for number in marks[each.variable]}
+        if len(speaking) > 1 or self.shapes[id(node)].count(frozenset(speaking)) != (1, 1):
+            raise NotJoinedError(f"{condition!s} is about several events, and not an equality")
+        self.events[speaking.pop()].conditions.append(of_one_event(condition))
+
+    def _equality(self, condition: e.Node, around: tuple[p.Pattern, ...]) -> None:
+        match condition:
+            case e.Comparison("=", e.Attribute(one, str(left)), e.Attribute(other, str(right))):
+                self._equal(((one, left), (other, right)), around, str(condition))
+            case _:
+                raise NotJoinedError(f"{condition!s} is not an equality of two attributes")
+
+    def _equal(
+        self,
+        terms: Iterable[tuple[str, str]],
+        around: tuple[p.Pattern, ...],
+        text: str,
+        *,
+        alone: bool = False,
+    ) -> None:
+        """Attributes of variables are equal, inside the outermost pattern that one of them is bound by.
+
+        Events of one variable are compared with those of another; so where a variable can mark several, the
+        other ones must have some, or these need not be equal.
+        """
+        groups: list[_Values] = []
+        outermost = len(around)
+        for attribute, variable in terms:
+            place = self._bound(variable, around)
+            outermost = min(outermost, place)
+            groups.append(_Values(self.marks[id(around[place])][variable], attribute))
+        scope = self.shapes[id(around[outermost])]
+        counts = [scope.count(frozenset(group.singles)) for group in groups]
+        for number, (_, most) in enumerate(counts):
+            if (
+                most > 1
+                and any(few == 0 for few, _ in (*counts[:number], *counts[number + 1 :]))
+                and not alone
+            ):
+                raise NotJoinedError(f"{text} asks nothing of several events where others are missing")
+        self.equal.append(_Equality(tuple(groups), scope, alone))
+
+    def _bound(self, variable: str, around: tuple[p.Pattern, ...]) -> int:
+        """Which is the smallest pattern around that binds a variable."""
+        for place in range(len(around) - 1, -1, -1):
+            if variable in self.marks[id(around[place])]:
+                return place
+        raise NotJoinedError(f"nothing binds {quoted(variable)}")
+
+    def _agreement(self, node: p.PartitionBy, around: tuple[p.Pattern, ...]) -> None:
+        """All values of the keys are equal, and none is NULL."""
+        named = [(key.attribute, key.variable) for key in node.keys if key.variable is not None]
+        if named:
+            self._equal(named, around, str(node), alone=True)
+        alternatives = [key.attribute for key in node.keys if key.variable is None]
+        if alternatives:
+            scope = self.shapes[id(node)]
+            groups = tuple(
+                _Values((number,), self._first(self.events[number], alternatives))
+                for number in sorted(scope.singles)
+            )
+            before = self.equal.pop().groups if named else ()
+            self.equal.append(_Equality((*before, *groups), scope, alone=True))
+
+    def _first(self, event: _Event, keys: Sequence[str]) -> str:
+        """The first of the keys that all types of an event have."""
+        if len(keys) == 1:
+            return keys[0]
+        found = {
+            next((key for key in keys if key in attributes), None)
+            for attributes in map(self.schema.attributes_of, event.types)
+            if attributes is not None
+        }
+        name = found.pop() if len(found) == 1 else None
+        if name is None:
+            raise NotJoinedError(f"which key {event.event_type!s} has depends on its event")
+        return name
+
+    # ------------------------------------------------------------------------------------------- parts
+
+    def parts(self, shape: Shape) -> Parts:
+        """All of it; the classes are called after their values."""
+        self._check_labels(shape)
+        names = self._names()
+        values: list[dict[int, tuple[str, ...]]] = [{} for _ in self.events]
+        classes: list[EqualValues] = []
+        for number, each in enumerate(self._classes()):
+            self._check_kinds(each)
+            terms = sorted(set(each.terms))
+            text = " = ".join(f"{quoted(names[single])}.{quoted(attribute)}" for single, attribute in terms)
+            classes.append(EqualValues(text, self._scope(each).number, each.is_total))
+            for single, attribute in terms:
+                values[single][number] = (*values[single].get(number, ()), attribute)
+            for single, attribute in each.compared_with_themselves:
+                self.events[single].conditions.append(e.Not(e.IsNull(e.Attribute(attribute))))
+        events = tuple(
+            EventPart(
+                event.types,
+                frozenset(event.labels),
+                names[number],
+                _text(event),
+                tuple(dict.fromkeys(event.conditions)),
+                values[number],
+            )
+            for number, event in enumerate(self.events)
+        )
+        return Parts(shape, events, tuple(classes), self.texts)
+
+    def _scope(self, equality: _Equality) -> Shape:
+        scope = equality.scope
+        while scope.number in self.around:
+            scope = self.around[scope.number]
+        return scope
+
+    def _classes(self) -> list[_Equality]:
+        """The equalities, those made one that have a group in common, which is always there."""
+        found: list[_Equality] = []
+        shared: dict[object, list[int]] = {}
+        for number, each in enumerate(self.equal):
+            scope = self._scope(each)
+            for group in each.groups if each.is_total else ():
+                for single in group.singles:
+                    if scope.count(frozenset({single}))[0]:
+                        shared.setdefault((scope.number, single, group.attribute), []).append(number)
+        for numbers in merged([*([number] for number in range(len(self.equal))), *shared.values()]):
+            together = [self.equal[number] for number in sorted(numbers)]
+            groups = tuple(group for each in together for group in each.groups)
+            found.append(_Equality(groups, together[0].scope, any(each.alone for each in together)))
+        return sorted(found, key=lambda each: min(each.terms))
+
+    def _names(self) -> list[str]:
+        """For each event a label that no other one has, the last such that was given; else its last one."""
+        given: dict[str, int] = {}
+        for event in self.events:
+            for label in event.labels:
+                given[label] = given.get(label, 0) + 1
+        return [
+            next((label for label in reversed(event.labels) if given[label] == 1), [*event.labels][-1])
+            for event in self.events
+        ]
+
+    def _check_labels(self, shape: Shape) -> None:
+        """The labels of an event of the stream tell which of the pattern's events it is, or which ones."""
+        beside: dict[int, frozenset[int]] = {}
+        for each in all_shapes(shape):
+            if isinstance(each, Together):
+                for single, those in each.beside.items():
+                    beside[single] = beside.get(single, frozenset()) | those
+        others = self._alike()
+        for number, event in enumerate(self.events):
+            alike = [self.events[other] for other in others[number]]
+            own = set(event.labels).difference(*(other.labels for other in alike))
+            same = any(set(other.labels) == set(event.labels) for other in alike)
+            if same or (beside.get(number) and not own):
+                raise NotJoinedError(
+                    f"its event number {number + 1}, {event.event_type!s}, has no label of its own, so two "
+                    "choices of events can be one complex event"
+                )
+
+    def _check_kinds(self, equality: _Equality) -> None:
+        """Values that are joined can be compared, and columns of one name are of one kind."""
+        tables = (*self.schema.types.values(), self.schema.shared or {})
+        for name in dict.fromkeys(group.attribute for group in equality.groups):
+            kinds = {each[name] for each in tables if name in each} - {Kind.NULL}
+            if Kind.OPAQUE in kinds or (len(kinds) > 1 and not kinds <= _NUMBERS):
+                raise NotJoinedError(f"values of {quoted(name)} are not all of one comparable kind")
+
+
+def _singles(parts: Iterable[Shape]) -> frozenset[int]:
+    return frozenset(single for part in parts for single in part.singles)
+
+
+def _numbers(marks: _Marks) -> tuple[int, ...]:
+    """All events that some label marks, ascending."""
+    return tuple(sorted({number for numbers in marks.values() for number in numbers}))
+
+
+def _text(event: _Event) -> str:
+    """The event as it may be written, with all that is asked of it."""
+    asked = " AND ".join(str(each) for each in dict.fromkeys(event.conditions))
+    names = [label for label in event.labels if label != event.event_type.name]
+    text = " AS ".join([str(event.event_type), *map(quoted, names)])
+    return f"{text} [{asked}]" if asked else text

@@ -1,0 +1,312 @@
+"""The shape of a pattern: which of its events may follow which, and how far a run has come.
+
+A shape is what is left of a pattern without labels and filters. Its *progress* says which events are
+there already; a *move* is what one more event changes. Parts of ALL that nothing comes before run
+independently of each other, and are joined when they are complete (gathering.py): `opened` stops at them.
+Behind other events they run interleaved.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+Served = tuple[int, ...]
+"""The events of a pattern, by their numbers, that one event of the stream serves as; ascending."""
+
+Progress = Any  # hashable, and of a form of its own for each kind of shape
+"""How far a run has come in a shape."""
+
+NOTHING: Final[frozenset[int]] = frozenset()
+_THERE: Final = ()
+GATHERED: Final = "gathered"
+"""The progress of an ALL whose parts ran independently of each other and have been joined."""
+
+
+class Move(NamedTuple):
+    """What an event serves as, how far a run is then, and the shapes of which an instance begins with it."""
+
+    served: Served
+    progress: Progress
+    begun: frozenset[int] = NOTHING
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape(ABC):
+    """A part of a pattern; `number` tells it apart, `singles` are the events in it, `parts` what is below."""
+
+    number: int
+    singles: frozenset[int]
+    parts: tuple[Shape, ...]
+
+    @abstractmethod
+    def begin(self) -> Iterator[Move]:
+        """How a run in sequence may begin it."""
+
+    @abstractmethod
+    def opened(self) -> Iterator[tuple[Served | Together, Progress]]:
+        """How a run begins it where nothing comes before: by an event, or by joining the parts of an ALL."""
+
+    @abstractmethod
+    def step(self, progress: Progress) -> Iterator[Move]:
+        """How a run may go on."""
+
+    @abstractmethod
+    def is_done(self, progress: Progress) -> bool:
+        """Whether a run may stop."""
+
+    @abstractmethod
+    def live(self, progress: Progress) -> frozenset[int]:
+        """The shapes, this one too, of which the run is in an instance."""
+
+    @abstractmethod
+    def count(self, singles: frozenset[int]) -> tuple[int, int]:
+        """How many of these events there are in an instance, at least and at most; 2 is two or more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Single(Shape):
+    """One event."""
+
+    def begin(self) -> Iterator[Move]:
+        """See `Shape`."""
+        yield Move(tuple(self.singles), _THERE, frozenset({self.number}))
+
+    def opened(self) -> Iterator[tuple[Served | Together, Progress]]:
+        """See `Shape`."""
+        yield tuple(self.singles), _THERE
+
+    def step(self, progress: Progress) -> Iterator[Move]:  # noqa: ARG002 - as declared
+        """See `Shape`."""
+        yield from ()
+
+    def is_done(self, progress: Progress) -> bool:  # noqa: ARG002 - as declared
+        """See `Shape`."""
+        return True
+
+    def live(self, progress: Progress) -> frozenset[int]:  # noqa: ARG002 - as declared
+        """See `Shape`."""
+        return frozenset({self.number})
+
+    def count(self, singles: frozenset[int]) -> tuple[int, int]:
+        """See `Shape`."""
+        there = len(self.singles & singles)
+        return there, there
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Succession(Shape):
+    """One part after the other; those that are `optional` may be missing. Progress: a part, and its own."""
+
+    optional: tuple[bool, ...]
+
+    def begin(self) -> Iterator[Move]:
+        """See `Shape`."""
+        for move in self._from(0):
+            yield move._replace(begun=move.begun | {self.number})
+
+    def opened(self) -> Iterator[tuple[Served | Together, Progress]]:
+        """See `Shape`."""
+        for place, part in enumerate(self.parts):
+            for start, progress in part.opened():
+                yield start, (place, progress)
+            if not self.optional[place]:
+                break
+
+    def step(self, progress: Progress) -> Iterator[Move]:
+        """See `Shape`."""
+        place, inner = progress
+        part = self.parts[place]
+        for move in part.step(inner):
+            yield move._replace(progress=(place, move.progress))
+        if part.is_done(inner):
+            yield from self._from(place + 1)
+
+    def _from(self, first: int) -> Iterator[Move]:
+        for place in range(first, len(self.parts)):
+            for move in self.parts[place].begin():
+                yield move._replace(progress=(place, move.progress))
+            if not self.optional[place]:
+                break
+
+    def is_done(self, progress: Progress) -> bool:
+        """See `Shape`."""
+        place, inner = progress
+        part: Shape = self.parts[place]
+        return part.is_done(inner) and all(self.optional[place + 1 :])
+
+    def live(self, progress: Progress) -> frozenset[int]:
+        """See `Shape`."""
+        place, inner = progress
+        part: Shape = self.parts[place]
+        return part.live(inner) | {self.number}
+
+    def count(self, singles: frozenset[int]) -> tuple[int, int]:
+        """See `Shape`."""
+        counts = [part.count(singles) for part in self.parts]
+        least = sum(few for (few, _), optional in zip(counts, self.optional, strict=True) if not optional)
+        return min(2, least), min(2, sum(many for _, many in counts))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice(Shape):
+    """One of the parts. Progress: which, and its own."""
+
+    def begin(self) -> Iterator[Move]:
+        """See `Shape`."""
+        for place, part in enumerate(self.parts):
+            for move in part.begin():
+                yield Move(move.served, (place, move.progress), move.begun | {self.number})
+
+    def opened(self) -> Iterator[tuple[Served | Together, Progress]]:
+        """See `Shape`."""
+        for place, part in enumerate(self.parts):
+            for start, progress in part.opened():
+                yield start, (place, progress)
+
+    def step(self, progress: Progress) -> Iterator[Move]:
+        """See `Shape`."""
+        place, inner = progress
+        for move in self.parts[place].step(inner):
+            yield move._replace(progress=(place, move.progress))
+
+    def is_done(self, progress: Progress) -> bool:
+        """See `Shape`."""
+        place, inner = progress
+        part: Shape = self.parts[place]
+        return part.is_done(inner)
+
+    def live(self, progress: Progress) -> frozenset[int]:
+        """See `Shape`."""
+        place, inner = progress
+        part: Shape = self.parts[place]
+        return part.live(inner) | {self.number}
+
+    def count(self, singles: frozenset[int]) -> tuple[int, int]:
+        """See `Shape`."""
+        counts = [part.count(singles) for part in self.parts]
+        return min(few for few, _ in counts), max(many for _, many in counts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rounds(Shape):
+    """Its one part `least` to `most` times (None: any number). Progress: the round, and its own.
+
+    Rounds are counted as far as that matters.
+    """
+
+    least: int
+    most: int | None
+
+    @property
+    def body(self) -> Shape:
+        """What is repeated."""
+        return self.parts[0]
+
+    def begin(self) -> Iterator[Move]:
+        """See `Shape`."""
+        for move in self.body.begin():
+            yield Move(move.served, (1, move.progress), move.begun | {self.number})
+
+    def opened(self) -> Iterator[tuple[Served | Together, Progress]]:
+        """See `Shape`."""
+        for start, progress in self.body.opened():
+            yield start, (1, progress)
+
+    def step(self, progress: Progress) -> Iterator[Move]:
+        """See `Shape`."""
+        number, inner = progress
+        for move in self.body.step(inner):
+            yield move._replace(progress=(number, move.progress))
+        if self.body.is_done(inner) and number != self.most:
+            following = min(number + 1, self.least) if self.most is None else number + 1
+            for move in self.body.begin():
+                yield move._replace(progress=(following, move.progress))
+
+    def is_done(self, progress: Progress) -> bool:
+        """See `Shape`."""
+        number, inner = progress
+        return bool(number >= self.least) and self.body.is_done(inner)
+
+    def live(self, progress: Progress) -> frozenset[int]:
+        """See `Shape`."""
+        return self.body.live(progress[1]) | {self.number}
+
+    def count(self, singles: frozenset[int]) -> tuple[int, int]:
+        """See `Shape`."""
+        few, many = self.body.count(singles)
+        return min(2, few * self.least), min(2, many * (2 if self.most is None else self.most))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Together(Shape):
+    """All parts, in any order; one event may move several of them. Progress: that of each, None before it.
+
+    `beside` says of each event which others one event of the stream can serve as as well.
+    """
+
+    beside: Mapping[int, frozenset[int]]
+
+    def begin(self) -> Iterator[Move]:
+        """See `Shape`."""
+        for move in self._moves((None,) * len(self.parts)):
+            yield move._replace(begun=move.begun | {self.number})
+
+    def opened(self) -> Iterator[tuple[Served | Together, Progress]]:
+        """See `Shape`."""
+        yield self, GATHERED
+
+    def step(self, progress: Progress) -> Iterator[Move]:
+        """See `Shape`."""
+        if progress != GATHERED:
+            yield from self._moves(progress)
+
+    def _moves(self, progress: tuple[Progress, ...]) -> Iterator[Move]:
+        """Each part that can move, and those that can at the same event."""
+        alone = [
+            (place, move)
+            for place, (part, inner) in enumerate(zip(self.parts, progress, strict=True))
+            for move in (part.begin() if inner is None else part.step(inner))
+        ]
+        found = [[each] for each in alone]
+        for moved in found:  # which grows meanwhile
+            changed = dict(moved)
+            served = tuple(sorted(single for move in changed.values() for single in move.served))
+            after = tuple(
+                changed[place].progress if place in changed else inner for place, inner in enumerate(progress)
+            )
+            yield Move(served, after, NOTHING.union(*(move.begun for move in changed.values())))
+            if all(self.beside[single] for single in served):
+                last = moved[-1][0]
+                found += [
+                    [*moved, (place, move)]
+                    for place, move in alone
+                    if place > last and all(self.beside[each].issuperset(served) for each in move.served)
+                ]
+
+    def is_done(self, progress: Progress) -> bool:
+        """See `Shape`."""
+        return progress == GATHERED or all(
+            inner is not None and part.is_done(inner)
+            for part, inner in zip(self.parts, progress, strict=True)
+        )
+
+    def live(self, progress: Progress) -> frozenset[int]:
+        """See `Shape`."""
+        below = zip(self.parts, () if progress == GATHERED else progress, strict=False)
+        inside = (part.live(inner) for part, inner in below if inner is not None)
+        return frozenset({self.number}).union(*inside)
+
+    def count(self, singles: frozenset[int]) -> tuple[int, int]:
+        """See `Shape`."""
+        counts = [part.count(singles) for part in self.parts]
+        return min(2, sum(few for few, _ in counts)), min(2, sum(many for _, many in counts))
+
+
+def all_shapes(shape: Shape) -> Iterator[Shape]:
+    """A shape and all below it."""
+    yield shape
+    for part in shape.parts:
+        yield from all_shapes(part)

@@ -1,0 +1,37 @@
+"""What plans have in common whose runs wait in indexes by join keys: the automata that join, and chains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from estero.plan.keys import KeyColumn
+from estero.plan.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedPlan(Plan):
+    """How a query is evaluated where events wait in indexes by join keys.
+
+    `columns` are the join keys of the automaton, in its order.
+    """
+
+    columns: tuple[KeyColumn, ...]
+
+    def key_lines(self) -> Iterator[str]:
+        """The keys by which events are joined."""
+        if self.shown_keys:
+            keys = ", ".join(f"[{', '.join(bracket)}]" for bracket in self.shown_keys)
+            yield f"partitions: by {keys}, which is part of every join key"
+        known = self.classification.schema
+        if not known.types and not known.shared:
+            return
+        exact = not self.shown_keys and all(column.exact for column in self.columns)
+        keys = "as they are" if exact else "as two independent 64-bit hashes"
+        yield f"join keys: values that the classification computes, {keys}"
+
+    def heap_guarantee(self, update: str) -> str:
+        """`update` per event, a function of how many events there are, in words."""
+        if self.window is None:
+            return f"{update.format('n')} per event with n events read"
+        return f"{update.format('w')} per event with w events in the window"
