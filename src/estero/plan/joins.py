@@ -98,11 +98,11 @@ def joined(draft: Draft) -> JoinPlan | str:
     each set of parts (benchmarks/correlated.py).
     """
     tree = draft.tree
-    if tree.strategy is not Strategy.ALL:
-        return f"the strategy {tree.strategy.value} chooses among complex events"
     in_any_order = any(isinstance(node, All) for node in tree.pattern.walk())
     if not in_any_order and not draft.asked_for:
         return _NOTHING_JOINED
+    if tree.strategy is not Strategy.ALL:
+        return f"the strategy {tree.strategy.value} chooses among complex events"
     try:
         parts = parts_of(tree.pattern, tree.streams, draft.layout.schema)
         if not (in_any_order or parts.classes):

@@ -119,30 +119,23 @@ class States:
                 known.setdefault(number, attributes[0])
         seen = list(map(self._seen, end.links))
         alike = Counter(seen)
-        changed = True
-        while changed:
-            changed = False
-            for slots, _ in alike:
-                for _, classes in slots:
-                    told = next((known[number] for number in classes if number in known), None)
-                    new = classes.difference(known) if told is not None else ()
-                    for number in new:
-                        known[number] = told or ""
-                        changed = True
+        _infer(known, alike)
         lost = self._lost(alike, known)
-        compared: dict[_Seen, tuple[tuple[int, ...], int]] = {}
+        compared: dict[_Seen, list[tuple[int, str]]] = {}
+        right: dict[_Seen, int] = {}
         sources = []
         for link, facts in zip(end.links, seen, strict=True):
             if facts not in compared:
-                pairs = [
+                compared[facts] = [
                     (place, name)
                     for place, classes in facts[0]
                     for name in dict.fromkeys(known[number] for number in sorted(classes) if number in known)
                 ]
-                right = self._key(dict.fromkeys(types, tuple(Attribute(name) for _, name in pairs)))
-                compared[facts] = tuple(place for place, _ in pairs), right
-            places, right = compared[facts]
-            sources.append(Source(link.state, self._left_key(link.state, places), right))
+            left = self._left_key(link.state, tuple(place for place, _ in compared[facts]))
+            if facts not in right:
+                values = tuple(Attribute(name) for _, name in compared[facts])
+                right[facts] = self._key(dict.fromkeys(types, values))
+            sources.append(Source(link.state, left, right[facts]))
         slots_after: dict[str, list[int]] = {}
         for number in sorted(kept.intersection(known)):
             slots_after.setdefault(known[number], []).append(number)
@@ -294,6 +287,18 @@ class States:
             f"this query joins {len(self.parts.events)} atoms, and its automaton would combine partial "
             f"matches in more than {cap:,} ways: write fewer atoms, or several queries"
         )
+
+
+def _infer(known: dict[int, str], seen: Iterable[_Seen]) -> None:
+    """Adds the classes that have the same value as a known one, as some gathered run says."""
+    slots = [classes for facts, _ in seen for _, classes in facts]
+    before = -1
+    while before < len(known):
+        before = len(known)
+        for classes in slots:
+            told = [number for number in sorted(classes) if number in known]
+            if told:
+                known |= dict.fromkeys(classes.difference(known), known[told[0]])
 
 
 def _agree(one: Form, other: Form) -> bool:

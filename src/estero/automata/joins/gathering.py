@@ -26,7 +26,6 @@ from estero.automata.joins.shapes import (
     Progress,
     Served,
     Shape,
-    Single,
     Together,
     all_shapes,
 )
@@ -150,22 +149,28 @@ class _Construction:
                     if number in matter
                 )
                 having.append([self.parts.classes[number].name for number in joined])
-            names = [self._title(part) for part in together.parts]
+            names = [self.parts.text(part) for part in together.parts]
             if last is not None:
                 having.append([self.parts.classes[number].name for number in sorted(behind)])
                 names.append("what comes behind")
-            _check_hierarchy(having, names)
+            self._check_hierarchy(having, together)
             tree = compact(q_tree(having))
             self.trees[place] = tree
             if self.first_tree is None:
                 self.first_tree = QTreeOfAtoms(tree, names)
         return self.trees[place]
 
-    def _title(self, part: Shape) -> str:
-        if isinstance(part, Single):
-            (single,) = part.singles
-            return self.parts.events[single].text
-        return self.parts.texts[part.number]
+    def _check_hierarchy(self, having: Sequence[Sequence[str]], together: Together) -> None:
+        """Says by two classes and three parts why there is no q-tree, where there is none."""
+        found = witness(having)
+        if found is not None:
+            first, second, *numbers = found
+            names = [*map(self.parts.name, together.parts), "what comes behind"]
+            both, one, other = (names[number] for number in numbers)
+            raise NotJoinedError(
+                f"it is not hierarchical: {both} has both {first} and {second}, "
+                f"{one} has {first} alone, and {other} {second} alone"
+            )
 
     def _states_of(self, together: Together, node: Node) -> list[int]:
         """The states of a node of a q-tree, those of the nodes below it first."""
@@ -343,7 +348,7 @@ class _Runs:
         growing = max(all_shapes(self.shape), key=lambda each: (isinstance(each, Together), len(each.parts)))
         return LimitExceeded(
             f"the pattern needs a joining automaton of more than {STATE_CAP:,} states; what grows is "
-            f"{self.made.parts.texts[growing.number]}: write fewer parts, or several queries"
+            f"{self.made.parts.text(growing)}: write fewer parts, or several queries"
         )
 
 
@@ -356,15 +361,3 @@ def _hanging(node: Node, served: frozenset[int]) -> list[Node]:
         else:
             found += _hanging(child, served)
     return found
-
-
-def _check_hierarchy(having: Sequence[Sequence[str]], names: Sequence[str]) -> None:
-    """Says by two classes and three parts why there is no q-tree, where there is none."""
-    found = witness(having)
-    if found is not None:
-        first, second, *numbers = found
-        both, one, other = (names[number] for number in numbers)
-        raise NotJoinedError(
-            f"it is not hierarchical: {both} has both {first} and {second}, "
-            f"{one} has {first} alone, and {other} {second} alone"
-        )

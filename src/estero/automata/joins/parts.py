@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Final
 
 from estero.automata.cea import LabelSet
 from estero.automata.exploration import merged
@@ -18,10 +17,8 @@ from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import as_unary, conjuncts, of_one_event
 from estero.language.tree.literals import Value
-from estero.language.tree.schema import Kind, Schema, type_names
+from estero.language.tree.schema import Schema, fit, type_names
 from estero.language.tree.words import quoted
-
-_NUMBERS: Final = frozenset({Kind.INT, Kind.FLOAT})
 
 
 class NotJoinedError(ValueError):
@@ -65,6 +62,19 @@ class Parts:
     classes: tuple[EqualValues, ...]
     texts: Mapping[int, str] = field(default_factory=dict)
     """For each shape by its number how it is written."""
+
+    def text(self, shape: Shape) -> str:
+        """A part as it is written; a single event with all that is asked of it."""
+        event = self._event(shape)
+        return self.texts[shape.number] if event is None else event.text
+
+    def name(self, shape: Shape) -> str:
+        """What to call a part in a sentence."""
+        event = self._event(shape)
+        return self.texts[shape.number] if event is None else quoted(event.name)
+
+    def _event(self, shape: Shape) -> EventPart | None:
+        return self.events[next(iter(shape.singles))] if isinstance(shape, Single) else None
 
 
 def parts_of(pattern: p.Pattern, streams: tuple[str, ...], schema: Schema) -> Parts:
@@ -413,8 +423,7 @@ class _Reading:
         """Values that are joined can be compared, and columns of one name are of one kind."""
         tables = (*self.schema.types.values(), self.schema.shared or {})
         for name in dict.fromkeys(group.attribute for group in equality.groups):
-            kinds = {each[name] for each in tables if name in each} - {Kind.NULL}
-            if Kind.OPAQUE in kinds or (len(kinds) > 1 and not kinds <= _NUMBERS):
+            if not fit(each[name] for each in tables if name in each):
                 raise NotJoinedError(f"values of {quoted(name)} are not all of one comparable kind")
 
 
