@@ -8,7 +8,15 @@ from itertools import pairwise
 from hypothesis import strategies as st
 
 from estero.language.check.queries import check_query
-from estero.language.tree.expressions import And, Attribute, Comparison, EventFilter, Literal, Node
+from estero.language.tree.expressions import (
+    And,
+    Arithmetic,
+    Attribute,
+    Comparison,
+    EventFilter,
+    Literal,
+    Node,
+)
 from estero.language.tree.pattern import (
     All,
     As,
@@ -44,6 +52,10 @@ def gathered_queries(draw: st.DrawFn, most: int = 5, *, clauses: bool = True) ->
     """Queries of 2 to `most` events, each with a variable of its own; two of three have an ALL on top."""
     purse = _Purse(draw(st.integers(2, most)))
     pattern = _pattern(draw, purse, 0)
+    if draw(st.integers(0, 5)) == 0:
+        one, two = (Attribute("n", draw(st.sampled_from(purse.variables))) for _ in range(2))
+        left = Comparison(draw(st.sampled_from([">", "!="])), Arithmetic("+", one, two), Literal(0))
+        pattern = Filter(pattern, left)
     tree = QueryTree(pattern)
     if clauses:
         tree = QueryTree(

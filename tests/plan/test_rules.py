@@ -90,6 +90,20 @@ def test_parts_are_joined_in_partitions_and_where_events_are_consumed(pattern: s
     assert plan.shared == {}
 
 
+def test_what_no_key_tells_is_left_to_a_filter_behind_the_join() -> None:
+    where = "(A AS a ALL B AS b) ; C AS c FILTER a.k = c.k AND b.k = c.k AND b.n = c.n"
+    plan = plan_for(f"SELECT * WHERE {where} AND a.n + b.n > c.k")
+    assert isinstance(plan, JoinPlan)
+    assert [str(each.condition) for each in plan.residuals] == ["a.n + b.n > c.k"]
+    assert next(plan.lines()).startswith("residual filter over PCEA + heap")
+    by_registers = plan_for(f"SELECT * WHERE {where} AND a.n < b.n")
+    assert isinstance(by_registers, AutomatonPlan)
+    assert by_registers.refused[0] == (
+        "PCEA + heap",
+        "it would leave a.n < b.n to a filter; registers end runs that violate it",
+    )
+
+
 def test_all_names_of_plans_have_a_rule() -> None:
     assert set(PLANS) == set(get_args(PlanName))
 

@@ -5,20 +5,22 @@ An ALL may have sequences and repetitions in it, and stand in them (automata/joi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from estero.automata.cea import CEA
+from estero.automata.correlated.push_down import Decision
 from estero.automata.joins.gathering import gathering
 from estero.automata.joins.hierarchical import parts_of_atoms
 from estero.automata.joins.parts import EventPart, NotJoinedError, Parts, parts_of
 from estero.automata.joins.q_tree import Leaf, QTreeOfAtoms, tree_lines
 from estero.automata.joins.shapes import Single, Together
 from estero.automata.pcea import PCEA
-from estero.automata.residual import NO_HIDDEN
+from estero.automata.residual import NO_HIDDEN, Residual, predicates_called
 from estero.errors import LimitExceeded
 from estero.language.check.atoms import named_atoms
+from estero.language.check.set_predicates import registered_among
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.pattern import All, As, Pattern
 from estero.language.tree.query import Consume, QueryTree, SelectItem, Strategy
@@ -26,9 +28,11 @@ from estero.plan.chains import ChainPlan, chained
 from estero.plan.draft import NOTHING_COMPARED, Draft
 from estero.plan.keyed import KeyedPlan
 from estero.plan.keys import Values
-from estero.plan.plan import Layout, Opened, Section
+from estero.plan.plan import Layout, Opened, Section, residual_text
 
 _NOTHING_JOINED: Final = "no equality joins parts of an ALL"
+
+_ONE_PARTITION: Final = "equalities make partitions, in which nothing else is compared"
 
 MOST_APART: Final = 10
 """The most single events that nothing joins of which an automaton has a state for each set of them."""
@@ -67,21 +71,30 @@ class JoinPlan(KeyedPlan):
 
     def lines(self) -> Iterator[str]:
         """Which algorithm runs and why, and what it guarantees."""
+        over = "residual filter over " if self.residuals else ""
         if self.of_atoms:
             yield (
-                "PCEA + heap: the query is hierarchical, so one automaton joins all its atoms and finds each "
-                "answer once"
+                f"{over}PCEA + heap: the query is hierarchical, so one automaton joins all its atoms and "
+                "finds each answer once"
             )
         else:
             yield (
-                "PCEA + heap: parts that come in any order run by themselves, and the event that completes "
-                "them joins them by equal values"
+                f"{over}PCEA + heap: parts that come in any order run by themselves, and the event that "
+                "completes them joins them by equal values"
             )
-        yield f"guarantee: {self.heap_guarantee('O(log {})')}, output-linear delay between complex events"
+        update = self.heap_guarantee("O(log {})")
+        if self.residuals:
+            yield f"guarantee: {update}; filtered while enumerating, so there is no bound on the delay"
+        else:
+            yield f"guarantee: {update}, output-linear delay between complex events"
 
     def filter_lines(self) -> Iterator[str]:
-        """None: what is asked of one event is in the predicates, and what is compared in the join keys."""
-        yield from ()
+        """Where each comparison of several events is checked, if not all are by join keys."""
+        if not self.residuals:
+            return
+        yield "by join keys, as each event comes:"
+        yield from (f"  {residual_text(each)}" for each in self.pushed)
+        yield from self.residual_lines()
 
     def automaton_sections(self) -> Iterator[Section]:
         """The q-tree and the automaton that was made of it."""
@@ -107,27 +120,51 @@ def joined(draft: Draft) -> JoinPlan | str:
         parts = parts_of(tree.pattern, tree.streams, draft.layout.schema)
         if not (in_any_order or parts.classes):
             return _NOTHING_JOINED
-        better = "" if draft.asked_for else _why_not_joined(draft, parts)
-        return better or _plan(draft, parts)
+        left = _left(draft, parts)
+        better = "" if draft.asked_for else _why_not_joined(draft, parts, left)
+        return better or _plan(draft, parts, left)
     except (NotJoinedError, LimitExceeded) as reason:
         return str(reason)
 
 
-def _why_not_joined(draft: Draft, parts: Parts) -> str:
-    """Why another plan is better, as a phrase; empty where none is."""
-    if _is_of_atoms(parts):
+def _left(draft: Draft, parts: Parts) -> tuple[Residual, ...]:
+    """What is to be checked of complex events; raises `NotJoinedError` where they do not tell it."""
+    if not parts.left:
+        return ()
+    if parts.overlap:
+        raise NotJoinedError(f"{parts.left[0]!s} is not an equality, and one event may be two of its parts")
+    whole = [
+        each
+        for each in draft.compiled.residuals
+        if each.place is None and all(isinstance(key, str) for _, key in each.bindings)
+    ]
+    for condition in parts.left:
+        if sum(each.condition == condition for each in whole) != parts.left.count(condition):
+            raise NotJoinedError(f"{condition!s} is not an equality of two attributes")
+    return tuple(each for each in whole if each.condition in parts.left)
+
+
+def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str:
+    """Why another plan is better, as a phrase; empty where none is. `left` is left to a filter."""
+    if _is_of_atoms(parts) and not left:
         apart = not any(_joins(number, parts) for number in range(len(parts.classes)))
         return _NOTHING_JOINED if apart and len(parts.events) <= MOST_APART else ""
     try:
         if not draft.compiled.residuals:
             return NOTHING_COMPARED
-        if not draft.best.compares:
-            return "equalities make partitions, in which nothing else is compared"
+        best = draft.best.pushed
+        if best.program is None and len(best.residuals) <= len(left):
+            return "equalities make partitions, in which no more is compared" if left else _ONE_PARTITION
+        decide = Decision(draft.compiled.automaton, draft.layout.schema)
+        for each in left:
+            if not isinstance(decide.drafts(each), str):
+                return f"it would leave {residual_text(each)} to a filter; registers end runs that violate it"
         chain = chained(draft)
     except LimitExceeded:
         return ""  # states for all orders of the parts are too many
-    alone = isinstance(chain, ChainPlan) and not chain.residuals
-    return "each event is compared with the one before it alone" if alone else ""
+    if isinstance(chain, ChainPlan) and len(chain.residuals) <= len(left):
+        return "each event is compared with the one before it alone"
+    return ""
 
 
 def _is_of_atoms(parts: Parts) -> bool:
@@ -148,8 +185,8 @@ def plan_conjunctive(tree: ConjunctiveTree, layout: Layout) -> JoinPlan:
     return _plan(Draft(as_pattern_query(tree), layout, str(tree)), parts_of_atoms(atoms))
 
 
-def _plan(draft: Draft, parts: Parts) -> JoinPlan:
-    """The plan that gathers `parts`; the clauses are those of the draft."""
+def _plan(draft: Draft, parts: Parts, left: Sequence[Residual] = ()) -> JoinPlan:
+    """The plan that gathers `parts`, with a filter of what is `left`; the clauses are those of the draft."""
     automaton, q_tree = gathering(parts)
     values = Values(draft.layout.schema)
     columns = values.columns(automaton.keys)
@@ -168,11 +205,16 @@ def _plan(draft: Draft, parts: Parts) -> JoinPlan:
         columns=columns,
         classification=draft.classification(
             automaton.predicates,
+            left,
             values=tuple(values.found),
             keys=[bracket.alternatives for bracket in draft.tree.partition_by],
         ),
         shown=draft.shown,
         window=draft.window,
+        pushed=tuple(each for each in draft.compiled.residuals if each not in left) if left else (),
+        residuals=tuple(left),
+        reasons=tuple("it is not an equality of two attributes" for _ in left),
+        predicates=registered_among(predicates_called(left)),
         shared=_shared_value(draft, parts),
     )
 

@@ -62,6 +62,14 @@ class Parts:
     classes: tuple[EqualValues, ...]
     texts: Mapping[int, str] = field(default_factory=dict)
     """For each shape by its number how it is written."""
+    left: tuple[e.Node, ...] = ()
+    """Conditions on several events that are no equalities: they are not asked for."""
+
+    @property
+    def overlap(self) -> bool:
+        """Whether one event of the stream may serve as several of the events."""
+        together = (each for each in all_shapes(self.shape) if isinstance(each, Together))
+        return any(others for each in together for others in each.beside.values())
 
     def text(self, shape: Shape) -> str:
         """A part as it is written; a single event with all that is asked of it."""
@@ -150,6 +158,7 @@ class _Reading:
     around: dict[int, Shape] = field(default_factory=dict)
     """For each ALL directly inside another one, by number: that one, of which it has the same instances."""
     texts: dict[int, str] = field(default_factory=dict)
+    left: list[e.Node] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=count)
 
     # ------------------------------------------------------------------------------------------ shapes
@@ -270,7 +279,7 @@ class _Reading:
             case e.Comparison("=", e.Attribute(one, str(left)), e.Attribute(other, str(right))):
                 self._equal(((one, left), (other, right)), around, str(condition))
             case _:
-                raise NotJoinedError(f"{condition!s} is not an equality of two attributes")
+                self.left.append(condition)
 
     def _equal(
         self,
@@ -366,7 +375,7 @@ class _Reading:
             )
             for number, event in enumerate(self.events)
         )
-        return Parts(shape, events, tuple(classes), self.texts)
+        return Parts(shape, events, tuple(classes), self.texts, tuple(self.left))
 
     def _scope(self, equality: _Equality) -> Shape:
         scope = equality.scope
