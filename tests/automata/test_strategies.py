@@ -1,6 +1,8 @@
-"""MAX inside one start: the pruned automaton against all runs of the one it prunes."""
+"""MAX: the automaton that follows rivals against all runs of the one below it."""
 
 from __future__ import annotations
+
+import random
 
 import pytest
 from hypothesis import given, settings
@@ -41,22 +43,52 @@ def complex_events(automaton: Automaton, stream: list[int]) -> list[Complex]:
 
 
 def maximal(found: list[Complex]) -> list[Complex]:
-    """Those whose positions no other with the same start and end strictly contains."""
-    supports = [(start, end, frozenset(place for place, _ in marks)) for start, end, marks in found]
+    """Those whose positions no other with the same end strictly contains."""
+    supports = [(end, frozenset(place for place, _ in marks)) for _, end, marks in found]
     return [
         each
-        for each, (start, end, support) in zip(found, supports, strict=True)
-        if not any(other[:2] == (start, end) and other[2] > support for other in supports)
+        for each, (end, support) in zip(found, supports, strict=True)
+        if not any(other[0] == end and other[1] > support for other in supports)
     ]
+
+
+def found_by_rivals(automaton: MaxAutomaton, stream: list[int]) -> list[Complex]:
+    """What the runs of the automaton find, where those that begin meet those that are there."""
+    found: list[Complex] = []
+    runs: list[tuple[int, int, Marks]] = []
+    for position, bits in enumerate(stream):
+        event_class = automaton.class_of(bits)
+        moved: list[tuple[int, int, Marks]] = []
+        rivals: list[tuple[int, bool, bool]] = []
+        for start, state, marks in runs:
+            row = automaton.row(state, event_class)
+            more = not automaton.empty(state)
+            moved += [(start, target, (*marks, (position, label))) for label, target in row.edges]
+            rivals += [(automaton.own(target), True, more) for _, target in row.edges]
+            if row.skip != DEAD:
+                moved.append((start, row.skip, marks))
+                rivals.append((automaton.own(row.skip), False, more))
+        row = automaton.row(0, event_class)
+        born = [(target, ((position, label),)) for label, target in row.edges]
+        for first, marks in [*born, *([(row.skip, ())] if row.skip != DEAD else [])]:
+            state = first
+            for rival, marked, more in rivals:
+                if state != DEAD and (marked or not marks):
+                    state = automaton.beside(state, rival, more=more or (marked and not marks))
+            if state != DEAD:
+                moved.append((position, state, marks))
+        found += [(start, position, marks) for start, state, marks in moved if automaton.accepts(state)]
+        runs = [run for run in moved if automaton.continues(run[1])]
+    return found
 
 
 def assert_maximal(automaton: CEA, stream: list[int]) -> None:
     wanted = maximal(complex_events(LazyAutomaton(automaton), stream))
-    assert sorted(complex_events(MaxAutomaton(LazyAutomaton(automaton)), stream)) == sorted(wanted)
+    assert sorted(found_by_rivals(MaxAutomaton(LazyAutomaton(automaton)), stream)) == sorted(wanted)
 
 
 @given(patterns(max_operators=5), st.lists(st.integers(0, 2**12), max_size=7))
-def test_max_finds_the_maximal_complex_events_of_each_start(pattern: Pattern, stream: list[int]) -> None:
+def test_max_finds_the_maximal_complex_events_of_each_end(pattern: Pattern, stream: list[int]) -> None:
     assert_maximal(compile_pattern(pattern).automaton, stream)
 
 
@@ -85,7 +117,40 @@ def test_runs_that_mark_less_are_dropped_at_once() -> None:
     row = automaton.row(once, a)
     assert len(row.edges) == 1
     assert row.skip == DEAD
-    assert len(complex_events(automaton, [1, 1, 1, 1, 2])) == 4
+    assert automaton.beside(once, automaton.own(once), more=True) == DEAD
+    assert len(found_by_rivals(automaton, [1, 1, 1, 1, 2])) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " ; ".join(f"A{number}+" for number in range(20)),
+        " ; ".join(f"A{number}?" for number in range(20)) + " ; Z",
+        " ; ".join(f"(A AS x{number})+" for number in range(20)),
+        " ; ".join(random.Random(number).choice(["A+", "B+", "C+"]) for number in range(20)),
+        "A{50,} ; B",
+        "A{1,50} ; B",
+    ],
+)
+def test_long_patterns_have_few_states(text: str) -> None:
+    automaton = MaxAutomaton(LazyAutomaton(compile_pattern(parse_pattern(text)).automaton))
+    predicates = len(automaton.automaton.cea.predicates)
+    draw = random.Random(3)
+    active: set[int] = set()
+    for _ in range(500):
+        event_class = automaton.class_of(1 << draw.randrange(predicates))
+        rows = [automaton.row(state, event_class) for state in sorted(active)]
+        moved = [target for row in rows for _, target in row.edges]
+        rivals = [automaton.own(target) for target in moved]
+        moved += [row.skip for row in rows if row.skip != DEAD]
+        for _, first in automaton.row(0, event_class).edges:
+            state = first
+            for rival in rivals:
+                state = DEAD if state == DEAD else automaton.beside(state, rival, more=True)
+            moved += [state] if state != DEAD else []
+        active = {state for state in moved if automaton.continues(state)}
+    assert len(automaton.pairs) < 500
+    assert len(active) < 60
 
 
 def test_too_many_states_to_compare_are_an_error() -> None:
@@ -95,7 +160,7 @@ def test_too_many_states_to_compare_are_an_error() -> None:
     with pytest.raises(LimitExceeded) as caught:
         limited.row(state, limited.class_of(2))
     assert str(caught.value) == (
-        "MAX needs more than 2 states to compare complex events with the same start; what grows is A: "
+        "MAX needs more than 2 states to compare complex events; what grows is A: "
         "bound the iterations of the pattern or make its predicates exclude one another"
     )
 

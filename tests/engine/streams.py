@@ -11,7 +11,7 @@ from estero.automata.determinize import LazyAutomaton
 from estero.engine.batch import EventBatch
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.cea_runs import CeaRuns, Settings
-from estero.engine.runs.split_runs import cea_runs
+from estero.engine.runs.kinds import cea_runs
 from estero.language.syntax.parser import parse_pattern
 
 

@@ -23,8 +23,9 @@ from estero.engine.cursor import (
 )
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs import cea_runs as cea_runs_module
-from estero.engine.runs import plain_runs, split_runs
+from estero.engine.runs import plain_runs, span_runs, split_runs
 from estero.engine.runs.cea_runs import Settings
+from estero.engine.runs.kinds import cea_runs
 from estero.engine.runs.registers import (
     EQUAL,
     GREATER,
@@ -41,7 +42,6 @@ from estero.engine.runs.registers import (
     RegisterTables,
 )
 from estero.engine.runs.run_split import LAST, NEXT
-from estero.engine.runs.split_runs import cea_runs
 
 DEAD = -1
 Step = tuple[int, int, int]
@@ -268,6 +268,7 @@ def tiny_rooms() -> Iterator[None]:
         patch.object(cea_runs_module, "_SMALLEST_ARENA", 16),
         patch.object(recognizer, "_FOUND_ROOM", 2),
         patch.object(plain_runs, "ROOM", 2),
+        patch.object(span_runs, "ROOM", 2),
         patch.object(split_runs, "ROOM", 2),
     ):
         yield

@@ -204,7 +204,7 @@ ORDERED = "SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k AND a.n < b.n WITHIN 
     [
         (PLAIN, "kind left right event start node length state opened"),
         (SPLIT, "keys parts length node state opened status"),
-        (NEXT, "keys parts length node state opened"),
+        (NEXT, "members node state opened"),
         (STRICT, "left event start node"),
         (ORDERED, "mark event start made children heap_product heap_left heap_right heap_weight heap_start"),
         (ORDERED, "entries tree_rows tree_entries tree_ends"),

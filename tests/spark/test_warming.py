@@ -48,7 +48,8 @@ def test_without_a_temporary_directory_nothing_is_noted(
     ("text", "only", "family"),
     [
         (SEQUENCE, None, "cea"),
-        ("SELECT NEXT * WHERE A AS a ; B AS b", None, "cea-split"),
+        ("SELECT NEXT * WHERE A AS a ; B AS b", None, "cea-spans"),
+        (f"{SEQUENCE} FILTER a.k < b.k", "CEA", "cea-split"),
         (f"{SEQUENCE} FILTER a.k = b.k AND a.s != b.s", "chain", "chain-ed-index"),
         (f"{SEQUENCE} FILTER a.k < b.k WITHIN 9 EVENTS", "chain", "pcea-ordered-index"),
         (f"{SEQUENCE} FILTER a.k = b.k WITHIN 9 EVENTS", "chain", "pcea-heap"),

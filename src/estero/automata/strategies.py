@@ -1,47 +1,58 @@
-"""The strategy MAX, as far as an automaton can decide it (algorithms.md, "Automata", 3).
+"""The strategy MAX as an automaton: runs, and what other runs have marked (algorithms.md, "Automata", 3).
 
-Two runs that begin at the same event and are in the same deterministic state have the same futures. So a
-run can be dropped as soon as another one stands where it stands and has marked all that it has marked and
-more. Complex events with the same end and another start are compared later, when both are there.
+MAX keeps a complex event unless another one of the same end marks all of its positions and more. Of a run it
+matters where it stands, and where the runs stand that have marked all that it has marked: its *rivals*. Both
+are finite, so runs with one state and the same rivals have the same futures. Rivals are those that begin in
+the same window: `engine.runs.run_spans` keeps windows apart where that makes a difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from estero.automata.cea import LabelSet
 from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, LazyAutomaton, Row
 from estero.automata.growth import what_grows
 from estero.automata.residual import HiddenSet
+from estero.automata.simulation import Simulation
 from estero.errors import LimitExceeded
 
-Rivals = frozenset[tuple[int, bool]]
-"""States of runs with our start that have marked all that ours has, and whether they have marked more."""
+MOST_PAIRS: Final = 5_000
+"""Pairs of a run's state and its rivals after which MAX is given up: that takes less than a second."""
+
+Rival = tuple[int, bool]
+"""The state of a run that has marked all that ours has, and whether it has marked more."""
+_UNBORN: Final[Rival] = 0, False
+"""The runs that begin at events to come: rivals of runs that have marked nothing, and of no others."""
 
 
 @dataclass(slots=True)
 class MaxAutomaton:
-    """The runs of `automaton` whose marked positions no run with the same start and end strictly contains.
+    """The runs of `automaton`, each with its rivals; complex events are maximal where they are accepted.
 
-    A state is a pair: the state of a run in `automaton`, and the states of its rivals. It is a drop-in
-    for `automaton` where the strategy is MAX: of the complex events with one start and one end it finds
-    those with a maximal set of positions, each once. It needs an automaton whose every marked event is
-    shown (no hidden labels) and whose runs are told apart by their states alone (no registers).
+    A state is a pair: the state of a run in `automaton`, and its rivals. Rows take account of the rivals that
+    a run has, and of runs that begin with it; `beside` takes account of one that has begun before. A run is
+    dropped as soon as a rival has marked more and can do whatever it can (`Simulation`), and of two rivals
+    only the stronger one is kept. Hidden labels are marks that MAX does not compare: ValueError.
 
     Raises `LimitExceeded` on the way where there are more than `state_cap` pairs.
     """
 
     automaton: LazyAutomaton
     state_cap: int = DEFAULT_STATE_CAP
-    pairs: list[tuple[int, Rivals]] = field(default_factory=list)
+    pairs: list[tuple[int, frozenset[Rival]]] = field(default_factory=list)
     rows: dict[tuple[int, int], Row] = field(default_factory=dict)
-    _numbers: dict[tuple[int, Rivals], int] = field(default_factory=dict)
+    _numbers: dict[tuple[int, frozenset[Rival]], int] = field(default_factory=dict)
+    _simulation: Simulation = field(init=False)
 
     def __post_init__(self) -> None:
         if any(self.automaton.hidden_sets):
             raise ValueError("hidden labels are marks that MAX does not compare")
-        self._number(0, frozenset())
+        self.state_cap = min(self.state_cap, MOST_PAIRS)
+        self._simulation = Simulation(self.automaton.cea)
+        self._number(0, frozenset({_UNBORN}))
 
     @property
     def label_sets(self) -> list[LabelSet]:
@@ -75,6 +86,22 @@ class MaxAutomaton:
         """Whether `state` can still lead to further complex events."""
         return self.automaton.continues(self.pairs[state][0])
 
+    def own(self, state: int) -> int:
+        """The state of the run in `automaton`."""
+        return self.pairs[state][0]
+
+    def empty(self, state: int) -> bool:
+        """Whether the run has marked nothing so far."""
+        return _UNBORN in self.pairs[state][1]
+
+    def beside(self, state: int, rival: int, *, more: bool) -> int:
+        """The state of a run in `state` that has one more rival, which began before it; or DEAD.
+
+        `rival` is the rival's state in `automaton`.
+        """
+        own, rivals = self.pairs[state]
+        return self._reached(own, rivals | {(rival, more)})
+
     def described(self, state: int) -> tuple[int, ...]:
         """What `state` stands for, whatever its number.
 
@@ -91,7 +118,7 @@ class MaxAutomaton:
 
         Raises ValueError where that describes no state.
         """
-        runs: list[tuple[int, bool]] = []
+        runs: list[Rival] = []
         place = 0
         while place < len(description):
             more, size = description[place : place + 2]
@@ -105,8 +132,8 @@ class MaxAutomaton:
     def _work_out(self, state: int, event_class: int) -> Row:
         own, others = self.pairs[state]
         row = self.automaton.row(own, event_class)
-        marking: set[tuple[int, bool]] = set()
-        unmarked: set[tuple[int, bool]] = set()
+        marking: set[Rival] = set()
+        unmarked: set[Rival] = {_UNBORN} & others
         for rival, more in {*others, (own, False)}:
             there = self.automaton.row(rival, event_class)
             marking.update((target, more) for _, target in there.edges)
@@ -117,25 +144,32 @@ class MaxAutomaton:
         edges = [(marks, self._reached(target, marking)) for marks, target in row.edges]
         return Row(skip, tuple((marks, target) for marks, target in edges if target != DEAD))
 
-    def _reached(self, own: int, rivals: Iterable[tuple[int, bool]]) -> int:
-        """The number of a pair, or DEAD where a rival stands in the same state and has marked more."""
-        ahead = {rival for rival, more in rivals if more}
-        if own in ahead:
-            return DEAD
-        # A rival that has marked no more is as good as nothing beside itself with more, or as ourselves,
-        # or where it ends.
-        level = {rival for rival, more in rivals if not more} - ahead - {own}
-        kept = [(rival, True) for rival in ahead]
-        kept += [(rival, False) for rival in level if self.automaton.continues(rival)]
+    def _reached(self, own: int, rivals: Iterable[Rival]) -> int:
+        """The number of a pair; DEAD where a rival has marked more and can do what a run in `own` can."""
+        kept: list[Rival] = []
+        for state, more in sorted(set(rivals) - {_UNBORN}, key=lambda each: (not each[1], each[0])):
+            if more and self._can_all(state, own):
+                return DEAD
+            # One that has marked no more is no better than ourselves where we can do what it can.
+            beaten = not more and (not self.automaton.continues(state) or self._can_all(own, state))
+            if not beaten and not any(self._can_all(other, state) for other, _ in kept):
+                kept = [each for each in kept if each[1] > more or not self._can_all(state, each[0])]
+                kept.append((state, more))
+        if _UNBORN in rivals:
+            kept.append(_UNBORN)
         return self._number(own, frozenset(kept))
 
-    def _number(self, own: int, rivals: Rivals) -> int:
+    def _can_all(self, stronger: int, weaker: int) -> bool:
+        """Whether a run in one state can do whatever one in the other can."""
+        subsets = self.automaton.subsets
+        return stronger == weaker or self._simulation.of_sets(subsets[stronger], subsets[weaker])
+
+    def _number(self, own: int, rivals: frozenset[Rival]) -> int:
         pair = (own, rivals)
         if pair not in self._numbers:
             if len(self.pairs) >= self.state_cap:
                 raise LimitExceeded(
-                    f"MAX needs more than {self.state_cap:,} states to compare complex events with the same "
-                    "start"
+                    f"MAX needs more than {self.state_cap:,} states to compare complex events"
                     f"{what_grows(self.automaton.cea, [self._together(*each) for each in self.pairs])}: "
                     "bound the iterations of the pattern or make its predicates exclude one another"
                 )
@@ -143,7 +177,7 @@ class MaxAutomaton:
             self.pairs.append(pair)
         return self._numbers[pair]
 
-    def _together(self, own: int, rivals: Rivals) -> frozenset[int]:
+    def _together(self, own: int, rivals: Iterable[Rival]) -> frozenset[int]:
         """The states of the underlying automaton that a pair speaks of."""
         subsets = self.automaton.subsets
         return subsets[own].union(*(subsets[rival] for rival, _ in rivals))

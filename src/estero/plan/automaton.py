@@ -52,14 +52,18 @@ class AutomatonPlan(Plan):
         return any(transition.hidden for transition in self.automaton.transitions)
 
     @property
-    def ordered(self) -> bool:
-        """Whether recognition itself keeps the best of each state only (NEXT, LAST)."""
+    def chooses(self) -> bool:
+        """Whether recognition itself keeps only what the strategy keeps (MAX, NEXT, LAST)."""
+        if self.strategy is Strategy.MAX:
+            return not (self.residuals or self.has_hidden or self.registers is not None)
         return self.strategy in (Strategy.NEXT, Strategy.LAST) and not self.residuals
 
     @property
     def kernels(self) -> str:
         """Plans with one name run the same kernels."""
-        return "cea-split" if self.registers is not None or self.ordered else "cea"
+        if self.registers is not None:
+            return "cea-split"
+        return "cea-spans" if self.chooses else "cea"
 
     @property
     def drawn(self) -> CEA:
@@ -91,9 +95,8 @@ class AutomatonPlan(Plan):
     def deterministic(self) -> LazyAutomaton | MaxAutomaton:
         """A fresh deterministic automaton, worked out as far as events ask for it."""
         automaton = LazyAutomaton(self.automaton, self.state_cap, registers=self.registers)
-        if self.strategy is not Strategy.MAX or self.residuals or self.registers or self.has_hidden:
-            return automaton
-        return MaxAutomaton(automaton, self.state_cap)
+        chooses = self.strategy is Strategy.MAX and self.chooses
+        return MaxAutomaton(automaton, self.state_cap) if chooses else automaton
 
     # ------------------------------------------------------------------------------------- in words
 
@@ -115,8 +118,10 @@ class AutomatonPlan(Plan):
     def _guarantee(self) -> str:
         if self.registers is not None:
             update = "time per event linear in the values that open runs remember"
-        elif self.ordered and self.window is not None:
-            update = "time per event linear in the runs that no other run beats, a front for each state"
+        elif self.chooses and self.window is not None:
+            update = "time per event linear in the states, for each span of windows that differ in them"
+        elif self.chooses:
+            update = "time per event linear in the states"
         else:
             update = "constant time per event"
         if self.residuals:
@@ -160,17 +165,14 @@ class AutomatonPlan(Plan):
         match self.strategy:
             case Strategy.STRICT:
                 return "in the automaton, which was rewritten"
-            case Strategy.MAX if isinstance(self.deterministic(), MaxAutomaton):
-                return (
-                    "in the automaton for runs with the same start, and after enumeration for those with "
-                    "the same end"
-                )
+            case Strategy.MAX if self.chooses:
+                return "in the automaton, which follows the runs that mark what a run marks and more"
             case Strategy.MAX:
                 return "after enumeration, among complex events with the same end"
-            case _ if self.ordered and self.window is None:
+            case _ if self.chooses and self.window is None:
                 return "in recognition, where each state keeps only the best run"
-            case _ if self.ordered:
-                return "in recognition, where each state keeps the best runs for each start in the window"
+            case _ if self.chooses:
+                return "in recognition, where each state keeps the best run for each start of the window"
             case _:
                 return "after enumeration, because filters are applied before it"
 

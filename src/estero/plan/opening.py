@@ -29,12 +29,13 @@ from estero.engine.cursor import (
 from estero.engine.recognizer import Runs
 from estero.engine.runs.cea_runs import Settings
 from estero.engine.runs.chain_runs import ChainRuns
+from estero.engine.runs.kinds import cea_runs
 from estero.engine.runs.pcea_runs import PceaRuns
 from estero.engine.runs.registers import RegisterTables
 from estero.engine.runs.run_chain import ChainStep, chain_tables
 from estero.engine.runs.run_pcea import Source, Transition, pcea_tables
+from estero.engine.runs.run_spans import MAX
 from estero.engine.runs.run_split import LAST, NEXT, NO_ORDER
-from estero.engine.runs.split_runs import cea_runs
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.keys import KeyColumn, Order
 from estero.plan.plan import Opened, Plan
@@ -46,7 +47,7 @@ _CONSUME = {
 }
 """What is forgotten after an answer: by itself, and where filters are left that say what an answer is."""
 
-_ORDER = {Strategy.NEXT: NEXT, Strategy.LAST: LAST}
+_ORDER = {Strategy.MAX: MAX, Strategy.NEXT: NEXT, Strategy.LAST: LAST}
 
 
 _Mark = tuple[LabelSet, HiddenSet]
@@ -77,7 +78,7 @@ def opened_automaton(
         words=words,
         counting=counting,
         registers=_registers(program, automaton),
-        order=NO_ORDER if plan.residuals else _ORDER.get(plan.strategy, NO_ORDER),
+        order=_ORDER[plan.strategy] if plan.chooses else NO_ORDER,
         visible=np.array([bool(labels) for labels in automaton.label_sets], np.bool_),
         first_bit=first_bit,
         ordinals=ordinals,

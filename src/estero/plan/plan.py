@@ -193,9 +193,15 @@ class Plan(ABC):
         return in_window or self.counts_places or bool(self.predicates)
 
     @property
+    def chooses(self) -> bool:
+        """Whether recognition itself keeps only what the strategy keeps (MAX, NEXT, LAST)."""
+        return False
+
+    @property
     def sieved(self) -> bool:
         """Whether complex events are checked, or compared with each other, after they are enumerated."""
-        return bool(self.residuals) or self.has_hidden or self.strategy is Strategy.MAX
+        compares = self.strategy in (Strategy.MAX, Strategy.NEXT, Strategy.LAST) and not self.chooses
+        return bool(self.residuals) or self.has_hidden or compares
 
     def showing_nothing(self) -> Self:
         """The same evaluation where only counts are asked for: no attribute crosses that is only shown."""

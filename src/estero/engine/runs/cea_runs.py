@@ -1,6 +1,7 @@
 """Runs of a deterministic automaton, which end in nodes of one compact set of paths (tECS).
 
-What is the same whether runs are told apart by their state alone (`plain_runs`) or by more (`split_runs`):
+What is the same whether runs are told apart by their state alone (`plain_runs`) or by more (`split_runs`), or
+compared by what they mark (`span_runs`):
 numbers for classes and partitions, missing rows, the arena and its compaction, partitions that are forgotten.
 """
 
@@ -56,8 +57,8 @@ class Settings:
     `gaps` whether events that were dropped as irrelevant count (contiguity), `keyed` whether events
     carry a partition key, `words` the number of bit words. `counting` prepares for `counts` only.
 
-    `registers` are what runs remember and check; `order` is NEXT or LAST where only the best support stays,
-    and `visible` bool[label sets] says which marks count for it (none given: all).
+    `registers` are what runs remember and check; `order` is MAX, NEXT or LAST where only such supports stay
+    (MAX not with registers), and `visible` bool[label sets] says which marks count for it (none given: all).
     `first_bit` is a bit (k % 63 of word k // 63) to be set on the first event of each stream, which is told
     by its ordinal; in a keyed stream only if `ordinals` says that they are places in the partition, else
     all events of a key must be pushed.
@@ -77,14 +78,25 @@ class Settings:
 
     @property
     def split(self) -> bool:
-        """Whether runs in one state have to be told apart."""
-        return self.order != NO_ORDER or (self.registers is not None and self.registers.registers > 0)
+        """Whether runs in one state have to be told apart by registers."""
+        return self.registers is not None and self.registers.registers > 0
+
+    @property
+    def chooses(self) -> bool:
+        """Whether runs are compared, for each window that makes a difference."""
+        return self.order != NO_ORDER and not self.split
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the supports of runs have ranks that are numbers."""
+        return self.split and self.order != NO_ORDER
 
     @property
     def slides(self) -> bool:
         """Whether counts can be kept up by a sliding count instead of being read off the compact set."""
         plain = self.consume == CONSUME_NONE and not self.gaps and not self.keyed
-        return self.counting and plain and self.window is not None and not self.split
+        alike = not (self.split or self.chooses)
+        return self.counting and plain and self.window is not None and alike
 
     @property
     def remembers_keys(self) -> bool:
@@ -114,7 +126,7 @@ class CeaRuns(ABC):
         self._events = NO_EVENTS
         self._batch_keys = np.empty((0, 2), np.uint64)
         self._cursor = new_cursor("generation", "miss_state", "miss_class", "need_nodes", *self.needs)
-        self.counter = PathCounter()
+        self.counter = PathCounter(choices=settings.chooses)
         self._sliding = SlidingCounter() if settings.slides else None
         automaton.class_of(0)
 
@@ -177,8 +189,12 @@ class CeaRuns(ABC):
     def advance(self, found: Found) -> int:
         """See `Runs`: a missing row is worked out."""
         while (code := self._advance(found)) == MISS:
-            self._builder.learn(int(self._cursor.miss_state), int(self._cursor.miss_class))
+            self._learn(int(self._cursor.miss_state), int(self._cursor.miss_class))
         return code
+
+    def _learn(self, state: int, event_class: int) -> None:
+        """Works out what is missing, where the kernel says so by these numbers."""
+        self._builder.learn(state, event_class)
 
     def forget(self) -> None:
         """See `Runs`."""
@@ -282,7 +298,7 @@ class CeaRuns(ABC):
         columns: Arrays = {}
         if self.settings.gaps:
             columns["ordinal"] = np.where(opened, self._partitions.ordinal[: opened.size], -1)
-        if self.settings.order != NO_ORDER:
+        if self.settings.ranked:
             step = self._partitions.step[: opened.size]
             columns["step"] = np.where(opened, step, FIRST_STEP[self.settings.order])
         nodes, arrays["node"], events = live_nodes(self.arena, arrays["node"], oldest)
@@ -298,8 +314,7 @@ class CeaRuns(ABC):
         settings, arrays = self.settings, snapshot.arrays
         nodes = check_arena(arrays, snapshot.events.size, marks)
         self._check_listed(arrays, nodes, snapshot.states.size)
-        ordered = settings.order != NO_ORDER
-        check_partitions(arrays, keyed=settings.keyed, gaps=settings.gaps, ordered=ordered)
+        check_partitions(arrays, keyed=settings.keyed, gaps=settings.gaps, ordered=settings.ranked)
 
     def resume(self, snapshot: Snapshot) -> None:
         """See `Runs`. Raises ValueError where a partition is there twice."""
@@ -317,7 +332,7 @@ class CeaRuns(ABC):
         self._partitions.first[:count] = self._put(arrays)
         if self.settings.gaps:
             self._partitions.ordinal[:count] = arrays["ordinal"]
-        if self.settings.order != NO_ORDER:
+        if self.settings.ranked:
             self._partitions.step[:count] = arrays["step"]
         reset(self._cursor)
         self.counter.forget()
@@ -377,5 +392,5 @@ def _new_partitions(capacity: int, order: int) -> Partitions:
         np.full(capacity, NONE, np.int32),
         np.full(capacity, -1, np.int64),
         np.zeros(capacity, np.int64),
-        np.full(capacity, FIRST_STEP[order], np.int64),
+        np.full(capacity, FIRST_STEP.get(order, 0), np.int64),
     )

@@ -9,7 +9,6 @@ from estero.engine.cursor import RERANK, Found
 from estero.engine.runs import run_split
 from estero.engine.runs.cea_runs import ROOM, CeaRuns, Settings
 from estero.engine.runs.fronts import grown_keys, new_elements, new_groups, new_keys
-from estero.engine.runs.plain_runs import PlainRuns
 from estero.engine.runs.registers import program_of
 from estero.engine.runs.run_split import FIRST_STEP, NEXT, Order, Split, new_taken
 from estero.engine.runs.tables import Automaton
@@ -18,11 +17,6 @@ from estero.engine.snapshots.open_runs import split_arrays, split_pools
 from estero.engine.snapshots.sound import check_split_runs
 from estero.engine.store.pools import with_free
 from estero.engine.store.tecs import new_cells
-
-
-def cea_runs(automaton: Automaton, settings: Settings) -> CeaRuns:
-    """No runs yet, of the kind that the settings ask for."""
-    return SplitRuns(automaton, settings) if settings.split else PlainRuns(automaton, settings)
 
 
 class SplitRuns(CeaRuns):

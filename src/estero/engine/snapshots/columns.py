@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.store.arena import BOTTOM, NONE
+from estero.engine.store.arena import NONE, PREFER
 
 Arrays = dict[str, NDArray[Any]]
 Pool = TypeVar("Pool", bound=tuple[NDArray[Any], ...])
@@ -91,10 +91,13 @@ def within(numbers: NDArray[Any], low: int, high: int, what: str) -> None:
         raise ValueError(f"{what} are not between {low} and {high}")
 
 
+_HIGHEST = 32
+"""The most levels of a tree of choices; each has twice as many nodes as the one below."""
+
 NODES = Table(
     "nodes",
     (
-        Column("kind", np.int32, "marks", BOTTOM),
+        Column("kind", np.int32, "marks", PREFER - _HIGHEST),
         Column("left", np.int32, "nodes", NONE),
         Column("right", np.int32, "nodes", NONE),
         Column("event", np.int64, EVENTS),

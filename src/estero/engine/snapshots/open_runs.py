@@ -3,13 +3,14 @@
 ======= ======= ==================================================================================
 array   dtype   meaning
 ======= ======= ==================================================================================
-opened  int32   of each partition: how many entries, or groups
-state   int32   of each entry or group: its state
-node    int32   of each cell: its node
+opened  int32   of each partition: how many entries, or groups, or spans
+state   int32   of each entry, group or member: its state
+node    int32   of each cell: its node; or of each span: its last event's, and then of each member
 length  int32   of each entry or element: how many cells its union-list has
 keys    int32   of each group: how many keys
 parts   int32   of each key: how many elements; registers int64[keys, R], status int8[keys, R]
-rank    int64   of each element
+members int32   of each span: how many members
+rank    int64   of each element; int32 of each member
 ======= ======= ==================================================================================
 """
 
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from estero.engine.jit import kernel
 from estero.engine.runs.fronts import Elements, Groups, Keys, link_all, new_elements, new_groups, new_keys
 from estero.engine.runs.run_cea import Entries, Plain, new_entries
+from estero.engine.runs.run_spans import Members, Spanned, Spans, new_members, new_spans
 from estero.engine.runs.run_split import Split
 from estero.engine.snapshots.columns import Arrays
 from estero.engine.store.arena import NONE, Arena
@@ -179,6 +181,66 @@ def split_pools(
     keys.newest[:used] = arena.start[cells.node[heads]]
     link_all(keys, joins)
     return cells, elements, keys, groups, lists_of(groups.next, groups.free, arrays["opened"])
+
+
+@kernel
+def list_span_runs(spanned, used, generation, oldest, opened, last, sizes, state, rank, node):  # type: ignore[no-untyped-def]
+    """As `list_plain_runs`; returns the numbers of spans and members.
+
+    last, sizes int32: of each span, its node and how many members; state, rank, node int32: of each member.
+    """
+    arena, members, spans, partitions, _ = spanned
+    count = 0
+    listed = 0
+    for partition in range(used):
+        opened[partition] = 0
+        if generation != NONE and partitions.generation[partition] != generation:
+            continue
+        span = partitions.first[partition]
+        while span != NONE and arena.event[spans.last[span]] >= oldest:
+            last[count] = spans.last[span]
+            sizes[count] = 0
+            member = spans.first[span]
+            while member != NONE:
+                state[listed] = members.state[member]
+                rank[listed] = members.rank[member]
+                node[listed] = members.node[member]
+                listed += 1
+                sizes[count] += 1
+                member = members.next[member]
+            count += 1
+            opened[partition] += 1
+            span = spans.next[span]
+    return count, listed
+
+
+def span_arrays(spanned: Spanned, used: int, generation: int, oldest: int) -> Arrays:
+    """The spans of partitions 0 … used - 1 that are inside the window."""
+    count, total = (int(pool.next.size - pool.free[1]) for pool in (spanned.spans, spanned.members))
+    opened = np.zeros(used, np.int32)
+    last, sizes = np.empty(count, np.int32), np.empty(count, np.int32)
+    state, rank, node = (np.empty(total, np.int32) for _ in range(3))
+    count, total = list_span_runs(spanned, used, generation, oldest, opened, last, sizes, state, rank, node)
+    return {
+        "opened": opened,
+        "members": sizes[:count],
+        "state": state[:total],
+        "rank": rank[:total],
+        "node": np.concatenate((last[:count], node[:total])),
+    }
+
+
+def span_pools(arrays: Arrays, rooms: Sequence[int]) -> tuple[Members, Spans, NDArray[np.int32]]:
+    """The pools of such spans, of at least these sizes, and the first span of each partition."""
+    state, sizes, node = arrays["state"], arrays["members"], arrays["node"]
+    members = new_members(max(rooms[0], 2 * state.size))
+    members.state[: state.size] = state
+    members.rank[: state.size] = arrays["rank"]
+    members.node[: state.size] = node[sizes.size :]
+    spans = new_spans(max(rooms[1], 2 * sizes.size))
+    spans.last[: sizes.size] = node[: sizes.size]
+    spans.first[: sizes.size] = lists_of(members.next, members.free, sizes)
+    return members, spans, lists_of(spans.next, spans.free, arrays["opened"])
 
 
 def _cells_of(nodes: NDArray[Any], lengths: NDArray[Any], room: int) -> tuple[Cells, NDArray[np.int32]]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.snapshots.columns import NODES, Arrays
-from estero.engine.store.arena import UNION, Arena, grown, mark_live, move_live, new_arena
+from estero.engine.store.arena import PREFER, UNION, Arena, grown, mark_live, move_live, new_arena
 
 
 class Snapshot(NamedTuple):
@@ -42,7 +42,10 @@ def live_nodes(
     live, moved = np.zeros(size, np.int8), np.empty(size, np.int32)
     mark_live(copy, roots, oldest, live)
     move_live(copy, live, moved)
-    events = distinct(copy.event[: copy.size[0]][copy.kind[: copy.size[0]] != UNION])
+    kind, event = copy.kind[: copy.size[0]], copy.event[: copy.size[0]]
+    events = distinct(event[(kind > PREFER) & (kind != UNION)])
+    if (kind <= PREFER).any():
+        events = np.union1d(events, event[kind <= PREFER])
     arrays = NODES.written(copy, int(copy.size[0]), events)
     arrays["event"][arrays["kind"] == UNION] = 0
     return arrays, moved[roots], events

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.snapshots.columns import EVENTS, HEAPS, NODES, PRODUCTS, Arrays, taken, within
-from estero.engine.store.arena import BOTTOM, NONE, UNION
+from estero.engine.store.arena import BOTTOM, NONE, PREFER, UNION
 from estero.engine.store.hash_index import START, TAG
 from estero.engine.store.value_trees import (
     EARLIER,
@@ -63,7 +63,7 @@ def check_arena(arrays: Arrays, events: int, marks: int) -> int:
     place = np.arange(kind.size)
     union, bottom = kind == UNION, kind == BOTTOM
     need((left < place) & (right < place), "what is on the left and on the right comes before")
-    need((left != NONE) & (right != NONE) | ~union, "a union has two sides")
+    need((left != NONE) & (right != NONE) | ~(union | (kind <= PREFER)), "a union or choice has two sides")
     need((left == NONE) | ~bottom, "nothing is below a bottom")
     begins = left == NONE
     need(start == np.where(begins, event, start[left]), "nodes start where those below them do")
@@ -94,6 +94,25 @@ def check_split_runs(arrays: Arrays, nodes: int, states: int, registers: int) ->
     rank = taken(arrays, "rank", np.int64, None)
     counts(arrays, "parts", keys, rank.size, least=1)
     _check_lists(arrays, rank.size, nodes)
+
+
+def check_span_runs(arrays: Arrays, nodes: int, states: int) -> None:
+    """The spans of windows, newest first, and their members."""
+    state = taken(arrays, "state", np.int32, None)
+    within(state, 0, states, "states")
+    spans = taken(arrays, "members", np.int32, None).size
+    sizes = counts(arrays, "members", spans, state.size, least=1)
+    opened = counts(arrays, "opened", None, spans, least=0)
+    need(taken(arrays, "rank", np.int32, state.size) >= 0, "ranks are not negative")
+    owner = np.repeat(np.arange(spans), sizes)
+    need(np.unique(owner * states + state).size == state.size, "a span has a state once")
+    node = taken(arrays, "node", np.int32, spans + state.size)
+    within(node, 0, nodes, "nodes")
+    need(arrays["kind"][node[:spans]] == BOTTOM, "a span has a last event")
+    last = arrays["event"][node[:spans]]
+    begins = np.zeros(spans, np.bool_)
+    begins[(np.cumsum(opened) - opened)[opened > 0]] = True
+    need((last[1:] < last[:-1]) | begins[1:], "spans fall")
 
 
 def _check_lists(arrays: Arrays, lists: int, nodes: int) -> None:

@@ -16,6 +16,8 @@ from estero.engine.jit import kernel
 
 UNION = -1
 BOTTOM = -2
+PREFER = -3
+"""`PREFER` - h is a choice, too: h > 0 says that it is on top of a tree of that height (`tecs.newer`)."""
 NONE = -1
 
 
@@ -25,12 +27,14 @@ class Arena(NamedTuple):
     ======= ===== ==============================================================================
     array   dtype meaning for node i
     ======= ===== ==============================================================================
-    kind    int32 UNION, BOTTOM, or the label-set id of an output node
-    left    int32 union: left child; output: the rest of the complex event, NONE if it starts here
-    right   int32 union: right child
-    event   int64 output, bottom: sequence number of the event
-    start   int64 max_start: the latest start below, as a sequence number
+    kind    int32 UNION, BOTTOM, PREFER or less, or the label-set id of an output node
+    left    int32 union, choice: left child; output: the rest, NONE if the complex event starts here
+    right   int32 union, choice: right child
+    event   int64 output, bottom: sequence number of the event; choice: see below
+    start   int64 max_start: the latest start below, as a sequence number; choice: that of its left child
     ======= ===== ==============================================================================
+
+    A choice is its right child for windows that begin at or before its event, and its left child for others.
     """
 
     kind: NDArray[np.int32]
@@ -80,10 +84,12 @@ def mark_live(arena, roots, oldest, live):  # type: ignore[no-untyped-def]
     for node in range(arena.size[0] - 1, -1, -1):
         if live[node] == 0:
             continue
-        if arena.kind[node] == UNION:
+        kind = arena.kind[node]
+        if kind == UNION or kind <= PREFER:
             live[arena.left[node]] = 1
-            if arena.start[arena.right[node]] >= oldest:
-                live[arena.right[node]] = 1
+            right = arena.right[node]
+            if (arena.start[right] if kind == UNION else arena.event[node]) >= oldest:
+                live[right] = 1
         elif arena.left[node] != NONE:
             live[arena.left[node]] = 1
 
@@ -92,8 +98,8 @@ def mark_live(arena, roots, oldest, live):  # type: ignore[no-untyped-def]
 def move_live(arena, live, moved):  # type: ignore[no-untyped-def]
     """Moves live nodes together, in order, and fills moved[old id] = new id.
 
-    A union whose right child has expired, which then is not live, is replaced by its left child (what
-    `start` says of that child may be overwritten by now). moved int32[size].
+    A union or choice whose right child has expired, which then is not live, is replaced by its left child
+    (what `start` says of that child may be overwritten by now). moved int32[size].
     """
     size = 0
     for node in range(arena.size[0]):
@@ -101,13 +107,14 @@ def move_live(arena, live, moved):  # type: ignore[no-untyped-def]
             continue
         kind = arena.kind[node]
         left = arena.left[node]
-        if kind == UNION and live[arena.right[node]] == 0:
+        forks = kind == UNION or kind <= PREFER
+        if forks and live[arena.right[node]] == 0:
             moved[node] = moved[left]
             continue
         moved[node] = size
         arena.kind[size] = kind
         arena.left[size] = moved[left] if left != NONE else NONE
-        arena.right[size] = moved[arena.right[node]] if kind == UNION else NONE
+        arena.right[size] = moved[arena.right[node]] if forks else NONE
         arena.event[size] = arena.event[node]
         arena.start[size] = arena.start[node]
         size += 1

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.jit import inlined, kernel
-from estero.engine.store.arena import BOTTOM, NONE, UNION
+from estero.engine.store.arena import BOTTOM, NONE, PREFER, UNION
 from estero.engine.store.pools import free_places
 
 
@@ -85,6 +85,45 @@ def unite(arena, one, two):  # type: ignore[no-untyped-def]
     else:
         rest = pair(arena, right_two, right_one)
     return pair(arena, arena.left[one], pair(arena, arena.left[two], rest))
+
+
+@inlined
+def choice(arena, kind, newer, older, last):  # type: ignore[no-untyped-def]
+    """`older` for windows that begin at or before event `last`, `newer` for others; see `Arena`."""
+    node = arena.size[0]
+    arena.kind[node] = kind
+    arena.left[node] = newer
+    arena.right[node] = older
+    arena.event[node] = last
+    arena.start[node] = arena.start[newer]
+    arena.size[0] = node + 1
+    return node
+
+
+@inlined
+def height(arena, node):  # type: ignore[no-untyped-def]
+    """Of a tree of choices; 0 for everything else."""
+    return max(0, PREFER - arena.kind[node])
+
+
+@kernel
+def newer(arena, node, older, last):  # type: ignore[no-untyped-def]
+    """`older` for windows that begin at or before event `last`, `node` for others; at most three new nodes.
+
+    What is put in front one after the other becomes a skew-binary list (Okasaki, Purely Functional Data
+    Structures, 9.3), so that the way to any window is logarithmic: a chain of choices of kind PREFER, on the
+    left of each a complete tree, of which the first two become one where they are equally high.
+    """
+    if node == older:
+        return older
+    if arena.kind[older] == PREFER:
+        one = arena.left[older]
+        rest = arena.right[older]
+        if arena.kind[rest] == PREFER and height(arena, one) == height(arena, arena.left[rest]):
+            both = choice(arena, PREFER, one, arena.left[rest], arena.event[older])
+            tree = choice(arena, PREFER - 1 - height(arena, one), node, both, last)
+            return choice(arena, PREFER, tree, arena.right[rest], arena.event[rest])
+    return choice(arena, PREFER, node, older, last)
 
 
 @inlined

@@ -1,0 +1,94 @@
+"""Which states of an automaton can do whatever others can, and mark no less (simulation)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from estero.automata.cea import CEA, Transition
+from estero.automata.exploration import leaving
+
+MOST_PAIRS = 100_000
+"""Pairs of states that are looked at; whatever is asked beyond them is answered by no."""
+
+_Pair = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Simulation:
+    """Whether one state of `cea` simulates another, as far as that has been asked.
+
+    State y simulates x if y accepts where x does, and for each transition of x one of y passes all of its
+    events, marks them if it does, and leads to a state that simulates its target. Then for each run from x
+    there is one from y that ends where it does and marks at least the same. Guards are compared by their bits.
+    """
+
+    cea: CEA
+    _leaving: dict[int, list[Transition]] = field(default_factory=dict)
+    _known: dict[_Pair, bool] = field(default_factory=dict)
+    _of_sets: dict[tuple[frozenset[int], frozenset[int]], bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._leaving = leaving(self.cea.transitions)
+
+    def of_sets(self, stronger: frozenset[int], weaker: frozenset[int]) -> bool:
+        """Whether each state of `weaker` is simulated by one of `stronger`."""
+        pair = stronger, weaker
+        if pair not in self._of_sets:
+            self._of_sets[pair] = all(
+                state in stronger or any(self._simulates(other, state) for other in stronger)
+                for state in weaker
+            )
+        return self._of_sets[pair]
+
+    def _simulates(self, stronger: int, weaker: int) -> bool:
+        pair = stronger, weaker
+        if pair not in self._known:
+            self._explore(pair)
+        return self._known.get(pair, False)
+
+    def _explore(self, asked: _Pair) -> None:
+        """Decides a pair with all those that it depends on: what nothing speaks against is so."""
+        needs: dict[_Pair, list[list[_Pair]]] = {}
+        users: defaultdict[_Pair, set[_Pair]] = defaultdict(set)
+        fresh = [asked]
+        while fresh:
+            pair = fresh.pop()
+            if pair in needs or pair in self._known or pair[0] == pair[1]:
+                continue
+            if len(self._known) + len(needs) > MOST_PAIRS:
+                self._known[asked] = False
+                return
+            needs[pair] = self._ways(*pair)
+            for each in {other for way in needs[pair] for other in way}:
+                users[each].add(pair)
+                fresh.append(each)
+        false = {pair for pair in needs if not self._may(pair)}
+        false |= {pair for pair in users if self._known.get(pair) is False}
+        unsettled = list(false) + [pair for pair, ways in needs.items() if not all(ways)]
+        false.update(pair for pair, ways in needs.items() if not all(ways))
+        while unsettled:
+            for user in users[unsettled.pop()]:
+                if user not in false and not all(
+                    any(each not in false for each in way) for way in needs[user]
+                ):
+                    false.add(user)
+                    unsettled.append(user)
+        self._known.update((pair, pair not in false) for pair in needs)
+
+    def _may(self, pair: _Pair) -> bool:
+        stronger, weaker = pair
+        return weaker not in self.cea.final or stronger in self.cea.final
+
+    def _ways(self, stronger: int, weaker: int) -> list[list[_Pair]]:
+        """For each transition of `weaker` the pairs of which one has to be a simulation."""
+        return [
+            [
+                (other.target, each.target)
+                for other in self._leaving[stronger]
+                if other.guard.present <= each.guard.present
+                and other.guard.absent <= each.guard.absent
+                and (other.labels or not each.labels)
+            ]
+            for each in self._leaving[weaker]
+        ]

@@ -1,0 +1,16 @@
+"""Which kind of runs the settings of a deterministic automaton ask for."""
+
+from __future__ import annotations
+
+from estero.engine.runs.cea_runs import CeaRuns, Settings
+from estero.engine.runs.plain_runs import PlainRuns
+from estero.engine.runs.span_runs import SpanRuns
+from estero.engine.runs.split_runs import SplitRuns
+from estero.engine.runs.tables import Automaton
+
+
+def cea_runs(automaton: Automaton, settings: Settings) -> CeaRuns:
+    """No runs yet, of the kind that the settings ask for."""
+    if settings.split:
+        return SplitRuns(automaton, settings)
+    return SpanRuns(automaton, settings) if settings.chooses else PlainRuns(automaton, settings)

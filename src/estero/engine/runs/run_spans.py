@@ -1,0 +1,550 @@
+"""Recognition where complex events of one end are compared: MAX, NEXT and LAST (algorithms.md, "Strategies").
+
+What a strategy chooses depends on where the window begins: a run is beaten only as long as those that beat it
+are inside. So the windows that can begin at the events so far are kept in *spans*, newest first: for all
+windows of a span the same states have runs that are not beaten, in the same order. A *member* of a span is
+such a state, with the compact set of its runs and, under NEXT and LAST, the place of their common support
+among all, best first. Each event moves every span as if it was the whole stream. Then neighbours that have
+become alike are one: `newer` puts the compact sets of the one in front of those of the other. A span is
+dropped when its last window has passed, and what ends is in the oldest one.
+
+So an event costs what it changes in each span, and not what is in the window. Where later windows have seen
+less of the same, as with ``;`` and ``+``, there are no more spans than states.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, MISS, report
+from estero.engine.jit import inlined, kernel
+from estero.engine.runs.run_cea import (
+    DEAD,
+    IDLE,
+    MISSING,
+    Partitions,
+    is_behind,
+    is_consumed,
+    is_forgotten,
+    is_read,
+    missing,
+)
+from estero.engine.runs.run_split import NEXT
+from estero.engine.store.arena import NONE, Arena
+from estero.engine.store.pools import free_places
+from estero.engine.store.tecs import bottom, newer, output, pair
+
+MAX = 3
+"""An order beside those of `run_split`: supports that no other one contains."""
+
+NEEDS = "need_members", "need_spans", "need_made"
+"""Places in the cursor as in `run_cea`: members and spans free, `made` in all. Where `miss_class` is negative
+`Contest.beside` is missing, of `miss_state` and rival -1 - miss_class."""
+
+UNKNOWN = -2
+"""What is not worked out yet, in `Contest.beside`."""
+
+EMPTY = 1 << 30
+"""The rank of runs that have marked nothing: behind all others."""
+
+
+class Members(NamedTuple):
+    """States of spans: state, rank (0 is best; under MAX always 0), node, next of the span, int32; free."""
+
+    state: NDArray[np.int32]
+    rank: NDArray[np.int32]
+    node: NDArray[np.int32]
+    next: NDArray[np.int32]
+    free: NDArray[np.int64]
+
+
+class Spans(NamedTuple):
+    """last (a node of the event at which the last window begins), first member, next older span, int32; free.
+
+    Members are in the order of rank and state.
+    """
+
+    last: NDArray[np.int32]
+    first: NDArray[np.int32]
+    next: NDArray[np.int32]
+    free: NDArray[np.int64]
+
+
+class Made(NamedTuple):
+    """Scratch: the members of a span after an event, int32; where[state] is the member, NONE between steps.
+
+    born: the node of each edge of a run that begins, and of one that begins without a mark. size int64[1].
+    """
+
+    state: NDArray[np.int32]
+    rank: NDArray[np.int32]
+    node: NDArray[np.int32]
+    born: NDArray[np.int32]
+    where: NDArray[np.int32]
+    size: NDArray[np.int64]
+
+
+class Contest(NamedTuple):
+    """What MAX asks about states, as far as it is known; see `Rivalry`.
+
+    beside int32[states, 2 × own states]: the state with a rival, number 2 × its own state + whether it has
+    marked more; DEAD or UNKNOWN. own int32[states]; empty int8[states].
+    """
+
+    beside: NDArray[np.int32]
+    own: NDArray[np.int32]
+    empty: NDArray[np.int8]
+
+
+class Spanned(NamedTuple):
+    """What the kernels below work on; `made` is scratch."""
+
+    arena: Arena
+    members: Members
+    spans: Spans
+    partitions: Partitions
+    made: Made
+
+
+def new_members(capacity: int) -> Members:
+    """`capacity` free members."""
+    state, rank, node = (np.zeros(capacity, np.int32) for _ in range(3))
+    return Members(state, rank, node, *free_places(capacity))
+
+
+def new_spans(capacity: int) -> Spans:
+    """`capacity` free spans."""
+    return Spans(np.zeros(capacity, np.int32), np.full(capacity, NONE, np.int32), *free_places(capacity))
+
+
+def new_made(capacity: int, states: int) -> Made:
+    """Scratch for steps that make up to `capacity` members."""
+    state, rank, node, born = (np.empty(capacity, np.int32) for _ in range(4))
+    return Made(state, rank, node, born, np.full(states, NONE, np.int32), np.zeros(1, np.int64))
+
+
+@inlined
+def free_members(members, member):  # type: ignore[no-untyped-def]
+    """Gives a list of members back."""
+    while member != NONE:
+        following = members.next[member]
+        members.next[member] = members.free[0]
+        members.free[0] = member
+        members.free[1] += 1
+        member = following
+
+
+@kernel
+def free_spans(members, spans, span):  # type: ignore[no-untyped-def]
+    """Forgets a span and all older ones."""
+    while span != NONE:
+        following = spans.next[span]
+        free_members(members, spans.first[span])
+        spans.next[span] = spans.free[0]
+        spans.free[0] = span
+        spans.free[1] += 1
+        span = following
+
+
+@kernel
+def drop_spans(members, spans, partitions, partition):  # type: ignore[no-untyped-def]
+    """Forgets every run of a partition."""
+    free_spans(members, spans, partitions.first[partition])
+    partitions.first[partition] = NONE
+
+
+@kernel
+def drop_expired(arena, members, spans, partitions, partition, oldest):  # type: ignore[no-untyped-def]
+    """Forgets the spans whose last window begins before `oldest`."""
+    before = NONE
+    span = partitions.first[partition]
+    while span != NONE and arena.event[spans.last[span]] >= oldest:
+        before = span
+        span = spans.next[span]
+    if span != NONE:
+        free_spans(members, spans, span)
+        if before == NONE:
+            partitions.first[partition] = NONE
+        else:
+            spans.next[before] = NONE
+
+
+@kernel
+def among(tables, contest, members, member, event_class, state, marked, cursor):  # type: ignore[no-untyped-def]
+    """The state of a run that begins, now `state`, with those as rivals that are in a span before the event.
+
+    DEAD where one of them beats it. Where something is not known yet the cursor says so, and it is UNKNOWN.
+    """
+    while member != NONE and state >= 0:
+        source = members.state[member]
+        member = members.next[member]
+        more = not contest.empty[source]
+        row = tables.row_of[source, event_class]
+        edges = 0 if row == IDLE else tables.first[row + 1] - tables.first[row]
+        for place in range(edges + (0 if marked else 1)):
+            if place < edges:
+                target = tables.edge_target[tables.first[row] + place]
+            else:
+                target = source if row == IDLE else tables.skip[row]
+            if target == DEAD:
+                continue
+            rival = 2 * contest.own[target] + (1 if more or (place < edges and not marked) else 0)
+            result = contest.beside[state, rival]
+            if result == UNKNOWN:
+                cursor.miss_state = state
+                cursor.miss_class = -1 - rival
+            state = result
+            if state < 0:
+                break
+    return state
+
+
+@inlined
+def put(arena, made, state, rank, mark, event, node):  # type: ignore[no-untyped-def]
+    """Adds runs, marked if `mark` is not NONE, unless better ones are in that state."""
+    place = made.where[state]
+    if place == NONE or made.rank[place] == rank:
+        if mark != NONE:
+            node = output(arena, mark, event, node)
+        if place == NONE:
+            place = made.size[0]
+            made.size[0] = place + 1
+            made.where[state] = place
+            made.state[place] = state
+            made.rank[place] = rank
+            made.node[place] = node
+        elif arena.start[made.node[place]] >= arena.start[node]:
+            made.node[place] = pair(arena, made.node[place], node)
+        else:
+            made.node[place] = pair(arena, node, made.node[place])
+
+
+@kernel
+def move_maximal(tables, contest, arena, members, made, member, event_class, event, first_row, cursor):  # type: ignore[no-untyped-def]
+    """Fills `made` with the members of a span after an event, under MAX; everything is known."""
+    first = member
+    while member != NONE:
+        state = members.state[member]
+        node = members.node[member]
+        row = tables.row_of[state, event_class]
+        if row == IDLE:
+            put(arena, made, state, 0, NONE, event, node)
+        else:
+            for edge in range(tables.first[row], tables.first[row + 1]):
+                put(arena, made, tables.edge_target[edge], 0, tables.edge_marks[edge], event, node)
+            if tables.skip[row] != DEAD:
+                put(arena, made, tables.skip[row], 0, NONE, event, node)
+        member = members.next[member]
+    if first_row != IDLE:
+        edges = tables.first[first_row + 1] - tables.first[first_row]
+        for place in range(edges + 1):
+            marked = place < edges
+            state = tables.edge_target[tables.first[first_row] + place] if marked else tables.skip[first_row]
+            if state != DEAD:
+                state = among(tables, contest, members, first, event_class, state, marked, cursor)
+            if state != DEAD:
+                put(arena, made, state, 0, NONE, event, made.born[place])
+
+
+@kernel
+def move_ordered(tables, arena, members, made, first, event_class, event, first_row, order, visible):  # type: ignore[no-untyped-def]
+    """As `move_maximal`, under NEXT and LAST.
+
+    Supports are taken from the best to the worst as they are after the event: under NEXT those before it
+    decide, and among equal ones the mark; under LAST the mark decides, and then those before.
+    """
+    level = 0
+    group = first
+    beginning = first_row != IDLE
+    while group != NONE or beginning:
+        stop = group
+        if order == NEXT:
+            while stop != NONE and members.rank[stop] == members.rank[group]:
+                stop = members.next[stop]
+        else:
+            stop = NONE
+        # Runs that begin are as good as those that have marked nothing.
+        joins = beginning and stop == NONE
+        if order == NEXT and group != NONE and members.rank[group] != EMPTY:
+            joins = False
+        for marked in range(1, -1, -1):
+            before = -1
+            member = group
+            while member != stop:
+                state = members.state[member]
+                node = members.node[member]
+                if members.rank[member] != before:
+                    before = members.rank[member]
+                    level += 1
+                rank = EMPTY if before == EMPTY and marked == 0 else level
+                row = tables.row_of[state, event_class]
+                if row == IDLE:
+                    if marked == 0:
+                        put(arena, made, state, rank, NONE, event, node)
+                else:
+                    for edge in range(tables.first[row], tables.first[row + 1]):
+                        mark = tables.edge_marks[edge]
+                        if (1 if visible.size == 0 or visible[mark] else 0) == marked:
+                            put(arena, made, tables.edge_target[edge], rank, mark, event, node)
+                    if marked == 0 and tables.skip[row] != DEAD:
+                        put(arena, made, tables.skip[row], rank, NONE, event, node)
+                member = members.next[member]
+            if joins:
+                if before != EMPTY:
+                    level += 1
+                rank = EMPTY if marked == 0 else level
+                edges = tables.first[first_row + 1] - tables.first[first_row]
+                for place in range(edges):
+                    edge = tables.first[first_row] + place
+                    mark = tables.edge_marks[edge]
+                    if (1 if visible.size == 0 or visible[mark] else 0) == marked:
+                        put(arena, made, tables.edge_target[edge], rank, NONE, event, made.born[place])
+                if marked == 0 and tables.skip[first_row] != DEAD:
+                    put(arena, made, tables.skip[first_row], rank, NONE, event, made.born[edges])
+        if joins:
+            beginning = False
+        group = stop
+
+
+@inlined
+def report_made(tables, made, found, event, oldest, order):  # type: ignore[no-untyped-def]
+    """Reports what has ended: under NEXT and LAST the best support, which comes first."""
+    best = np.int32(NONE)
+    for place in range(made.size[0]):
+        rank = made.rank[place]
+        chosen = order == MAX or best == NONE
+        if tables.accepts[made.state[place]] and (chosen or best == rank):
+            best = rank
+            report(found, event, made.node[place], oldest)
+
+
+@kernel
+def written(tables, members, made):  # type: ignore[no-untyped-def]
+    """Empties `made` into a list of members, of those that continue, and returns the first."""
+    kept = 0
+    for place in range(made.size[0]):
+        state = made.state[place]
+        made.where[state] = NONE
+        if tables.continues[state]:
+            rank = made.rank[place]
+            node = made.node[place]
+            at = kept
+            while at > 0 and (
+                made.rank[at - 1] > rank or (made.rank[at - 1] == rank and made.state[at - 1] > state)
+            ):
+                made.state[at] = made.state[at - 1]
+                made.rank[at] = made.rank[at - 1]
+                made.node[at] = made.node[at - 1]
+                at -= 1
+            made.state[at] = state
+            made.rank[at] = rank
+            made.node[at] = node
+            kept += 1
+    level = 0
+    for place in range(kept):  # ranks are dense
+        rank = made.rank[place]
+        changes = place + 1 < kept and made.rank[place + 1] != rank
+        if rank != EMPTY:
+            made.rank[place] = level
+        if changes:
+            level += 1
+    first = NONE
+    for place in range(kept - 1, -1, -1):
+        member = members.free[0]
+        members.free[0] = members.next[member]
+        members.free[1] -= 1
+        members.state[member] = made.state[place]
+        members.rank[member] = made.rank[place]
+        members.node[member] = made.node[place]
+        members.next[member] = first
+        first = member
+    made.size[0] = 0
+    return first
+
+
+@inlined
+def alike(members, one, two):  # type: ignore[no-untyped-def]
+    """Whether two lists have the same states and ranks."""
+    while min(one, two) != NONE:
+        if members.state[one] != members.state[two] or members.rank[one] != members.rank[two]:
+            break
+        one = members.next[one]
+        two = members.next[two]
+    return one == two
+
+
+@kernel
+def join_spans(arena, members, spans, partitions, partition):  # type: ignore[no-untyped-def]
+    """Drops spans without members, and makes one of neighbours that are alike."""
+    before = NONE
+    span = partitions.first[partition]
+    while span != NONE:
+        older = spans.next[span]
+        gone = spans.first[span] == NONE
+        if not gone and older != NONE and alike(members, spans.first[span], spans.first[older]):
+            last = arena.event[spans.last[older]]
+            one = spans.first[span]
+            two = spans.first[older]
+            while one != NONE:
+                members.node[two] = newer(arena, members.node[one], members.node[two], last)
+                one = members.next[one]
+                two = members.next[two]
+            spans.last[older] = spans.last[span]
+            gone = True
+        if gone:
+            free_members(members, spans.first[span])
+            spans.next[span] = spans.free[0]
+            spans.free[0] = span
+            spans.free[1] += 1
+            if before == NONE:
+                partitions.first[partition] = older
+            else:
+                spans.next[before] = older
+        else:
+            before = span
+        span = older
+
+
+@inlined
+def are_idle(tables, members, member, event_class):  # type: ignore[no-untyped-def]
+    """Whether an event changes nothing for those members."""
+    while member != NONE and tables.row_of[members.state[member], event_class] == IDLE:
+        member = members.next[member]
+    return member == NONE
+
+
+@kernel
+def advance(tables, contest, spanned, found, events, cursor, gaps, consume, ordering):  # type: ignore[no-untyped-def]
+    """Processes events from cursor.at on, until one of the codes; resumable with more room.
+
+    Loop invariant: as that of run_cea.advance, for each window that begins at or after the start of the one
+    of the last event, with neighbouring spans that are not alike. A step forgets what has left the window
+    before it knows its room; all else is written afterwards.
+    """
+    arena, members, spans, partitions, made = spanned
+    order, windowed, visible = ordering
+    count = events.event_class.size
+    while cursor.at < count:
+        if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
+            return FULL
+        place = cursor.at
+        event = cursor.first + place
+        partition = events.partition[place]
+        oldest = events.oldest[place]
+        event_class = events.event_class[place]
+        if is_forgotten(partitions, partition, cursor, consume):
+            drop_spans(members, spans, partitions, partition)
+        drop_expired(arena, members, spans, partitions, partition, oldest)
+        in_gap = is_behind(partitions, partition, events, place, gaps)
+        if in_gap:
+            event_class = 0
+
+        # 1. Look up every row; count the room.
+        first_row = IDLE
+        births = 0
+        if not in_gap:
+            first_row = tables.row_of[0, event_class]
+            if first_row == MISSING:
+                return missing(cursor, 0, event_class)
+            if first_row != IDLE:
+                births = tables.first[first_row + 1] - tables.first[first_row] + 1
+        touched = births
+        moves = births
+        most = births
+        span = partitions.first[partition]
+        while span != NONE:
+            here = births
+            member = spans.first[span]
+            while member != NONE:
+                row = tables.row_of[members.state[member], event_class]
+                if row == MISSING:
+                    return missing(cursor, members.state[member], event_class)
+                here += 1
+                if row != IDLE:
+                    here += tables.first[row + 1] - tables.first[row]
+                    touched += 1
+                member = members.next[member]
+            if order == MAX and births > 0:
+                for number in range(births):
+                    marked = number < births - 1
+                    state = (
+                        tables.edge_target[tables.first[first_row] + number]
+                        if marked
+                        else tables.skip[first_row]
+                    )
+                    if (
+                        state != DEAD
+                        and among(
+                            tables, contest, members, spans.first[span], event_class, state, marked, cursor
+                        )
+                        == UNKNOWN
+                    ):
+                        return MISS
+            most = max(most, here)
+            moves += here
+            span = spans.next[span]
+        if touched > 0:
+            if arena.size[0] + 5 * moves + births + 1 > arena.kind.size:
+                cursor.need_nodes = 5 * moves + births + 1
+                return GROW
+            if moves > members.free[1] or spans.free[1] == 0 or most > made.state.size:
+                cursor.need_members = moves
+                cursor.need_spans = 1
+                cursor.need_made = most
+                return GROW
+            if found.size[0] + most > found.event.size:
+                return FULL
+            seen = found.size[0]
+
+            # 2. Runs that begin: the same ones in all spans, and in one of their own.
+            for number in range(births):
+                if number < births - 1:
+                    mark = tables.edge_marks[tables.first[first_row] + number]
+                    made.born[number] = output(arena, mark, event, NONE)
+                elif tables.skip[first_row] != DEAD:
+                    made.born[number] = bottom(arena, event)
+            span = partitions.first[partition]
+            if births > 0 and (windowed or span == NONE):
+                fresh = spans.free[0]
+                spans.free[0] = spans.next[fresh]
+                spans.free[1] -= 1
+                spans.last[fresh] = bottom(arena, event)
+                spans.first[fresh] = NONE
+                spans.next[fresh] = span
+                partitions.first[partition] = fresh
+                span = fresh
+
+            # 3. Move the members of each span.
+            while span != NONE:
+                first = spans.first[span]
+                if births > 0 or not are_idle(tables, members, first, event_class):
+                    if order == MAX:
+                        move_maximal(
+                            tables,
+                            contest,
+                            arena,
+                            members,
+                            made,
+                            first,
+                            event_class,
+                            event,
+                            first_row,
+                            cursor,
+                        )
+                    else:
+                        move_ordered(
+                            tables, arena, members, made, first, event_class, event, first_row, order, visible
+                        )
+                    if spans.next[span] == NONE:
+                        report_made(tables, made, found, event, oldest, order)
+                    free_members(members, first)
+                    spans.first[span] = written(tables, members, made)
+                span = spans.next[span]
+            join_spans(arena, members, spans, partitions, partition)
+            if is_consumed(partitions, partition, cursor, consume, found.size[0] > seen):
+                drop_spans(members, spans, partitions, partition)
+        is_read(partitions, partition, events, place, cursor, in_gap, touched)
+    return DONE
