@@ -20,7 +20,7 @@ class Simulation:
 
     State y simulates x if y accepts where x does, and for each transition of x one of y passes all of its
     events, marks them if it does, and leads to a state that simulates its target. Then for each run from x
-    there is one from y that ends where it does and marks at least the same. Guards are compared by their bits.
+    there is one from y that ends where it does and marks at least the same. Bits alone tell guards apart.
     """
 
     cea: CEA

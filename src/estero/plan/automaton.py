@@ -119,9 +119,7 @@ class AutomatonPlan(Plan):
         if self.registers is not None:
             update = "time per event linear in the values that open runs remember"
         elif self.chooses and self.window is not None:
-            update = "time per event linear in the states, for each span of windows that differ in them"
-        elif self.chooses:
-            update = "time per event linear in the states"
+            update = "time per event linear in the spans of windows whose runs are in different states"
         else:
             update = "constant time per event"
         if self.residuals:
