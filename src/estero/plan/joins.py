@@ -69,6 +69,11 @@ class JoinPlan(KeyedPlan):
         final = sorted(automaton.final)
         return opened_in_heaps(self, self.columns, len(automaton.states), transitions, final, words)
 
+    def q_tree_lines(self) -> Iterator[str]:
+        """The compact q-tree by which parts are joined first, a node in each line; none without one."""
+        if isinstance(self.drawn, QTreeOfAtoms):
+            yield from tree_lines(self.drawn.tree, self.titles)
+
     def lines(self) -> Iterator[str]:
         """Which algorithm runs and why, and what it guarantees."""
         over = "residual filter over " if self.residuals else ""
@@ -99,8 +104,7 @@ class JoinPlan(KeyedPlan):
     def automaton_sections(self) -> Iterator[Section]:
         """The q-tree and the automaton that was made of it."""
         if isinstance(self.drawn, QTreeOfAtoms):
-            lines = tree_lines(self.drawn.tree, self.titles)
-            yield "q-tree (an atom is joined by the variables above it)", lines
+            yield "q-tree (an atom is joined by the variables above it)", self.q_tree_lines()
         yield "Automaton (PCEA)", self.automaton.lines()
 
 
