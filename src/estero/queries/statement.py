@@ -33,6 +33,10 @@ class Statement(ABC):
     def plan(self, layout: Layout) -> Plan:
         """The plan of a query that fits."""
 
+    def warn_if_never(self) -> None:
+        """Warns where the query matches nothing, whatever the stream, and that can be told."""
+        return
+
     @abstractmethod
     def type_names(self) -> Sequence[tuple[str, ...]]:
         """For each kind of event that the query reads, the names of its types."""

@@ -88,12 +88,16 @@ def check(
 
     The text is a query in CEQL or, with a head and ``<-``, a conjunctive one. Where parts of a query in CEQL
     cannot be read, they have an error each, and the rest is checked without them. Types without events are
-    warned of, as by `Query.run`. Raises `DataError` where the events cannot be read.
+    warned of, as by `Query.run`, and so is a query that can never match. Raises `DataError` where the events
+    cannot be read.
     """
 
     def unfit(statement: Statement) -> list[QueryError]:
         if events is None:
-            return statement.errors()
+            errors = statement.errors()
+            if not errors:
+                statement.warn_if_never()
+            return errors
         asked, columns = Query(statement), {"type": type, "time": time, "time_unit": time_unit}
         return asked.check(events, **columns, order=order, types=types, csv_options=csv_options)
 

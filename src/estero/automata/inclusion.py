@@ -1,0 +1,158 @@
+"""What one automaton finds and another does not: a shortest stream, or the certainty that there is none.
+
+Inclusion of the languages of marked words: a complex event is the word of the events from its start to its
+end, each with the labels that mark it. The second automaton is made deterministic on the way, and a pair
+(state of the first, set of states of the second) is left out where a smaller set was met in the same state
+(antichains: De Wulf et al., "Antichains: a new algorithm for checking universality of finite automata").
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from estero.automata.cea import CEA, FIRST, LabelSet, Transition
+from estero.automata.exploration import leaving
+from estero.errors import LimitExceeded
+
+PAIR_CAP: Final = 200_000
+"""The most pairs of a state and a set of states that are compared."""
+
+
+class Letter(NamedTuple):
+    """A kind of event: its bits for either automaton (bit k is predicate k)."""
+
+    ours: int
+    theirs: int
+
+
+class MarkedLetter(NamedTuple):
+    """A place of a word: the number of a letter, and the labels of the event (none: it is only read)."""
+
+    letter: int
+    labels: LabelSet
+
+
+class _Pair(NamedTuple):
+    """Where runs of both stand after a word; `before` is the pair that `last` was read in."""
+
+    state: int
+    others: frozenset[int]
+    length: int
+    last: MarkedLetter | None = None
+    before: _Pair | None = None
+
+    def word(self) -> tuple[MarkedLetter, ...]:
+        found = []
+        pair: _Pair | None = self
+        while pair is not None and pair.last is not None:
+            found.append(pair.last)
+            pair = pair.before
+        return tuple(reversed(found))
+
+
+def difference(
+    ours: CEA,
+    theirs: CEA,
+    letters: Sequence[Letter],
+    *,
+    first: bool = False,
+    longest: int | None = None,
+) -> tuple[MarkedLetter, ...] | None:
+    """A shortest word that `ours` accepts and `theirs` does not; None where there is none.
+
+    Words are over `letters`, of `longest` events at most. With `first` their first event is the first of the
+    stream. Both automata are without hidden labels.
+
+    Raises `LimitExceeded` where more than `PAIR_CAP` pairs would be compared.
+    """
+    own, other = _Moves(ours), _Moves(theirs)
+    queue = deque(_Pair(state, frozenset(theirs.initial), 0) for state in sorted(ours.initial))
+    met: defaultdict[int, list[frozenset[int]]] = defaultdict(list)
+    compared = 0
+    while queue:
+        pair = queue.popleft()
+        if longest is not None and pair.length >= longest:
+            continue
+        at_start = first and pair.length == 0
+        for number, letter in enumerate(letters):
+            bits, their_bits = own.bits(letter.ours, at_start), other.bits(letter.theirs, at_start)
+            for transition in own.allowed(pair.state, bits):
+                others = other.after(pair.others, their_bits, transition.labels)
+                marked = MarkedLetter(number, transition.labels)
+                following = _Pair(transition.target, others, pair.length + 1, marked, pair)
+                if transition.target in ours.final:
+                    if others.isdisjoint(theirs.final):
+                        return following.word()
+                elif not any(each <= others for each in met[transition.target]):
+                    compared += 1
+                    if compared > PAIR_CAP:
+                        raise LimitExceeded(
+                            f"comparing the two patterns takes more than {PAIR_CAP:,} steps: "
+                            "bound the iterations of the patterns, or compare parts of them"
+                        )
+                    met[transition.target].append(others)
+                    queue.append(following)
+    return None
+
+
+def is_empty(cea: CEA, letters: Iterable[int] | None = None) -> bool:
+    """Whether no run accepts; of the kinds of events with these bits, or whatever events there may be."""
+    return shortest(cea, letters) is None
+
+
+def shortest(cea: CEA, letters: Iterable[int] | None = None) -> int | None:
+    """The number of events from the start to the end of a shortest complex event; None where there is none.
+
+    `letters` are the bits of all kinds of events; without them any event passes any guard.
+    """
+    kinds = None if letters is None else list(letters)
+    first = 1 << len(cea.predicates) - 1 if cea.predicates[-1:] == (FIRST,) else 0
+
+    def passes(transition: Transition) -> bool:
+        if kinds is None:
+            return True
+        begins = first if transition.source in cea.initial else 0
+        return any(transition.guard.allows(bits | more) for bits in kinds for more in {0, begins})
+
+    after = leaving(each for each in cea.transitions if passes(each))
+    level, seen = set(cea.initial), set(cea.initial)
+    for length in range(1, cea.states + 1):
+        level = {each.target for state in level for each in after[state]}
+        if not level.isdisjoint(cea.final):
+            return length
+        level -= seen
+        seen |= level
+    return None
+
+
+@dataclass(slots=True)
+class _Moves:
+    """The transitions of an automaton by state and bits, each looked up once."""
+
+    cea: CEA
+    first: int = 0
+    _leaving: defaultdict[int, list[Transition]] = field(init=False)
+    _allowed: dict[tuple[int, int], list[Transition]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        useful = self.cea.leading_to(self.cea.final, lambda _: True)
+        self._leaving = leaving(each for each in self.cea.transitions if each.target in useful)
+        if self.cea.predicates[-1:] == (FIRST,):
+            self.first = 1 << len(self.cea.predicates) - 1
+
+    def bits(self, bits: int, at_start: bool) -> int:
+        return bits | self.first if at_start else bits
+
+    def allowed(self, state: int, bits: int) -> list[Transition]:
+        key = (state, bits)
+        if key not in self._allowed:
+            self._allowed[key] = [each for each in self._leaving[state] if each.guard.allows(bits)]
+        return self._allowed[key]
+
+    def after(self, states: frozenset[int], bits: int, labels: LabelSet) -> frozenset[int]:
+        return frozenset(
+            each.target for state in states for each in self.allowed(state, bits) if each.labels == labels
+        )

@@ -1,0 +1,56 @@
+"""Whether a query can match at all, whatever the stream; and the part that cannot where it cannot."""
+
+from __future__ import annotations
+
+from estero.automata.cea import CEA, FIRST
+from estero.automata.compile.compile_pattern import compile_pattern
+from estero.automata.inclusion import shortest
+from estero.language.tree.pattern import Pattern, Unless, shortened
+from estero.language.tree.query import EventWindow, QueryTree
+from estero.language.tree.selection import marking
+from estero.queries.event_kinds import kinds_of
+
+
+def why_never(tree: QueryTree, cea: CEA) -> str:
+    """Why a query finds nothing on any stream, as a sentence that names the part; empty where it can match.
+
+    `cea` is its automaton. Comparisons of several events are not looked at. Raises `LimitExceeded` where
+    conditions tell too many kinds of events apart.
+    """
+    length = _shortest(cea)
+    if length is None:
+        return f"this query never matches: {_why_empty(tree)}"
+    window = tree.window
+    if isinstance(window, EventWindow) and length - 1 > window.events:
+        return (
+            f"this query never matches: its complex events take {length} events or more, "
+            f"and WITHIN {window} leaves room for {window.events + 1}"
+        )
+    return ""
+
+
+def _why_empty(tree: QueryTree) -> str:
+    cea = compile_pattern(tree.pattern, tree.streams).automaton
+    if _shortest(cea) is not None:
+        return "the marked events of its complex events never follow one another directly, as STRICT asks"
+    part = _smallest_empty(tree.pattern, tree.streams)
+    for each in compile_pattern(part, tree.streams).automaton.predicates:
+        if each != FIRST and not any(kind.bits for kind in kinds_of([each])):
+            return f"no event can be {each}"
+    return f"no complex event can be {shortened(part)}"
+
+
+def _smallest_empty(pattern: Pattern, streams: tuple[str, ...]) -> Pattern:
+    """The first smallest part of an empty pattern that is empty by itself; the pattern where no part is."""
+    for part in [pattern.pattern] if isinstance(pattern, Unless) else marking(pattern):
+        if _shortest(compile_pattern(part, streams).automaton) is None:
+            return _smallest_empty(part, streams)
+    return pattern
+
+
+def _shortest(cea: CEA) -> int | None:
+    return shortest(cea, _kind_bits(cea))
+
+
+def _kind_bits(cea: CEA) -> set[int]:
+    return {each.bits for each in kinds_of(cea.predicates)}

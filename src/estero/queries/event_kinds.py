@@ -1,0 +1,282 @@
+"""The kinds of events that conditions tell apart, each with an event of that kind.
+
+Two events are of one kind if every predicate is true of both or of neither. Where an attribute is only
+compared with constants, these, what lies between them and NULL are all the values that matter. Where a
+condition computes (``a + b > 3``, ``length(s) = 1``, ``LIKE``), its truth is free: there may be no event of
+some of the kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise, product
+from typing import Final
+
+from estero.automata.cea import FIRST, EventPredicate
+from estero.automata.exploration import merged
+from estero.errors import DataError, LimitExceeded
+from estero.language.tree import expressions as e
+from estero.language.tree.literals import INT_MAX, INT_MIN, Value
+from estero.reference.values import Event, evaluate_expression
+
+KIND_CAP: Final = 4_096
+"""The most kinds of events of one type."""
+CASE_CAP: Final = 200_000
+"""The most combinations of values that are tried for conditions that belong together."""
+TRUTHS: Final[tuple[bool | None, ...]] = (True, False, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Bit k of `bits` is whether predicate k is true of `event`.
+
+    `assumed` are conditions whose truth was set without looking for values, and what it was set to.
+    """
+
+    bits: int
+    event: Event
+    assumed: Mapping[e.Node, bool | None] = field(default_factory=dict)
+
+
+def kinds_of(
+    predicates: Sequence[EventPredicate],
+    *,
+    fixed: Mapping[str, Value] | None = None,
+    free: bool = True,
+) -> list[Kind]:
+    """All kinds of events that the predicates tell apart, each once; an event of no type named comes first.
+
+    `fixed` are attributes that have one value in all events. With `free` the conditions that compute can be
+    true, false or unknown as they like; without, only values are tried that constants suggest, and kinds may
+    be missing.
+
+    Raises `LimitExceeded`, naming the condition, where there are too many.
+    """
+    types = dict.fromkeys(name for each in predicates for name in each.types)
+    found = {0: Kind(0, Event(_other_than(types), dict(fixed or {})))}
+    for name in types:
+        asked = [(bit, each) for bit, each in enumerate(predicates) if each != FIRST and name in each.types]
+        for kind in _kinds_of_type(name, asked, fixed or {}, free=free):
+            if kind.bits not in found or (found[kind.bits].assumed and not kind.assumed):
+                found[kind.bits] = kind
+    return list(found.values())
+
+
+def _other_than(types: Iterable[str]) -> str:
+    taken, number = set(types), 0
+    while (name := f"other{number or ''}") in taken:
+        number += 1
+    return name
+
+
+def _kinds_of_type(
+    name: str, asked: Sequence[tuple[int, EventPredicate]], fixed: Mapping[str, Value], *, free: bool
+) -> Iterator[Kind]:
+    always = sum(1 << bit for bit, each in asked if each.condition is None)
+    conditions = {bit: each.condition for bit, each in asked if each.condition is not None}
+    unknowns = {bit: _unknowns(condition, free=free) for bit, condition in conditions.items()}
+    groups = merged(unknowns.values())
+    parts: list[list[Kind]] = []
+    total = 1
+    for group in groups:
+        together = {bit: conditions[bit] for bit, of in unknowns.items() if not of.keys().isdisjoint(group)}
+        parts.append(_kinds_of_group(name, together, group, fixed))
+        total *= len(parts[-1])
+        if total > KIND_CAP:
+            condition = max(together.values(), key=lambda each: len(str(each)))
+            raise _too_many(name, condition, f"{KIND_CAP:,} kinds of events")
+    constant = sum(
+        1 << bit for bit, of in unknowns.items() if not of and _truth(conditions[bit], name, {}, {})
+    )
+    for combination in product(*parts):
+        values = {**fixed, **{k: v for each in combination for k, v in each.event.attributes.items()}}
+        assumed = {k: v for each in combination for k, v in each.assumed.items()}
+        bits = always | constant | sum(each.bits for each in combination)
+        yield Kind(bits, Event(name, values), assumed)
+
+
+def _too_many(name: str, condition: e.Node, what: str) -> LimitExceeded:
+    return LimitExceeded(
+        f"the conditions on {name} tell more than {what} apart; the longest is {condition}: "
+        "write fewer conditions that belong together"
+    )
+
+
+# ------------------------------------------------------------------------------------ conditions in parts
+
+Unknown = e.Attribute | e.Node
+"""An attribute, whose values are tried; or a condition that computes, whose truth is free."""
+
+
+def _unknowns(condition: e.Node, *, free: bool) -> dict[Unknown, None]:
+    """What the truth of a condition depends on."""
+    found: dict[Unknown, None] = {}
+    for leaf in _leaves(condition):
+        if free and not _is_plain(leaf):
+            found[leaf] = None
+        else:
+            found |= dict.fromkeys(each for each in leaf.walk() if isinstance(each, e.Attribute))
+    return found
+
+
+def _leaves(condition: e.Node) -> Iterator[e.Node]:
+    """The conditions that AND, OR and NOT join."""
+    match condition:
+        case e.And(parts) | e.Or(parts):
+            for part in parts:
+                yield from _leaves(part)
+        case e.Not(part):
+            yield from _leaves(part)
+        case _:
+            yield condition
+
+
+def _is_plain(leaf: e.Node) -> bool:
+    """Whether it compares one attribute with constants."""
+    match leaf:
+        case e.Comparison(_, e.Attribute(), e.Literal()) | e.Comparison(_, e.Literal(), e.Attribute()):
+            return True
+        case e.Between(e.Attribute(), e.Literal(), e.Literal()) | e.In(e.Attribute()):
+            return True
+        case e.IsNull(e.Attribute()) | e.Attribute() | e.Literal():
+            return True
+        case _:
+            return False
+
+
+def _truth(
+    condition: e.Node, name: str, values: Mapping[str, Value], assumed: Mapping[e.Node, bool | None]
+) -> bool | None:
+    """The truth of a condition, where some of its parts are assumed; None also where it cannot be told."""
+    if condition in assumed:
+        return assumed[condition]
+    match condition:
+        case e.And(parts) | e.Or(parts):
+            ends = isinstance(condition, e.Or)
+            truths = [_truth(part, name, values, assumed) for part in parts]
+            return ends if ends in truths else None if None in truths else not ends
+        case e.Not(part):
+            truth = _truth(part, name, values, assumed)
+            return None if truth is None else not truth
+        case _:
+            found = evaluate_expression(condition, Event(name, values))
+            return found if isinstance(found, bool) else None
+
+
+# --------------------------------------------------------------------------------------- values to try
+
+
+def _kinds_of_group(
+    name: str, conditions: Mapping[int, e.Node], unknowns: Sequence[Unknown], fixed: Mapping[str, Value]
+) -> list[Kind]:
+    """The kinds that conditions with common attributes tell apart."""
+    leaves = [leaf for condition in conditions.values() for leaf in _leaves(condition)]
+    choices: list[Sequence[Value]] = []
+    cases = 1
+    for unknown in unknowns:
+        if isinstance(unknown, e.Attribute):
+            own = [leaf for leaf in leaves if unknown in leaf.walk()]
+            tried = [fixed[unknown.name]] if unknown.name in fixed else candidates(own)
+            choices.append(_telling(unknown.name, tried, own))
+        else:
+            choices.append(TRUTHS)
+        cases *= len(choices[-1])
+    if cases > CASE_CAP:
+        longest = max(conditions.values(), key=lambda each: len(str(each)))
+        raise _too_many(name, longest, f"{CASE_CAP:,} cases")
+    found: dict[int, Kind] = {}
+    for chosen in product(*choices):
+        pairs = list(zip(unknowns, chosen, strict=True))
+        values = {each.name: value for each, value in pairs if isinstance(each, e.Attribute)}
+        assumed = {
+            each: value
+            for each, value in pairs
+            if not isinstance(each, e.Attribute) and (value is None or isinstance(value, bool))
+        }
+        try:
+            bits = sum(
+                1 << bit for bit, each in conditions.items() if _truth(each, name, values, assumed) is True
+            )
+        except DataError:  # no column has values of these types
+            continue
+        found.setdefault(bits, Kind(bits, Event(name, values), assumed))
+    return list(found.values())
+
+
+def _telling(attribute: str, tried: Sequence[Value], leaves: Sequence[e.Node]) -> Sequence[Value]:
+    """One value of each sort that conditions on this attribute alone tell apart; all where others look on."""
+    if not all(map(_is_plain, leaves)):
+        return tried
+    found: dict[tuple[object, ...], Value] = {}
+    for value in tried:
+        try:
+            event = Event("", {attribute: value})
+            truths = tuple(evaluate_expression(leaf, event) for leaf in leaves)
+        except DataError:  # a value of another type, which a column of this attribute cannot have
+            continue
+        found.setdefault(truths, value)
+    return list(found.values())
+
+
+def candidates(leaves: Iterable[e.Node]) -> list[Value]:
+    """The constants in conditions, values between and beyond them, and NULL, which comes last."""
+    constants: set[Value] = set()
+    for leaf in leaves:
+        for node in leaf.walk():
+            if isinstance(node, e.Literal):
+                constants.add(node.value)
+            elif isinstance(node, e.Like):
+                constants.add(node.pattern.replace("%", "").replace("_", "a"))
+    numbers = sorted(
+        each for each in constants if isinstance(each, int | float) and not isinstance(each, bool)
+    )
+    texts = sorted(each for each in constants if isinstance(each, str))
+    times = sorted(each for each in constants if isinstance(each, datetime))
+    found: list[Value] = [*_numbers(numbers), *_texts(texts), *_times(times)]
+    if not found or any(isinstance(each, bool) for each in constants):
+        found += [True, False]
+    if not constants - {None, True, False}:
+        found += [0, 1, "a"]
+    return [*found, None]
+
+
+def _numbers(constants: Sequence[int | float]) -> Iterator[int | float]:
+    if not constants:
+        return
+    least, most = constants[0], constants[-1]
+    if least > INT_MIN:
+        yield least - 1
+    for low, high in pairwise(constants):
+        yield low
+        whole = int(low) + 1
+        yield whole if low < whole < high else (low + high) / 2
+    yield most
+    yield most + 1 if most < INT_MAX else float("inf")
+
+
+def _texts(constants: Sequence[str]) -> Iterator[str]:
+    if not constants:
+        return
+    yield ""
+    for low, high in pairwise([*constants, ""]):
+        yield low
+        for longer in (low + "a", low + " ", low + "\0"):
+            if not high or longer < high:
+                yield longer
+                break
+
+
+def _times(constants: Sequence[datetime]) -> Iterator[datetime]:
+    if not constants:
+        return
+    day = timedelta(days=1)
+    if constants[0] > datetime.min.replace(tzinfo=UTC) + day:
+        yield constants[0] - day
+    for low, high in pairwise(constants):
+        yield low
+        yield low + (high - low) / 2
+    yield constants[-1]
+    if constants[-1] < datetime.max.replace(tzinfo=UTC) - day:
+        yield constants[-1] + day
