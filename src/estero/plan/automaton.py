@@ -66,6 +66,11 @@ class AutomatonPlan(Plan):
         return "cea-spans" if self.chooses else "cea"
 
     @property
+    def machine(self) -> CEA:
+        """The automaton that runs."""
+        return self.automaton
+
+    @property
     def drawn(self) -> CEA:
         """The automaton."""
         return self.automaton

@@ -67,6 +67,11 @@ class ChainPlan(KeyedPlan):
         return "pcea-ordered-index" if self.ordered else "pcea-heap"
 
     @property
+    def machine(self) -> Chain:
+        """The automaton that runs."""
+        return self.chain
+
+    @property
     def drawn(self) -> CEA:
         """The pattern's own automaton."""
         return self.pattern
@@ -150,6 +155,11 @@ def chained(draft: Draft) -> ChainPlan | str:
         return NOTHING_COMPARED
     plan = _planned(draft, chain, compiled)
     return plan if draft.asked_for else _why_registers(plan) or plan
+
+
+def with_chain(draft: Draft, chain: Chain) -> ChainPlan:
+    """The plan of a query whose pattern is a chain automaton, which was given directly."""
+    return _planned(draft, chain, draft.compiled)
 
 
 def _within_partitions(draft: Draft) -> Compiled:

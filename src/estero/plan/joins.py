@@ -59,6 +59,11 @@ class JoinPlan(KeyedPlan):
         """Plans with one name run the same kernels."""
         return "pcea-heap"
 
+    @property
+    def machine(self) -> PCEA:
+        """The automaton that runs."""
+        return self.automaton
+
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
         """What runs the automaton (`Plan.opened`)."""
         from estero.plan.opening import opened_in_heaps  # loads the kernels
@@ -220,6 +225,27 @@ def _plan(draft: Draft, parts: Parts, left: Sequence[Residual] = ()) -> JoinPlan
         reasons=tuple("it is not an equality of two attributes" for _ in left),
         predicates=registered_among(predicates_called(left)),
         shared=_shared_value(draft, parts),
+    )
+
+
+def with_joins(draft: Draft, automaton: PCEA) -> JoinPlan:
+    """The plan of a query whose pattern is a parallelised automaton, which was given directly."""
+    values = Values(draft.layout.schema)
+    columns = values.columns(automaton.keys)
+    return JoinPlan(
+        tree=draft.tree,
+        text=str(draft),
+        automaton=automaton,
+        drawn=draft.compiled.automaton,
+        of_atoms=False,
+        columns=columns,
+        classification=draft.classification(
+            automaton.predicates,
+            values=tuple(values.found),
+            keys=[bracket.alternatives for bracket in draft.tree.partition_by],
+        ),
+        shown=draft.shown,
+        window=draft.window,
     )
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 from estero.automata.cea import CEA, EventPredicate
+from estero.automata.chain import Chain
+from estero.automata.pcea import PCEA
 from estero.automata.registers import Value
 from estero.automata.residual import Agreement, Residual, columns_read
 from estero.language.check.set_predicates import RegisteredPredicate
@@ -257,6 +259,11 @@ class Plan(ABC):
     @abstractmethod
     def kernels(self) -> str:
         """Plans with one name run the same kernels."""
+
+    @property
+    @abstractmethod
+    def machine(self) -> CEA | Chain | PCEA:
+        """The automaton that runs."""
 
     @property
     @abstractmethod

@@ -7,11 +7,15 @@ from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
 from estero.automata.cea import CEA
-from estero.language.tree.query import QueryTree
+from estero.automata.chain import Chain
+from estero.automata.formulas.chain_pattern import skeleton
+from estero.automata.pcea import PCEA
+from estero.errors import NOWHERE, QueryError
+from estero.language.tree.query import QueryTree, Strategy
 from estero.plan.automaton import in_partitions, with_registers
-from estero.plan.chains import chained
+from estero.plan.chains import chained, with_chain
 from estero.plan.draft import Draft
-from estero.plan.joins import joined
+from estero.plan.joins import joined, with_joins
 from estero.plan.plan import Layout, Plan
 
 PlanName = Literal["PCEA", "chain", "partitions", "CEA"]
@@ -45,7 +49,7 @@ def plan_of(
     tree: QueryTree,
     layout: Layout,
     *,
-    automaton: CEA | None = None,
+    automaton: CEA | Chain | PCEA | None = None,
     text: str = "",
     only: PlanName | None = None,
 ) -> Plan:
@@ -55,6 +59,8 @@ def plan_of(
     plans: all that can serve a query have equal answers. Raises `NotServedError`, with the reason, where that
     one cannot.
     """
+    if automaton is not None and not isinstance(automaton, CEA):
+        return _given(Draft(tree, layout, text, skeleton(automaton)), automaton)
     draft = Draft(tree, layout, text, automaton, asked_for=only is not None)
     if automaton is not None:
         return with_registers(draft)
@@ -66,3 +72,16 @@ def plan_of(
                 return replace(plan, refused=tuple(refused))
             refused.append((rule.title, plan))
     raise NotServedError("; ".join(f"this query is not served by {title}: {why}" for title, why in refused))
+
+
+def _given(draft: Draft, automaton: Chain | PCEA) -> Plan:
+    """The plan of an automaton that compares or gathers, and finds all its complex events."""
+    strategy = draft.tree.strategy
+    if strategy is not Strategy.ALL:
+        raise QueryError(
+            f"SELECT {strategy.value} compares complex events, which automata that compare events do not",
+            text=draft.tree.text,
+            span=draft.tree.places.get("STRATEGY", NOWHERE),
+            hint="leave the strategy out",
+        )
+    return with_chain(draft, automaton) if isinstance(automaton, Chain) else with_joins(draft, automaton)

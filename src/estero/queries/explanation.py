@@ -9,7 +9,8 @@ from estero.automata.cea import CEA, FIRST, EventPredicate
 from estero.errors import legible
 from estero.language.tree.query import Consume
 from estero.plan.division import division_in_words
-from estero.plan.plan import Plan
+from estero.plan.plan import Plan, residual_text
+from estero.queries.automaton_value import Automaton
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,11 @@ class Explanation:
 
             yield "Classification (DuckDB)", DUCKDB.readable(self.sql)
             yield "Classification (Spark)", spark_text(plan.classification)
+
+    @property
+    def automaton(self) -> Automaton:
+        """What finds the complex events: a CEA, chain-CEA or PCEA, and the filters that it leaves over."""
+        return Automaton(self.plan.machine, tuple(map(residual_text, self.plan.residuals)))
 
     def svg(self) -> str:
         """The automaton as a picture, or the tree of what is joined."""

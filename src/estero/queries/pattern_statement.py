@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from estero.automata.cea import CEA
-from estero.errors import QueryError
+from estero.automata.chain import Chain
+from estero.automata.compile.compile_pattern import Compiled, compile_pattern
+from estero.automata.compile.products import intervals_only
+from estero.automata.formulas.chain_pattern import skeleton
+from estero.automata.pcea import PCEA
+from estero.errors import LimitExceeded, QueryError, warn
 from estero.language.builder.queries import Built, tree_of
 from estero.language.check.queries import check_query
 from estero.language.syntax.languages import not_ceql
 from estero.language.syntax.parser import parse_query
 from estero.language.syntax.recover import read
 from estero.language.tree.pattern import EventType
+from estero.language.tree.query import Strategy
 from estero.language.tree.schema import Schema, type_names
 from estero.plan.automaton import automaton_lines
 from estero.plan.plan import Layout, Plan
@@ -40,6 +47,23 @@ class PatternStatement(Statement):
     def plan(self, layout: Layout) -> Plan:
         return plan_of(self.tree, layout)
 
+    def compiled(self) -> Compiled:
+        """The automaton of the whole pattern, and the comparisons of several events that it cannot make.
+
+        Raises `LimitExceeded` where it gets too large.
+        """
+        interval = self.tree.strategy is Strategy.STRICT
+        return compile_pattern(self.tree.pattern, self.tree.streams, interval=interval)
+
+    def warn_if_never(self) -> None:
+        """Warns where the query matches nothing, whatever the stream."""
+        from estero.queries.emptiness import why_never
+
+        with suppress(LimitExceeded):  # running the query says so, too; whether it can match is not known
+            why = why_never(self.tree, self.compiled().automaton) if self.is_whole else ""
+            if why:
+                warn(why)
+
     def type_names(self) -> Sequence[tuple[str, ...]]:
         """For each kind of event that the pattern reads, the names of its types; none if it is not whole."""
         atoms = dict.fromkeys(node for node in self.tree.pattern.walk() if isinstance(node, EventType))
@@ -50,16 +74,25 @@ class PatternStatement(Statement):
 class AutomatonStatement(PatternStatement):
     """What an automaton says that was given directly; it prints as a query that finds the same.
 
-    Where that would be too long, it prints as a list of the automaton's transitions, and `reason` says so.
+    Where there is none, or that would be too long, it prints as a list of the automaton's transitions, and
+    `reason` says so.
     """
 
-    automaton: CEA = field(kw_only=True)
+    automaton: CEA | Chain | PCEA = field(kw_only=True)
     reason: str | None = field(default=None, compare=False, kw_only=True)
 
     def __str__(self) -> str:
         if self.reason is None:
             return str(self.tree)
-        return "\n".join(f"-- {line}" for line in (self.reason, *automaton_lines(self.automaton)))
+        machine = self.automaton
+        lines = automaton_lines(machine) if isinstance(machine, CEA) else machine.lines()
+        return "\n".join(f"-- {line}" for line in (self.reason, *lines))
+
+    def compiled(self) -> Compiled:
+        """The automaton that was given; what it compares and gathers is left out."""
+        machine = self.automaton if isinstance(self.automaton, CEA) else skeleton(self.automaton)
+        interval = self.tree.strategy is Strategy.STRICT
+        return Compiled(intervals_only(machine) if interval else machine)
 
     def plan(self, layout: Layout) -> Plan:
         return plan_of(self.tree, layout, automaton=self.automaton, text=str(self))

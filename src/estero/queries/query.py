@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from estero.errors import QueryError, warn
 from estero.language.builder.queries import Built
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from estero.answers.answer import Answer
     from estero.events.sources import Source
     from estero.events.streams.stream_layout import Lateness, StreamLayout
+    from estero.queries.automaton_value import Automaton
     from estero.queries.explanation import Explanation
     from estero.recognize.continuous import ContinuousRecognizer
     from estero.recognize.state_bytes import State
@@ -139,10 +140,16 @@ class Query:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
     ) -> list[QueryError]:
-        """Everything in which this query does not fit the events, in order of place; empty if it does."""
+        """Everything in which this query does not fit the events, in order of place; empty if it does.
+
+        A query that fits but can never match is warned of, with an `EsteroWarning`.
+        """
         layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
         source = self._open(events, layout, csv_options)
-        return self._unfit(source, self._schema(source, layout))
+        errors = self._unfit(source, self._schema(source, layout))
+        if not errors:
+            self.statement.warn_if_never()
+        return errors
 
     def explain(
         self,
@@ -167,6 +174,13 @@ class Query:
         source = self._open(events, layout, csv_options)
         plan = self._checked_plan(source, layout)
         return Explanation(plan, source.sql(plan.classification))
+
+    def automaton(self, events: object = None, **layout: Any) -> Automaton:
+        """What finds the complex events: a CEA, chain-CEA or PCEA, and the filters that it leaves over.
+
+        The arguments are those of `explain`. Without events it is the automaton for columns of unknown types.
+        """
+        return self.explain(events, **layout).automaton
 
     def plan(self, layout: Layout) -> Plan:
         """The plan for events that are laid out so; raises `QueryError` where the query does not fit them."""

@@ -52,8 +52,8 @@ def automaton_of(
     if not steps:
         raise ValueError("an automaton needs at least one transition")
     states = dict.fromkeys(state for step in steps for state in step.given)
-    begins = _chosen("initial", initial, states)
-    ends = _chosen("final", final, states)
+    begins = chosen_states("initial", initial, states)
+    ends = chosen_states("final", final, states)
     _check_reached(steps, begins, ends)
     steps = _normal(steps, begins, ends)
     states_of_runs = between(INITIAL, FINAL, ((step.source, step.target) for step in steps))
@@ -75,14 +75,14 @@ def _steps(given: Sequence[object], types: Sequence[str] | None) -> list[_Step]:
     between = f"the transition from {source!r} to {target!r}"
     if not isinstance(event, str):
         raise ValueError(f"{between} has no text for its event: {event!r}")  # noqa: TRY004
-    names = _labels(labels, between)
+    names = labels_of(labels, between)
     assert isinstance(source, Hashable) and isinstance(target, Hashable)  # noqa: PT018, S101 (for the type checker)
     return [
         _Step(source, clause, names, target, (source, target)) for clause in clauses_of(event, types, between)
     ]
 
 
-def _labels(given: object, between: str) -> LabelSet:
+def labels_of(given: object, between: str) -> LabelSet:
     """A single label may stand for itself; None is no label."""
     if given is None:
         return frozenset()
@@ -93,7 +93,7 @@ def _labels(given: object, between: str) -> LabelSet:
     return frozenset(names)
 
 
-def _chosen(which: str, given: object, states: Mapping[Hashable, None]) -> list[Hashable]:
+def chosen_states(which: str, given: object, states: Mapping[Hashable, None]) -> list[Hashable]:
     """What is a state itself is that state, also if it is a tuple; anything else is a collection of them."""
     if isinstance(given, Hashable) and given in states:
         return [given]

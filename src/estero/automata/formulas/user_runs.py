@@ -1,0 +1,265 @@
+"""Automata as users give them whose transitions compare events, or gather several runs → Chain or PCEA.
+
+Between marked events all others are passed over, so every transition marks ("Towards streaming evaluation of
+queries with correlation", section 4; "Complex event recognition meets hierarchical conjunctive queries",
+section 3). One that gathers several states makes a parallelised automaton, and none does a chain automaton.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from estero.automata.cea import EventPredicate, LabelSet
+from estero.automata.chain import Chain, ChainTransition, Neighbours
+from estero.automata.exploration import reached
+from estero.automata.formulas.event_text import Clause, clauses_of
+from estero.automata.formulas.user_automaton import chosen_states, labels_of
+from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
+from estero.errors import QueryError
+from estero.language.syntax.parser import parse_condition
+from estero.language.tree import expressions as e
+
+BEFORE: Final = "before"
+"""What a comparison calls the event by which the state was entered, where the transition leaves one state."""
+_TURNED: Final[Mapping[e.ComparisonOperator, e.ComparisonOperator]] = {
+    "=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A transition as it was given: from all of `sources` (none: a run begins)."""
+
+    sources: tuple[Hashable, ...]
+    predicate: EventPredicate
+    labels: LabelSet
+    target: Hashable
+    comparisons: Mapping[Hashable, tuple[Neighbours, ...]]
+    where: str
+
+
+def compares_or_gathers(transitions: Iterable[Sequence[object]]) -> bool:
+    """Whether some transition has a comparison, or a list or set of states to leave."""
+    return any(not isinstance(each, str) and (len(each) == 5 or _gathers(each)) for each in transitions)
+
+
+def _gathers(given: Sequence[object]) -> bool:
+    return bool(given) and isinstance(given[0], list | set)
+
+
+def runs_of(
+    transitions: Iterable[Sequence[object]],
+    initial: object,
+    final: object,
+    types: Sequence[str] | None = None,
+) -> Chain | PCEA:
+    """The automaton with these transitions, each ``(state or states, event, labels, state[, comparison])``.
+
+    Raises `QueryError` for a wrong text, with the place in it, and `ValueError`, with the names of the
+    states, for what does not fit together.
+    """
+    given = list(transitions)
+    begins = _begins(given, initial)
+    entered = [each[3] for each in given if not isinstance(each, str) and len(each) in (4, 5)]
+    steps = [step for each in given for step in _steps(each, begins, entered, types)]
+    if not steps:
+        raise ValueError("an automaton needs at least one transition")
+    states = list(dict.fromkeys(step.target for step in steps))
+    ends = chosen_states("final", final, dict.fromkeys(states))
+    _check_ways(steps, states, ends)
+    if any(len(step.sources) > 1 for step in steps):
+        return _parallelised(steps, states, ends)
+    return _chain(steps, states, ends)
+
+
+def _begins(given: Sequence[Sequence[object]], initial: object) -> list[Hashable]:
+    if initial is None:
+        return []
+    left = [each[0] for each in given if not isinstance(each, str) and each and not _gathers(each)]
+    return chosen_states("initial", initial, {each: None for each in left if isinstance(each, Hashable)})
+
+
+def _steps(
+    given: Sequence[object],
+    begins: Sequence[Hashable],
+    entered: Sequence[object],
+    types: Sequence[str] | None,
+) -> Iterator[_Step]:
+    if isinstance(given, str) or len(given) not in (4, 5):
+        raise ValueError(
+            f"a transition is (state or states, event, labels, state[, comparison]), not {given!r}"
+        )
+    origin, event, labels, target, *compared = given
+    sources = sorted(origin, key=repr) if isinstance(origin, set) else origin
+    sources = tuple(sources) if isinstance(sources, list) else (sources,)
+    for state in (*sources, target):
+        if not isinstance(state, Hashable):
+            raise ValueError(f"a state is a hashable value, not {state!r}")  # noqa: TRY004
+    names = " and ".join(map(repr, sources)) or "the beginning"
+    where = f"the transition from {names} to {target!r}"
+    if not isinstance(event, str):
+        raise ValueError(f"{where} has no text for its event: {event!r}")  # noqa: TRY004
+    marks = labels_of(labels, where)
+    if not marks:
+        raise ValueError(f"{where} marks nothing; events that are not marked are passed over by themselves")
+    beginning = [each for each in sources if each in begins]
+    if beginning and len(sources) > 1:
+        raise ValueError(f"{where} gathers the initial state {beginning[0]!r}, where nothing is marked yet")
+    predicates = [_one_predicate(clause, types, where) for clause in clauses_of(event, types, where)]
+    waiting = tuple(each for each in sources if each not in begins or each in entered)
+    if compared and not waiting:
+        raise ValueError(f"{where} compares the first event of a run with one before it")
+    if beginning or not sources:
+        yield from (_Step((), each, marks, target, {}, where) for each in predicates)
+    if waiting:
+        comparisons = _comparisons(compared[0] if compared else None, waiting, where)
+        yield from (_Step(waiting, each, marks, target, comparisons, where) for each in predicates)
+
+
+def _one_predicate(clause: Clause, types: Sequence[str] | None, where: str) -> EventPredicate:
+    """All of a clause as one predicate."""
+    if any(each.condition is not None for each in clause.absent):
+        raise ValueError(f"{where}: write TYPE[NOT …] for NOT TYPE[…], with each type that there is")
+    if not clause.present and types is None:
+        raise ValueError(f"{where} reads events of any type: say with types=[…] which types there are")
+    allowed = [each.types for each in clause.present] or [tuple(types or ())]
+    refused = {name for each in clause.absent for name in each.types}
+    names = tuple(
+        name for name in allowed[0] if name not in refused and all(name in each for each in allowed)
+    )
+    if not names:
+        raise ValueError(f"{where} is taken by no event")
+    conditions = tuple(each.condition for each in clause.present if each.condition is not None)
+    return EventPredicate(names, e.And(conditions) if len(conditions) > 1 else next(iter(conditions), None))
+
+
+# ----------------------------------------------------------------------------------------- comparisons
+
+
+def _comparisons(
+    given: object, sources: Sequence[Hashable], where: str
+) -> dict[Hashable, tuple[Neighbours, ...]]:
+    """What the event at hand is compared by with the event of each source."""
+    found: dict[Hashable, list[Neighbours]] = {state: [] for state in sources}
+    if given is not None:
+        if not isinstance(given, str):
+            raise ValueError(f'{where} compares by a text such as "{BEFORE}.k = k", not {given!r}')
+        names = {str(state): state for state in sources}
+        if len(sources) == 1:
+            names.setdefault(BEFORE, sources[0])
+        try:
+            condition = parse_condition(given)
+            for part in condition.parts if isinstance(condition, e.And) else (condition,):
+                state, neighbours = _neighbours(part, names)
+                found[state].append(neighbours)
+        except QueryError as error:
+            error.text = given
+            error.message = f"{where}: {error.message}"
+            raise
+    return {state: tuple(each) for state, each in found.items()}
+
+
+def _neighbours(part: e.Node, names: Mapping[str, Hashable]) -> tuple[Hashable, Neighbours]:
+    if not isinstance(part, e.Comparison):
+        raise _wrong("this does not compare two events", part)
+    sides = [_variables(each) for each in (part.left, part.right)]
+    for side, other, operator in ((0, 1, part.operator), (1, 0, _TURNED[part.operator])):
+        before, here = sides[side], sides[other]
+        if len(before) == 1 and None not in before and here == {None}:
+            (name,) = before
+            if name not in names:
+                raise _wrong(f"{name} is no state that this transition leaves", part, names)
+            left, right = (part.left, part.right) if side == 0 else (part.right, part.left)
+            return names[name or ""], Neighbours(operator, e.without_variable(left), right)
+    raise _wrong("one side has to be of an event before and the other of the event at hand", part, names)
+
+
+def _variables(node: e.Node) -> set[str | None]:
+    return {each.variable for each in node.walk() if isinstance(each, e.Attribute)}
+
+
+def _wrong(message: str, node: e.Node, names: Iterable[str] = (BEFORE,)) -> QueryError:
+    expected = " or ".join(f"{name}.attribute = attribute" for name in names)
+    return QueryError(message, span=node.span, expected=expected)
+
+
+# -------------------------------------------------------------------------------------------- automata
+
+
+def _check_ways(steps: Sequence[_Step], states: Sequence[Hashable], ends: Sequence[Hashable]) -> None:
+    for step in steps:
+        for state in step.sources:
+            if state not in states:
+                raise ValueError(f"{step.where} leaves a state that no transition enters: {state!r}")
+    begun = [step.target for step in steps if not step.sources]
+    found = set(begun)
+    for _ in states:
+        found |= {step.target for step in steps if found.issuperset(step.sources)}
+    for state in ends:
+        if state not in found:
+            raise ValueError(f"the final state {state!r} cannot be reached from the beginning of a run")
+    after: dict[Hashable, list[Hashable]] = {}
+    for step in steps:
+        for state in step.sources:
+            after.setdefault(step.target, []).append(state)
+    useful = set(reached(ends, lambda state: after.get(state, ())))
+    idle = next((state for state in states if state not in useful), None)
+    if idle is not None:
+        raise ValueError(f"no final state can be reached from the state {idle!r}")
+
+
+def _numbered(
+    steps: Sequence[_Step], states: Sequence[Hashable], ends: Sequence[Hashable]
+) -> tuple[dict[Hashable, int], dict[EventPredicate, int], frozenset[int]]:
+    number = {state: place for place, state in enumerate(states)}
+    predicates: dict[EventPredicate, int] = {}
+    for step in steps:
+        predicates.setdefault(step.predicate, len(predicates))
+    return number, predicates, frozenset(number[state] for state in ends)
+
+
+def _chain(steps: Sequence[_Step], states: Sequence[Hashable], ends: Sequence[Hashable]) -> Chain:
+    number, predicates, final = _numbered(steps, states, ends)
+    transitions = [
+        ChainTransition(
+            number[step.sources[0]] if step.sources else None,
+            predicates[step.predicate],
+            step.comparisons[step.sources[0]] if step.sources else (),
+            step.labels,
+            number[step.target],
+        )
+        for step in steps
+    ]
+    return Chain(tuple(map(str, states)), final, tuple(dict.fromkeys(transitions)), tuple(predicates))
+
+
+def _parallelised(steps: Sequence[_Step], states: Sequence[Hashable], ends: Sequence[Hashable]) -> PCEA:
+    number, predicates, final = _numbered(steps, states, ends)
+    entered: dict[Hashable, dict[str, None]] = {}
+    for step in steps:
+        entered.setdefault(step.target, {}).update(dict.fromkeys(step.predicate.types))
+    keys: dict[JoinKey, int] = {}
+
+    def key(types: Iterable[str], values: Sequence[e.Node]) -> int:
+        return keys.setdefault(JoinKey(dict.fromkeys(types, tuple(values))), len(keys))
+
+    transitions = []
+    for step in steps:
+        sources = []
+        for state in step.sources:
+            compared = step.comparisons[state]
+            other = next((each for each in compared if each.operator != "="), None)
+            if other is not None:
+                raise ValueError(f"{step.where} compares by {other.operator}; gathered runs are joined by =")
+            left = key(entered[state], [each.left for each in compared])
+            sources.append(
+                Source(number[state], left, key(step.predicate.types, [each.right for each in compared]))
+            )
+        transitions.append(
+            PceaTransition(tuple(sources), predicates[step.predicate], step.labels, number[step.target])
+        )
+    return PCEA(
+        tuple(map(str, states)), final, tuple(dict.fromkeys(transitions)), tuple(predicates), tuple(keys)
+    )
