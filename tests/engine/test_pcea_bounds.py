@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
+from math import prod
 
 import numpy as np
 import pytest
@@ -132,6 +134,21 @@ def test_2_to_the_80_answers_of_a_cross_product_are_counted_and_started() -> Non
         assert recognizer.match_at(roots, 0, 999).event.tolist() == [event for event, _ in found[-1]]
         last = recognizer.match_at(roots, 0, 2**80 - 1)
         assert last.event.tolist() == [*range(0, 8 * each, each), 8 * each]
+
+
+@pytest.mark.parametrize("window", [3, 60, 150, 700])
+@pytest.mark.parametrize("atoms", [3, 5])
+def test_lists_of_any_length_are_counted_up_to_the_edge_of_the_window(atoms: int, window: int) -> None:
+    letters = "".join(random.Random(1).choices("ABCDE"[:atoms], k=900))
+    recognizer = Recognizer(PceaRuns(star(atoms).tables, window, room=64))
+    found: dict[int, int] = {}
+    for roots in recognizer.push(batch_of(events_of(letters))):
+        ends, numbers = recognizer.counts_by_end(roots)
+        found.update(zip(ends.tolist(), numbers, strict=True))
+    for end, letter in enumerate(letters):
+        inside = Counter(letters[max(0, end - window) : end])
+        expected = prod(inside[other] for other in "ABCDE"[:atoms] if other != letter)
+        assert found.get(end, 0) == expected
 
 
 def test_large_counts_inside_a_window_are_exact() -> None:

@@ -48,6 +48,9 @@ from estero.engine.walk.counter import (
 )
 from estero.engine.walk.enumeration import STEPS, go_on, write_back
 
+SHORT = 64
+"""Up to so many nodes of lists are looked at for a root, each time anew."""
+
 
 class Heaps(NamedTuple):
     """Products and the heaps of them."""
@@ -170,6 +173,33 @@ def count_rim(heaps, counts, root, oldest):  # type: ignore[no-untyped-def]
     return steps
 
 
+@inlined
+def count_list(heaps, counts, heap, oldest):  # type: ignore[no-untyped-def]
+    """The count of a heap inside the window, exact and rough, and how many nodes were looked at.
+
+    Products that were added in the order of their starts are a list, the newest first. Its rim is counted
+    along the list, with nothing noted. Where it is long, or no list, more than SHORT nodes were looked at.
+    """
+    nodes = heaps.nodes
+    exact = np.uint64(0)
+    rough = 0.0
+    looked = 0
+    while heap != NONE and nodes.start[heap] >= oldest:
+        looked += 1
+        if counts.of_nodes.earliest[heap] >= oldest:
+            exact += counts.of_nodes.exact[heap]
+            rough += counts.of_nodes.rough[heap]
+            break
+        own = nodes.product[heap]
+        if looked > SHORT or nodes.right[heap] != NONE or counts.of_products.earliest[own] < oldest:
+            looked = SHORT + 1
+            break
+        exact += counts.of_products.exact[own]
+        rough += counts.of_products.rough[own]
+        heap = nodes.left[heap]
+    return exact, rough, looked
+
+
 @kernel
 def count_products(heaps, counts, roots, exact, rough, least):  # type: ignore[no-untyped-def]
     """See `Counter.count`."""
@@ -177,8 +207,21 @@ def count_products(heaps, counts, roots, exact, rough, least):  # type: ignore[n
     for place in range(roots.root.size):
         root = roots.root[place]
         oldest = roots.oldest[place]
-        steps += count_rim(heaps, counts, root, oldest)
-        exact[place], rough[place] = known(counts.of_products, root, heaps.products.start[root], oldest)
+        exact[place] = np.uint64(1)
+        rough[place] = 1.0
+        looked = 1
+        for number in range(heaps.products.first[root], heaps.products.first[root + 1]):
+            heap = heaps.products.child[number]
+            of_heap, rough_of_heap, nodes_of_heap = count_list(heaps, counts, heap, oldest)
+            exact[place] *= of_heap
+            rough[place] *= rough_of_heap
+            looked += nodes_of_heap
+            if looked > SHORT:
+                break
+        if looked > SHORT or not rough[place] < FITS:  # what is long is worked out from the rim
+            looked = count_rim(heaps, counts, root, oldest)
+            exact[place], rough[place] = known(counts.of_products, root, heaps.products.start[root], oldest)
+        steps += looked
         least[place] = min(rough[place], SURE)
     return steps
 

@@ -46,8 +46,10 @@ def roots_of(found: Found, *, copied: bool = False) -> Roots:
 
 def by_end(roots: Roots) -> tuple[NDArray[np.int64], list[int]]:
     """The ends of `roots`, each once; roots bounds[i] … bounds[i + 1] - 1 are those of end i."""
-    ends, first = np.unique(roots.event, return_index=True)
-    return ends, [*first.tolist(), roots.event.size]
+    begins = np.ones(roots.event.size + 1, np.bool_)
+    np.not_equal(roots.event[1:], roots.event[:-1], out=begins[1:-1])
+    bounds = np.flatnonzero(begins)
+    return roots.event[bounds[:-1]], bounds.tolist()
 
 
 def counts_by_end(
@@ -59,7 +61,9 @@ def counts_by_end(
     """
     ends, bounds = by_end(roots)
     counts = count(roots, limit)
-    return ends, capped([sum(counts[a:b]) for a, b in pairwise(bounds)], limit)
+    if ends.size < len(counts):  # else there is one root at each end
+        counts = [sum(counts[a:b]) for a, b in pairwise(bounds)]
+    return ends, capped(counts, limit)
 
 
 def capped(numbers: list[int], limit: int | None) -> list[int]:
