@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.test_pcea_heap import starts_in
-from estero.engine.store.arena import NONE
+from estero.engine.store.arena import NONE, grown
 from estero.engine.store.heap import (
-    grown_heap_nodes,
     grown_products,
     heap_node,
     mark_live,
@@ -144,7 +143,7 @@ class Waiting:
         if needed > self.nodes.product.size:
             self.compact(oldest)
             needed = int(self.nodes.size[0] + most_nodes(self.index, self.nodes, 1)) + 1
-            self.nodes = grown_heap_nodes(self.nodes, max(2 * needed, self.nodes.product.size))
+            self.nodes = grown(self.nodes, new_heap_nodes(max(2 * needed, self.nodes.product.size)))
         if self.products.size[0] == self.products.mark.size:
             self.products = grown_products(self.products, 2 * self.products.mark.size, 1)
 
@@ -240,7 +239,7 @@ def test_what_a_query_returned_stays_through_later_insertions(
     for event, (key, value, asked, upper, age, _, operator) in enumerate(steps):
         waiting.insert(key, value, max(0, event - age), event, 0)
         if waiting.nodes.product.size < 50_000:
-            waiting.nodes = grown_heap_nodes(waiting.nodes, 200_000)
+            waiting.nodes = grown(waiting.nodes, new_heap_nodes(200_000))
         heap = waiting.heap(key, operator, asked, upper, 0)
         returned.append((heap, waiting.expected(key, operator, asked, upper, 0)))
     assert all(waiting.held(heap, 0) == expected for heap, expected in returned)

@@ -89,7 +89,7 @@ def _value(numbers: tuple[int, ...], classified: pa.RecordBatch) -> tuple[Bits, 
     if pa.types.is_floating(columns[0].type):
         return _number(columns[0])
     low, known = as_integers(columns[0])
-    return low.view(np.uint64), np.zeros(low.size, np.uint64), known
+    return low.view(np.uint64), np.broadcast_to(np.uint64(0), low.size), known
 
 
 def _number(column: pa.Array) -> tuple[Bits, Bits, Known]:

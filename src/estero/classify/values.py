@@ -121,14 +121,16 @@ def as_integers(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]
     """A column of values as int64, and which of them are there (where not, the integer is any).
 
     They compare as the values do: NaN is the largest float and equal to itself, 0.0 and -0.0 are equal.
-    Hashes, unsigned from DuckDB, keep their bits. Both arrays own their memory.
+    Hashes, unsigned from DuckDB, keep their bits. What need not be changed is read where Arrow has it.
 
     >>> as_integers(pa.array([0.0, None, -0.0]))[1].tolist()
     [True, False, True]
     """
-    known = np.array(pc.is_valid(column).to_numpy(zero_copy_only=False))
-    filled = pc.fill_null(column, pa.scalar(0, column.type)) if column.null_count else column
-    values = np.array(filled.to_numpy(zero_copy_only=False))
+    known = np.ones(len(column), np.bool_)
+    if column.null_count:
+        known = pc.is_valid(column).to_numpy(zero_copy_only=False)
+        column = pc.fill_null(column, pa.scalar(0, column.type))
+    values = column.to_numpy(zero_copy_only=False)
     if values.dtype == np.float64:
         return _in_order(values), known
     return values.view(np.int64), known

@@ -156,9 +156,10 @@ class Recognizer(Generic[R_co]):
                 if self.holding:
                     self._held.append(roots)
                 yield roots
-                self._found.size[0] = 0
-            elif code == FULL:
-                self._found = new_found(2 * self._found.event.size)
+            room = self._found.event.size
+            if code == FULL and (self._found.size[0] == 0 or room < _FOUND_ROOM):
+                self._found = new_found(2 * room)  # what is handed out at once costs as much as 100 events
+            self._found.size[0] = 0
             if code == DONE:
                 break
             if code == GROW:

@@ -7,7 +7,7 @@ left that are checked of whole complex events, all of it goes through the sieve.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -181,7 +181,7 @@ class Recognition:
             found = self.recognizer.matches(ended.roots, None, self._room, ended.part)
             yield from self._sieve.sift_all(found, self.store)
 
-    def counts(self, ended: Ended) -> list[tuple[int, int]]:
+    def counts(self, ended: Ended) -> Iterable[tuple[int, int]]:
         """(end position, exact number of complex events), each end once, LIMIT respected."""
         if self._sieve is not None:
             return self._counts_of_sifted(ended)
@@ -191,7 +191,7 @@ class Recognition:
         else:
             ends, numbers = self.recognizer.counts_by_end(ended.roots, self._limit)
         positions = ended.position[np.searchsorted(ended.roots.event, ends)].tolist()
-        return list(zip(positions, numbers, strict=True))
+        return zip(positions, numbers, strict=True)
 
     def _counts_of_sifted(self, ended: Ended) -> list[tuple[int, int]]:
         """By enumeration: nothing else tells which complex events the sieve leaves."""
@@ -272,5 +272,6 @@ def _side_by_side(batch: pa.RecordBatch, names: Sequence[str]) -> NDArray[np.uin
 
 
 def numbers_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
-    """A column as an array of its own, because kernels are compiled for writable memory."""
-    return np.array(batch.column(name).to_numpy(zero_copy_only=False))
+    """A column as an array, which is read where Arrow has it."""
+    numbers: NDArray[np.int64] = batch.column(name).to_numpy(zero_copy_only=False)
+    return numbers

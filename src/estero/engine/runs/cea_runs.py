@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD, EventBatch
+from estero.engine.batch import BITS_IN_WORD, EventBatch, constant
 from estero.engine.cursor import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
@@ -177,10 +177,10 @@ class CeaRuns(ABC):
             word, bit = divmod(settings.first_bit, BITS_IN_WORD)
             words[self._firsts(batch, partitions, known), word] |= np.uint64(1 << bit)
         classes = self._class_numbers(words)
-        values = np.array(batch.values, np.int64, order="C"), np.array(batch.valid, np.bool_, order="C")
-        self._events = Events(classes, partitions, batch.ordinal, starts, *values)
+        values = constant(batch.values, np.int64), constant(batch.valid, np.bool_)
+        self._events = Events(classes, partitions, constant(batch.ordinal, np.int64), starts, *values)
         self._batch_keys = batch.partition
-        self._cursor.at, self._cursor.first = 0, first
+        self._cursor["at"], self._cursor["first"] = 0, first
         if self._sliding is not None:
             if self._sliding.active:
                 self._sliding.catch_up(self._builder.tables, self._builder.states, first - 1)
@@ -189,7 +189,7 @@ class CeaRuns(ABC):
     def advance(self, found: Found) -> int:
         """See `Runs`: a missing row is worked out."""
         while (code := self._advance(found)) == MISS:
-            self._learn(int(self._cursor.miss_state), int(self._cursor.miss_class))
+            self._learn(int(self._cursor["miss_state"]), int(self._cursor["miss_class"]))
         return code
 
     def _learn(self, state: int, event_class: int) -> None:
@@ -199,9 +199,9 @@ class CeaRuns(ABC):
     def forget(self) -> None:
         """See `Runs`."""
         if self.consume == CONSUME_ANY_ASKED:
-            self._cursor.generation += 1
+            self._cursor["generation"] += 1
         else:
-            self._drop(int(self._events.partition[self._cursor.at - 1]))
+            self._drop(int(self._events.partition[self._cursor["at"] - 1]))
 
     def make_room(self, held: Sequence[Roots] | None) -> None:
         """See `Runs`."""
@@ -212,7 +212,7 @@ class CeaRuns(ABC):
             if held is None:
                 self._compact(nodes)
             else:
-                self.arena = grown(self.arena, 2 * (room + nodes))
+                self.arena = grown(self.arena, new_arena(2 * (room + nodes)))
 
     def _firsts(self, batch: EventBatch, partitions: NDArray[np.int32], known: int) -> NDArray[np.intp]:
         """Which events are the first of their stream; partitions from number `known` on are new."""
@@ -261,7 +261,7 @@ class CeaRuns(ABC):
 
     def _compact(self, need_nodes: int) -> None:
         """Keeps what the window still reaches; grows the arena only if that is more than half of it."""
-        at = int(self._cursor.at)
+        at = int(self._cursor["at"])
         oldest = int(self._events.oldest[at])
         arrays = self._opened(oldest)
         opened, size = arrays["opened"], int(self.arena.size[0])
@@ -272,7 +272,7 @@ class CeaRuns(ABC):
         self._partitions.first[: opened.size] = self._put(arrays)
         self.counter.forget()
         if 2 * (self.arena.size[0] + need_nodes) > self.arena.kind.size:
-            self.arena = grown(self.arena, 2 * (self.arena.kind.size + need_nodes))
+            self.arena = grown(self.arena, new_arena(2 * (self.arena.kind.size + need_nodes)))
         kept = np.flatnonzero(opened)
         seldom = opened.size > 1024 and 2 * kept.size < opened.size
         if self.settings.keyed and seldom and not self.settings.remembers_keys:
@@ -342,7 +342,7 @@ class CeaRuns(ABC):
         """The runs inside the window; see `open_runs`."""
         used = int(self._keys.size[0]) if self.settings.keyed else 1
         forgetful = self.consume in (CONSUME_ANY, CONSUME_ANY_ASKED)
-        return self._listed(used, int(self._cursor.generation) if forgetful else NONE, oldest)
+        return self._listed(used, int(self._cursor["generation"]) if forgetful else NONE, oldest)
 
     # ------------------------------------------------------------------------- reading what was found
 

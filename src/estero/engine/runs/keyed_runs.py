@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD, NO_EVENTS, NO_PARTITION, EventBatch, KeyedEvents
+from estero.engine.batch import BITS_IN_WORD, NO_EVENTS, NO_PARTITION, EventBatch, KeyedEvents, constant
 from estero.engine.cursor import new_cursor, reset
 from estero.engine.runs.forgotten import forget, forgotten_rows, new_forgotten, with_room_for_one
 from estero.engine.runs.run_chain import ChainTables
@@ -73,11 +73,11 @@ class KeyedRuns(ABC):
     @property
     def forgotten(self) -> int:
         """See `Runs`."""
-        return int(self._cursor.forgotten)
+        return int(self._cursor["forgotten"])
 
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int, oldest: int) -> None:  # noqa: ARG002 - see `Runs`
         """See `Runs`."""
-        predicates, columns = self.tables.first_fired.size - 1, self.tables.columns
+        predicates, columns, values = self._asked
         if BITS_IN_WORD * batch.words.shape[1] < predicates:
             raise ValueError(f"{batch.words.shape[1]} words are too few for {predicates} predicates")
         if min(batch.keys.shape[1], batch.known.shape[1]) < columns:
@@ -85,25 +85,30 @@ class KeyedRuns(ABC):
         count, keys = batch.stamps.size, batch.partition.shape[0]
         if self._forgotten is not None and keys != count:
             raise ValueError(f"{count} events have {keys} partition keys, and partitions forget")
-        if min(batch.values.shape[1], batch.valid.shape[1]) < self.tables.values:
-            raise ValueError(f"the automaton reads {self.tables.values} value columns, the batch has fewer")
+        if min(batch.values.shape[1], batch.valid.shape[1]) < values:
+            raise ValueError(f"the automaton reads {values} value columns, the batch has fewer")
         self._events = KeyedEvents(
-            np.ascontiguousarray(batch.words, np.uint64),
-            np.ascontiguousarray(batch.keys, np.uint64),
-            np.ascontiguousarray(batch.known, np.bool_),
-            np.ascontiguousarray(batch.values, np.int64),
-            np.ascontiguousarray(batch.valid, np.bool_),
+            constant(batch.words, np.uint64),
+            constant(batch.keys, np.uint64),
+            constant(batch.known, np.bool_),
+            constant(batch.values, np.int64),
+            constant(batch.valid, np.bool_),
             starts,
-            np.ascontiguousarray(batch.partition, np.uint64) if self._forgotten is not None else NO_PARTITION,
+            constant(batch.partition if self._forgotten is not None else NO_PARTITION, np.uint64),
         )
-        self._cursor.at, self._cursor.first = 0, first
+        self._cursor["at"], self._cursor["first"] = 0, first
+
+    @cached_property
+    def _asked(self) -> tuple[int, int, int]:
+        """How many predicates, key columns and value columns the automaton reads."""
+        return self.tables.first_fired.size - 1, self.tables.columns, self.tables.values
 
     def forget(self) -> None:
         """See `Runs`."""
-        place = int(self._cursor.at) - 1
-        next_event = int(self._cursor.first) + place + 1
+        place = int(self._cursor["at"]) - 1
+        next_event = int(self._cursor["first"]) + place + 1
         if self._forgotten is None:
-            self._cursor.forgotten = next_event
+            self._cursor["forgotten"] = next_event
             return
         oldest = self.forgotten
         self._forgotten = with_room_for_one(self._forgotten, oldest, self.room)

@@ -1,4 +1,4 @@
-"""Runs of a parallelised automaton: the arrays of `run_pcea`and how they grow and shrink."""
+"""Runs of a parallelised automaton: the arrays of `run_pcea`, and how they grow and shrink."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from estero.engine.runs.run_pcea import PceaTables, advance_pcea, new_fired
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_pcea import heaps_of, ordered_of, waiting_arrays, waits
 from estero.engine.snapshots.sound import check_entries, check_heaps, check_trees
+from estero.engine.store.arena import grown
 from estero.engine.store.hash_index import mark_roots, rename_roots
 from estero.engine.store.heap import (
-    grown_heap_nodes,
     grown_products,
     mark_live,
     move_live,
@@ -33,6 +33,9 @@ from estero.engine.store.ordered_index import (
 from estero.engine.walk.enumeration import Enumeration
 from estero.engine.walk.products import Heaps, ProductCounter
 from estero.engine.walk.roots import Roots, by_end
+
+_COMFORT = 4
+"""Up to so many times the first room, each compaction is followed by more room."""
 
 _READ_OFF = 1_000
 """Up to so many complex events of an end are read off sooner than a window's edge is counted through."""
@@ -97,7 +100,7 @@ class PceaRuns(KeyedRuns):
     def make_room(self, held: Sequence[Roots] | None) -> None:
         """See `Runs`."""
         needed = taken_needs(self._cursor)
-        oldest = max(int(self._events.oldest[self._cursor.at]), self.forgotten)
+        oldest = max(int(self._events.oldest[self._cursor["at"]]), self.forgotten)
         self._make_index_room(needed["entries"], oldest)
         self.ordered = with_room(self.ordered, oldest, needed["values"])
         used, used_children = self.products.size.tolist()
@@ -126,6 +129,10 @@ class PceaRuns(KeyedRuns):
     def _grow(self, products: int, children: int, nodes: int) -> None:
         """Sees to it that no more than half of anything is in use, with the room that is needed.
 
+        A compaction takes 0.1 ms even if it moves nothing, so that some thousands of events have to share it.
+        Measured on a star of 3 atoms in windows of 100 events: 119 ns an event with room for 4,096, 107 with
+        16,384, 99 with 65,536. But counts of long lists take longer the longer nothing is cut off them.
+
         There is never less room for children and nodes than for products: a compaction, which goes through
         all of them, then pays for itself whichever of them was full.
         """
@@ -136,11 +143,14 @@ class PceaRuns(KeyedRuns):
         if room > self.products.mark.size or room_children > self.products.child.size:
             self.products = grown_products(self.products, room, room_children)
         if room_nodes > self.nodes.product.size:
-            self.nodes = grown_heap_nodes(self.nodes, room_nodes)
+            self.nodes = grown(self.nodes, new_heap_nodes(room_nodes))
 
     def _grown_room(self, room: int, needed: int) -> int:
         """Without a window compactions free next to nothing, so that there are fewer of them."""
-        return room if 2 * needed <= room else (2 if self.window is not None else 4) * needed
+        larger = min(2 * room, _COMFORT * self.room)
+        if 2 * needed > room:
+            larger = max(larger, (2 if self.window is not None else 4) * needed)
+        return max(room, larger)
 
     # ------------------------------------------------------------------------- stopping and going on
 

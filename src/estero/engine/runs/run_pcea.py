@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD
+from estero.engine.batch import next_bit
 from estero.engine.cursor import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
@@ -184,12 +184,12 @@ def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[
     probe_of = {probe: number for number, probe in enumerate(probes)}
     is_final = np.zeros(states, np.int8)
     is_final[list(final)] = 1
-    first_place = _firsts([place.state for place in places], states)
+    first_place = firsts([place.state for place in places], states)
     plain = np.bincount([place.state for place in places if place.value == NONE], minlength=states)
     first_ordered = (first_place[:-1] + plain[:states]).astype(np.int32)
     ordered = first_place[1:] - first_ordered
     return PceaTables(
-        _firsts([each.predicate for each in fired], predicates),
+        firsts([each.predicate for each in fired], predicates),
         np.array([each.mark for each in fired], np.int32),
         np.array([each.target for each in fired], np.int32),
         np.cumsum([0, *(len(each.sources) for each in fired)], dtype=np.int32),
@@ -221,7 +221,7 @@ def _check(number: int, transition: Transition, states: int) -> None:
             raise ValueError(f"transition {number} compares by {source[3]}, none of {', '.join(known)}")
 
 
-def _firsts(groups: Sequence[int], count: int) -> NDArray[np.int32]:
+def firsts(groups: Sequence[int], count: int) -> NDArray[np.int32]:
     """Where each of the groups 0 … count - 1 begins among ascending group numbers, and their end."""
     return np.searchsorted(groups, np.arange(count + 1)).astype(np.int32)
 
@@ -352,10 +352,8 @@ def advance_pcea(tables, heaps, index, ordered, forgotten, fired, found, events,
         insertions = 0
         in_order = 0
         ends = 0
-        for predicate in range(predicates):
-            word = events.words[place, predicate // BITS_IN_WORD]
-            if (word >> np.uint64(predicate % BITS_IN_WORD)) & np.uint64(1) == 0:
-                continue
+        predicate = next_bit(events.words, place, 0, predicates)
+        while predicate < predicates:
             for transition in range(tables.first_fired[predicate], tables.first_fired[predicate + 1]):
                 target = tables.target[transition]
                 waits = 0
@@ -399,6 +397,7 @@ def advance_pcea(tables, heaps, index, ordered, forgotten, fired, found, events,
                 insertions += waits
                 in_order += waits_in_order
                 ends += tables.final[target]
+            predicate = next_bit(events.words, place, predicate + 1, predicates)
         if fires > 0:
             made = SPINE * insertions
             short_of_values = False

@@ -50,7 +50,7 @@ class SplitRuns(CeaRuns):
             code = int(run_split.advance(tables, self._program, self._pools, *read, self._order))
             if code != RERANK:
                 return code
-            self._rerank(int(self._events.partition[self._cursor.at]))
+            self._rerank(int(self._events.partition[self._cursor["at"]]))
 
     def _make_room(self, needed: dict[str, int]) -> None:
         taken = self._taken

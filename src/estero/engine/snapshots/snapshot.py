@@ -38,7 +38,7 @@ def live_nodes(
     `arena` stays as it is; events are numbered anew.
     """
     size = int(arena.size[0])
-    copy = grown(arena, size)
+    copy = grown(arena, new_arena(size))
     live, moved = np.zeros(size, np.int8), np.empty(size, np.int32)
     mark_live(copy, roots, oldest, live)
     move_live(copy, live, moved)

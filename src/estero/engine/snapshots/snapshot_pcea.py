@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from estero.engine.jit import kernel
 from estero.engine.snapshots.columns import HEAPS, PRODUCTS, Arrays
 from estero.engine.snapshots.snapshot import distinct
-from estero.engine.store.arena import NONE
+from estero.engine.store.arena import NONE, grown
 from estero.engine.store.hash_index import START, TAG, HashIndex, mark_roots, rebuilt
 from estero.engine.store.heap import (
     HeapNodes,
     Products,
-    grown_heap_nodes,
     grown_products,
     mark_live,
     move_live,
@@ -148,7 +147,7 @@ def index_of(rows: NDArray[np.uint64], room: int) -> HashIndex:
 
 def _copied(products: Products, nodes: HeapNodes) -> tuple[Products, HeapNodes]:
     used, children = products.size.tolist()
-    return grown_products(products, used, children), grown_heap_nodes(nodes, int(nodes.size[0]))
+    return grown_products(products, used, children), grown(nodes, new_heap_nodes(int(nodes.size[0])))
 
 
 def _without_expired(index: OrderedIndex, nodes: HeapNodes, oldest: int) -> tuple[OrderedIndex, HeapNodes]:
@@ -160,7 +159,8 @@ def _without_expired(index: OrderedIndex, nodes: HeapNodes, oldest: int) -> tupl
     while leaf != NONE:
         leaf = int(drop_expired(copy, nodes, leaf, oldest, path))
         if leaf != NONE:
-            nodes = grown_heap_nodes(nodes, 2 * (nodes.product.size + int(most_nodes(copy, nodes, 1))))
+            room = 2 * (nodes.product.size + int(most_nodes(copy, nodes, 1)))
+            nodes = grown(nodes, new_heap_nodes(room))
     return copy, nodes
 
 

@@ -7,7 +7,7 @@ marks what is live and one forward pass moves it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ BOTTOM = -2
 PREFER = -3
 """`PREFER` - h is a choice, too: h > 0 says that it is on top of a tree of that height (`tecs.newer`)."""
 NONE = -1
+
+Pool = TypeVar("Pool", bound=tuple[NDArray[Any], ...])
+"""A named tuple of columns."""
 
 
 class Arena(NamedTuple):
@@ -57,19 +60,17 @@ def new_arena(capacity: int) -> Arena:
     )
 
 
-def grown(arena: Arena, capacity: int) -> Arena:
-    """The same nodes with room for `capacity`."""
-    bigger = new_arena(capacity)
-    used = int(arena.size[0])
-    copy_columns(arena[:-1], bigger[:-1], used)
-    bigger.size[0] = used
-    return bigger
-
-
 def copy_columns(old: Sequence[NDArray[Any]], new: Sequence[NDArray[Any]], count: int) -> None:
     """Copies the first `count` rows of each column of `old` to the same column of `new`."""
     for before, after in zip(old, new, strict=True):
         after[:count] = before[:count]
+
+
+def grown(nodes: Pool, bigger: Pool) -> Pool:
+    """`bigger` with what is in use of `nodes`; the last column of both is `size`, size[0] rows are in use."""
+    copy_columns(nodes[:-1], bigger[:-1], int(nodes[-1][0]))
+    bigger[-1][:] = nodes[-1]
+    return bigger
 
 
 @kernel

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.batch import constant
 from estero.engine.jit import kernel
 
 EMPTY = -1
@@ -49,7 +50,7 @@ def number_rows(
     is full. words uint64[n, width], numbers int32[n].
     """
     with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
-        return int(_number_rows(table, words, numbers, first, insert))
+        return int(_number_rows(table, constant(words, np.uint64), numbers, first, insert))
 
 
 @kernel

@@ -91,14 +91,6 @@ def grown_products(products: Products, capacity: int, children: int) -> Products
     return bigger
 
 
-def grown_heap_nodes(nodes: HeapNodes, capacity: int) -> HeapNodes:
-    """The same heap nodes with room for `capacity`."""
-    bigger = new_heap_nodes(capacity)
-    copy_columns(nodes[:-1], bigger[:-1], int(nodes.size[0]))
-    bigger.size[:] = nodes.size
-    return bigger
-
-
 @inlined
 def new_product(products, nodes, mark, event, start, children, first, last):  # type: ignore[no-untyped-def]
     """`event` marked `mark`, with one complex event of each heap children[first] … children[last - 1]."""

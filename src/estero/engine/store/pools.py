@@ -7,14 +7,12 @@ counts them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.store.arena import NONE
-
-Pool = TypeVar("Pool", bound=tuple[NDArray[Any], ...])
+from estero.engine.store.arena import NONE, Pool
 
 
 def free_places(capacity: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
