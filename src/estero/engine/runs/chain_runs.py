@@ -14,15 +14,13 @@ from estero.engine.runs.keyed_runs import SMALLEST_ROOM, KeyedRuns
 from estero.engine.runs.run_chain import (
     ChainTables,
     advance_chain,
-    drop_run_nodes,
-    grown_run_nodes,
     new_chain_fired,
-    new_run_nodes,
 )
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_chain import chain_pools, chain_snapshot, check_chain
 from estero.engine.store.ed_index import drop_entries, grown_entries, new_entries, sequences_of
 from estero.engine.store.hash_index import rename_roots
+from estero.engine.store.run_nodes import drop_run_nodes, grown_run_nodes, new_run_nodes
 from estero.engine.walk.lists import ListCounter, Lists
 from estero.engine.walk.roots import Roots
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD
+from estero.engine.batch import next_bit
 from estero.engine.cursor import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
@@ -25,7 +25,8 @@ from estero.engine.cursor import (
 )
 from estero.engine.jit import inlined, kernel
 from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
-from estero.engine.store.arena import NONE, copy_columns
+from estero.engine.runs.run_pcea import firsts
+from estero.engine.store.arena import NONE
 from estero.engine.store.ed_index import first_unequal, insert, newest
 
 NEEDS = "need_nodes", "need_entries", "need_slots"
@@ -117,14 +118,14 @@ def chain_tables(states: int, steps: Sequence[ChainStep], final: Sequence[int]) 
     is_final = np.zeros(states, np.int8)
     is_final[list(final)] = 1
     return ChainTables(
-        _firsts([step.predicate for step in fired], predicates),
+        firsts([step.predicate for step in fired], predicates),
         np.array([step.mark for step in fired], np.int32),
         np.array([step.target for step in fired], np.int32),
         np.array([NONE if probe is None else probes.index(probe) for probe in probe_of_step], np.int32),
         np.array([places.index(place) for place, _, _ in probes], np.int32),
         np.array([right for _, right, _ in probes], np.int32),
         _padded([unequal for _, _, unequal in probes], width),
-        _firsts([state for state, _, _ in places], states),
+        firsts([state for state, _, _ in places], states),
         np.array([left for _, left, _ in places], np.int32),
         _padded([unequal for _, _, unequal in places], width),
         np.array([len(unequal) for _, _, unequal in places], np.int32),
@@ -147,69 +148,6 @@ def _probe(step: ChainStep) -> tuple[_Place, int, tuple[int, ...]] | None:
 def _padded(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int32]:
     filled = [[*row, *([NONE] * (width - len(row)))] for row in rows]
     return np.array(filled, np.int32).reshape(len(rows), width)
-
-
-def _firsts(groups: Sequence[int], count: int) -> NDArray[np.int32]:
-    """Where each of the groups 0 … count - 1 begins among ascending group numbers, and their end."""
-    return np.searchsorted(groups, np.arange(count + 1)).astype(np.int32)
-
-
-class RunNodes(NamedTuple):
-    """Configurations; `mark.size` is the capacity.
-
-    Nodes of runs that wait are 0 … size[0] - 1, in order of events. Those that only end are the last size[1]
-    and are forgotten once they are read.
-
-    ====== ====== ================ ==================================================================
-    array  dtype  shape            meaning for node i
-    ====== ====== ================ ==================================================================
-    mark   int32  [room]           label-set id of its event
-    event  int64  [room]           its event, as a sequence number
-    place  int32  [room]           the waiting place of the runs before it, NONE where a run begins
-    head   int32  [room]           their first entry that it goes with, NONE where a run begins
-    newest int32  [room, 2 ** d]   the newest entry there with its values of a set of attributes
-    values uint64 [room, d, 2]     what their attributes differ from
-    size   int64  [2]              nodes in use, at the front and at the back
-    ====== ====== ================ ==================================================================
-    """
-
-    mark: NDArray[np.int32]
-    event: NDArray[np.int64]
-    place: NDArray[np.int32]
-    head: NDArray[np.int32]
-    newest: NDArray[np.int32]
-    values: NDArray[np.uint64]
-    size: NDArray[np.int64]
-
-
-def new_run_nodes(capacity: int, attributes: int) -> RunNodes:
-    """Room for `capacity` nodes."""
-    mark, place, head = (np.empty(capacity, np.int32) for _ in range(3))
-    newest_entries = np.empty((capacity, 1 << attributes), np.int32)
-    values = np.empty((capacity, attributes, 2), np.uint64)
-    return RunNodes(
-        mark, np.empty(capacity, np.int64), place, head, newest_entries, values, np.zeros(2, np.int64)
-    )
-
-
-def grown_run_nodes(nodes: RunNodes, capacity: int) -> RunNodes:
-    """The same waiting nodes with room for `capacity`; those that only end are left out."""
-    bigger = new_run_nodes(capacity, nodes.values.shape[1])
-    used = int(nodes.size[0])
-    copy_columns(nodes[:-1], bigger[:-1], used)
-    bigger.size[0] = used
-    return bigger
-
-
-def drop_run_nodes(nodes: RunNodes, first: int, first_entry: int) -> None:
-    """Leaves out the nodes before `first`, which no entry has; entries are renumbered likewise."""
-    used = int(nodes.size[0])
-    kept = used - first
-    for column in (nodes.mark, nodes.event, nodes.place, nodes.values):
-        column[:kept] = column[first:used].copy()
-    for entries in (nodes.head, nodes.newest):
-        entries[:kept] = np.maximum(entries[first:used] - first_entry, NONE)
-    nodes.size[0] = kept
 
 
 class ChainFired(NamedTuple):
@@ -357,10 +295,8 @@ def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor,
         fires = 0
         insertions = 0
         ends = 0
-        for predicate in range(predicates):
-            word = events.words[place, predicate // BITS_IN_WORD]
-            if (word >> np.uint64(predicate % BITS_IN_WORD)) & np.uint64(1) == 0:
-                continue
+        predicate = next_bit(events.words, place, 0, predicates)
+        while predicate < predicates:
             for transition in range(tables.first_fired[predicate], tables.first_fired[predicate + 1]):
                 target = tables.target[transition]
                 waits = places_to_wait(tables, events, place, target)
@@ -379,6 +315,7 @@ def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor,
                 fires += 1
                 insertions += waits
                 ends += tables.final[target]
+            predicate = next_bit(events.words, place, predicate + 1, predicates)
         if fires > 0:
             short_of_partitions = False
             if forgotten is not None:

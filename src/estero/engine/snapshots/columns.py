@@ -142,7 +142,7 @@ RUN_NODES = Table(
     ),
     "node_",
 )
-"""`run_chain.RunNodes`."""
+"""`run_nodes.RunNodes`."""
 
 ED_ENTRIES = Table(
     "entries",

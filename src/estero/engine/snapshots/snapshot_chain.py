@@ -10,12 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.runs.run_chain import (
-    RunNodes,
-    drop_run_nodes,
-    grown_run_nodes,
-    new_run_nodes,
-)
 from estero.engine.snapshots.columns import ED_ENTRIES, EVENTS, RUN_NODES, Arrays
 from estero.engine.snapshots.snapshot import Snapshot, distinct
 from estero.engine.snapshots.snapshot_pcea import entry_rows
@@ -23,6 +17,7 @@ from estero.engine.snapshots.sound import check_entries, need
 from estero.engine.store.arena import NONE
 from estero.engine.store.ed_index import EdEntries, Sequences, drop_entries, grown_entries, new_entries
 from estero.engine.store.hash_index import HashIndex
+from estero.engine.store.run_nodes import RunNodes, drop_run_nodes, grown_run_nodes, new_run_nodes
 from estero.engine.walk.lists import Lists
 
 

@@ -184,10 +184,10 @@ def insert(index, nodes, place, one, two, value, alone, event, oldest, path):  #
 def query(index, nodes, place, one, two, operator, value, upper, oldest, pieces, path):  # type: ignore[no-untyped-def]
     """The heap of what waits at (place, key) with (its value) `operator` `value`, or NONE.
 
-    operator: LESS … BETWEEN, which means value … upper, and BETWEEN with what can be added to it; upper is
-    read by no other. The heap may hold what
-    has left the window below what has not. Makes at most `most_nodes`. pieces int64[PIECES] and
-    path int32[64] are scratch. Earlier starts are melded first: what comes on top costs one node mostly.
+    operator: LESS … BETWEEN, or BETWEEN with what can be added to it; a range is value … upper, and nothing
+    else reads `upper`. Below what is inside the window the heap may hold what has left it. Makes at most
+    `most_nodes` nodes. pieces int64[PIECES] and path int32[64] are scratch. What starts earlier is melded
+    first: mostly what is put on top costs one node.
     """
     entry = find(index.trees, place, one, two)
     if entry == FREE or index.trees.entries[entry, LAST_ENTERED] < oldest:

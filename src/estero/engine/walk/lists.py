@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, SEEK
 from estero.engine.jit import inlined, kernel
-from estero.engine.runs.run_chain import RunNodes
 from estero.engine.store.arena import NONE, copy_columns
 from estero.engine.store.ed_index import EdEntries, Sequences, find_next
+from estero.engine.store.run_nodes import RunNodes
 from estero.engine.walk.counter import FITS, Counter, Place
 from estero.engine.walk.enumeration import STEPS, go_on, write_back
 
