@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from automata.run_trees import is_true
-from estero.automata.chain import Chain, ChainTransition
+from estero.automata.chain import Chain, ChainTransition, Neighbours
 from estero.automata.residual import Residual
 from estero.language.tree.expressions import Node
 from estero.reference.filters import evaluate_filter
@@ -57,11 +58,13 @@ def can_be_checked(residual: Residual) -> bool:
 
 
 def _compares(transition: ChainTransition, before: Event, event: Event) -> bool:
-    return all(
-        compare(each.operator, evaluate_expression(each.left, before), evaluate_expression(each.right, event))
-        is True
-        for each in transition.comparisons
-    )
+    return all(map(partial(_holds, before, event), transition.comparisons))
+
+
+def _holds(before: Event, event: Event, asked: Neighbours) -> bool:
+    left, right = evaluate_expression(asked.left, before), evaluate_expression(asked.right, event)
+    truth = compare(asked.operator, left, right)
+    return asked.or_null if truth is None else truth
 
 
 def _is_true(residual: Residual, marks: Marks, events: Sequence[Event]) -> bool:

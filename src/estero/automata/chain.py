@@ -13,7 +13,9 @@ from typing import Final
 
 from estero.automata.cea import EventPredicate, LabelSet
 from estero.automata.pcea import (
+    LEFT,
     PCEA,
+    RIGHT,
     JoinKey,
     PceaTransition,
     Source,
@@ -28,11 +30,19 @@ from estero.language.tree.expressions import ComparisonOperator, Node
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """``left operator right``: of the event marked before and of that at hand; false where one is NULL."""
+    """``left operator right``: of the event marked before and of that at hand; false where one is NULL.
+
+    With `or_null`, which is for ``!=`` alone, it is true there: that is where ``=`` is not true.
+    """
 
     operator: ComparisonOperator
     left: Node
     right: Node
+    or_null: bool = False
+
+    def __str__(self) -> str:
+        text = f"{self.left} {self.operator} {self.right}"
+        return f"({text} or NULL)" if self.or_null else text
 
 
 ORDERS: Final[tuple[ComparisonOperator, ...]] = ("<", "<=", ">", ">=")
@@ -94,8 +104,8 @@ class Chain:
     """A chain automaton with states ``0 … len(states) - 1``, which are named by `states`.
 
     Bit k of an event is whether `predicates[k]` is true of it. A run accepts by entering a state of `final`.
-    For each set of marks there is one accepting run at most. `residuals` are still to be checked of the
-    complex events it finds, and `reasons` says of each of them why.
+    For each set of marks there is one accepting run at most, unless `repeats` says why there are several.
+    `residuals` are still to be checked of the complex events it finds, and `reasons` says of each why.
     """
 
     states: tuple[str, ...]
@@ -104,6 +114,7 @@ class Chain:
     predicates: tuple[EventPredicate, ...]
     residuals: tuple[Residual, ...] = ()
     reasons: tuple[str, ...] = ()
+    repeats: str = ""
 
     def __post_init__(self) -> None:
         check_states(self.states, {"final": self.final})
@@ -153,7 +164,7 @@ class Chain:
         yield states_line(self.states, self.final)
         for each in self.transitions:
             source = "begin" if each.source is None else self.states[each.source]
-            compared = " and ".join(f"{one.left} {one.operator} {one.right}" for one in each.comparisons)
+            compared = " and ".join(map(str, each.comparisons))
             suffix = f", where before it {compared}" if compared else ""
             marks = ", ".join(sorted(each.labels))
             target, predicate = self.states[each.target], self.predicates[each.predicate]
@@ -180,8 +191,10 @@ class _Keys:
 
     def compared(self, source: int, bit: int, pairs: Sequence[Neighbours]) -> tuple[int, int]:
         """The numbers of the keys of the event by which `source` was entered, and of that with `bit`."""
-        before = JoinKey(dict.fromkeys(self._entered[source], tuple(each.left for each in pairs)))
-        here = JoinKey(dict.fromkeys(self._predicates[bit].types, tuple(each.right for each in pairs)))
+        null = any(each.or_null for each in pairs)
+        lefts, rights = tuple(each.left for each in pairs), tuple(each.right for each in pairs)
+        before = JoinKey(dict.fromkeys(self._entered[source], lefts), LEFT if null else None)
+        here = JoinKey(dict.fromkeys(self._predicates[bit].types, rights), RIGHT if null else None)
         left = self._numbers.setdefault(before, len(self._numbers))
         return left, self._numbers.setdefault(here, len(self._numbers))
 

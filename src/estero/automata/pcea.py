@@ -14,6 +14,9 @@ from functools import cache
 from estero.automata.cea import EventPredicate, LabelSet
 from estero.language.tree.expressions import Node
 
+LEFT, RIGHT = range(2)
+"""The sides of a comparison: the event before, and that at hand."""
+
 
 @dataclass(frozen=True, slots=True)
 class JoinKey:
@@ -21,9 +24,11 @@ class JoinKey:
 
     `forms` maps types to their expressions, as many for every type; events of other types have no key, nor
     have those of which a value is NULL. A key of no expressions is the same for all events of its types.
+    With `null` every event has a key: where a value is NULL, one that no event has on the other side.
     """
 
     forms: Mapping[str, tuple[Node, ...]]
+    null: int | None = None
 
     def __post_init__(self) -> None:
         if not self.forms:

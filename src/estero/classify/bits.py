@@ -117,6 +117,17 @@ class Writer:
         """A column as expressions read it."""
         return self._dialect.as_read(name, self._columns[name])
 
+    def _may_overflow(self, node: Node) -> bool:
+        """Whether computing this node of an expression may be an error."""
+        if isinstance(node, Attribute):
+            column = self._columns.get(node.name)
+            return column is not None and column.checked
+        computes = isinstance(node, Negative) or (
+            (isinstance(node, Arithmetic) and node.operator in {"+", "-", "*"})
+            or (isinstance(node, Call) and node.name == "abs")
+        )
+        return computes and self._expressions.value(node).kind is Kind.INT
+
 
 class BitWriter(Writer):
     """Writes the words of bits of a classification, and the condition that keeps relevant events."""
@@ -253,16 +264,6 @@ class BitWriter(Writer):
     def _is_safe(self, condition: Node | None) -> bool:
         """Whether evaluating it on any event, of any type, cannot be an error."""
         return condition is None or not any(map(self._may_overflow, condition.walk()))
-
-    def _may_overflow(self, node: Node) -> bool:
-        if isinstance(node, Attribute):
-            column = self._columns.get(node.name)
-            return column is not None and column.checked
-        computes = isinstance(node, Negative) or (
-            (isinstance(node, Arithmetic) and node.operator in {"+", "-", "*"})
-            or (isinstance(node, Call) and node.name == "abs")
-        )
-        return computes and self._expressions.value(node).kind is Kind.INT
 
 
 def _by_types(predicates: Iterable[Numbered]) -> dict[tuple[str, ...], list[Numbered]]:

@@ -24,6 +24,11 @@ Known = NDArray[np.bool_]
 _SEEDS: Final = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _NAN: Final = np.uint64(0x7FF8000000000000)
+_NULLS: Final = (
+    np.array([0x8CB92BA72F3D8DD7, 0xAEF17502108EF2D9], np.uint64),
+    np.array([0xD6E8FEB86659FD93, 0xCA5A826395121157], np.uint64),
+)
+"""What stands for NULL on the left side and on the right side of a comparison that it makes true."""
 
 
 def join_keys(
@@ -57,6 +62,9 @@ def join_keys(
         else:
             for place, seed in enumerate(_SEEDS):
                 keys[:, number, place] = _hash([half for pair in pairs for half in pair], seed)
+        if column.null is not None:
+            keys[~known[:, number], number] = _NULLS[column.null]
+            known[:, number] = True
     return keys, known
 
 

@@ -24,7 +24,6 @@ from estero.classify.dialect import Dialect
 from estero.classify.expressions import Typed
 from estero.classify.sql_trees import SQL, call, cast, either, is_not_null, number, text
 from estero.engine.int64 import GREATEST
-from estero.language.tree.expressions import Attribute
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
 
@@ -62,15 +61,15 @@ class ValueWriter(Writer):
     def columns(self, asked: SQL | None = None) -> dict[str, ValueColumn]:
         """Name → column, in order.
 
-        A value that may be an error (an unsigned integer of more than 63 bits) is only computed for events
-        of which `asked` is true.
+        A value that may be an error (an overflow, an unsigned integer of more than 63 bits) is only computed
+        for events of which `asked` is true.
         """
         values = zip(self._classification.values, self._typed, strict=True)
         return {value_name(n): self._column(value, typed, asked) for n, (value, typed) in enumerate(values)}
 
     def _column(self, value: Value, typed: Typed, asked: SQL | None) -> ValueColumn:
         conditions = [self._has_type(value.types)]
-        if asked is not None and self._can_fail(value):
+        if asked is not None and any(map(self._may_overflow, value.expression.walk())):
             conditions.append(asked.copy())
         conditions = [each for each in conditions if each != exp.true()]
         is_float = typed.kind is Kind.FLOAT
@@ -111,10 +110,6 @@ class ValueWriter(Writer):
         )
         nanoseconds = exp.Mul(this=ticks.copy(), expression=number(1000))
         return either(beyond, call("error", text(said)), nanoseconds)
-
-    def _can_fail(self, value: Value) -> bool:
-        read = [node.name for node in value.expression.walk() if isinstance(node, Attribute)]
-        return any(name in self._columns and self._columns[name].checked for name in read)
 
 
 def as_integers(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -9,15 +9,18 @@ checked of the complex events that are enumerated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from estero.automata.cea import CEA
 from estero.automata.chain import Chain, ChainTransition, ColumnTransition, as_pcea, chain_columns
-from estero.automata.compile.compile_pattern import Compiled
+from estero.automata.compile.compile_pattern import Compiled, compile_pattern
 from estero.automata.correlated.compile_chain import chain_of
+from estero.automata.correlated.filter_cases import in_cases
 from estero.automata.correlated.push_down import Decision
 from estero.automata.pcea import PceaTransition
 from estero.automata.residual import Residual, predicates_called
+from estero.errors import LimitExceeded
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.draft import NOTHING_COMPARED, Draft
@@ -58,6 +61,11 @@ class ChainPlan(KeyedPlan):
     def ordered(self) -> bool:
         """Whether events are compared by more than join keys."""
         return any(self.orders)
+
+    @property
+    def has_hidden(self) -> bool:
+        """Whether the same answer may be found twice."""
+        return bool(self.chain.repeats)
 
     @property
     def kernels(self) -> str:
@@ -101,10 +109,16 @@ class ChainPlan(KeyedPlan):
         else:
             name, compared, update = "PCEA + heap", "by equality", self.heap_guarantee("O(log {})")
         over = "residual filter over " if self.residuals else ""
-        yield f"{over}{name}: each event is compared with the one before it, {compared}"
+        if self.chain.compares:
+            yield f"{over}{name}: each event is compared with the one before it, {compared}"
+        else:
+            yield f"{over}{name}: whatever events it compares pass in some way, so nothing is left to compare"
         if self.residuals:
             yield f"guarantee: {update}; filtered while enumerating, so there is no bound on the delay"
             yield f"not registers: {self._why_no_registers()}"
+        elif self.chain.repeats:
+            yield f"guarantee: {update}; what is found twice is given once, so there is no bound on the delay"
+            yield f"found twice: {self.chain.repeats}"
         else:
             yield f"guarantee: {update}, output-linear delay between complex events"
 
@@ -147,14 +161,15 @@ def chained(draft: Draft) -> ChainPlan | str:
         if isinstance(draft.in_partitions, str):
             return NOTHING_COMPARED
         return "equalities make partitions, in which nothing else is compared"
-    compiled = _within_partitions(draft)
-    chain = chain_of(compiled.automaton, compiled.residuals, schema, windowed=draft.window is not None)
-    if isinstance(chain, str):
-        return chain
-    if not chain.compares:
-        return NOTHING_COMPARED
-    plan = _planned(draft, chain, compiled)
-    return plan if draft.asked_for else _why_registers(plan) or plan
+    refused = ""
+    for compiled, last in _ways_to_compile(draft):
+        chain = chain_of(compiled.automaton, compiled.residuals, schema, windowed=draft.window is not None)
+        if isinstance(chain, str):
+            refused = refused or chain
+        elif last or all(each.place is None for each in chain.residuals):
+            plan = _planned(draft, chain, compiled)
+            return plan if draft.asked_for else _why_registers(plan) or plan
+    return refused
 
 
 def with_chain(draft: Draft, chain: Chain) -> ChainPlan:
@@ -162,12 +177,20 @@ def with_chain(draft: Draft, chain: Chain) -> ChainPlan:
     return _planned(draft, chain, draft.compiled)
 
 
-def _within_partitions(draft: Draft) -> Compiled:
-    """The pattern, without the equalities that PARTITION BY of the query says already."""
+def _ways_to_compile(draft: Draft) -> Iterator[tuple[Compiled, bool]]:
+    """The pattern with OR of patterns for OR of comparisons, and then as it is; and which is the last way.
+
+    Both without the equalities that PARTITION BY of the query says already.
+    """
     found = draft.in_partitions if draft.tree.partition_by else ""
-    if isinstance(found, str) or found.tree.partition_by != draft.tree.partition_by:
-        return draft.compiled
-    return found.compiled
+    pattern, compiled = draft.pattern, draft.compiled
+    if not isinstance(found, str) and found.tree.partition_by == draft.tree.partition_by:
+        pattern, compiled = found.tree.pattern, found.compiled
+    cases = in_cases(pattern)
+    if cases != pattern:
+        with suppress(LimitExceeded):  # the pattern as it is does without
+            yield compile_pattern(cases, draft.tree.streams), False
+    yield compiled, True
 
 
 def _why_registers(plan: ChainPlan) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,10 +11,12 @@ from estero.automata.cea import CEA, EventPredicate
 from estero.automata.compile.compile_pattern import Compiled, compile_pattern
 from estero.automata.compile.products import intervals_only
 from estero.automata.correlated.equality_classes import partitioned
+from estero.automata.correlated.filter_cases import positive
 from estero.automata.correlated.push_down import PushedDown, push_down
 from estero.automata.determinize import DEFAULT_STATE_CAP
 from estero.automata.registers import Value
 from estero.automata.residual import Residual, columns_read
+from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.selection import Shown, shown_labels
 from estero.plan.plan import Classification, Layout, Window, payload_of
@@ -60,7 +62,12 @@ class Draft:
         interval = self.tree.strategy is Strategy.STRICT
         if self.given is not None:
             return Compiled(intervals_only(self.given) if interval else self.given)
-        return compile_pattern(self.tree.pattern, self.tree.streams, interval=interval)
+        return compile_pattern(self.pattern, self.tree.streams, interval=interval)
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        """The pattern, with comparisons for negations of comparisons."""
+        return positive(self.tree.pattern)
 
     @cached_property
     def whole(self) -> Compilation:
@@ -131,7 +138,7 @@ class Draft:
 
     @cached_property
     def _partitioned(self) -> QueryTree | str:
-        return partitioned(self.tree, self.layout.schema, self.compiled)
+        return partitioned(replace(self.tree, pattern=self.pattern), self.layout.schema, self.compiled)
 
     def _compilation(self, tree: QueryTree, compiled: Compiled) -> Compilation:
         return Compilation(

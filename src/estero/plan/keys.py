@@ -27,10 +27,14 @@ class KeyPart:
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """How a join key is put together; `exact` where its values fit into 128 bits as they are."""
+    """How a join key is put together; `exact` where its values fit into 128 bits as they are.
+
+    `null` is as in `JoinKey`.
+    """
 
     parts: tuple[KeyPart, ...]
     exact: bool
+    null: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +54,7 @@ class Values:
     """Gathers the values that join keys are made of and that are compared by order, each once."""
 
     def __init__(self, schema: Schema) -> None:
-        self._kinds: dict[str, Kind] = {}
-        for attributes in (*schema.types.values(), schema.shared or {}):
-            for name, kind in attributes.items():
-                if self._kinds.get(name, Kind.NULL) is Kind.NULL or kind is Kind.FLOAT:
-                    self._kinds[name] = kind  # of both numbers it is floats, as the column is read
+        self._kinds = schema.column_kinds
         self.found: dict[Value, int] = {}
 
     def columns(self, keys: Sequence[JoinKey]) -> tuple[KeyColumn, ...]:
@@ -65,7 +65,9 @@ class Values:
         merged = self._types_of_plain_values(keys)
         return tuple(
             KeyColumn(
-                tuple(self._part(key, place, merged) for place in range(key.width)), key.width not in inexact
+                tuple(self._part(key, place, merged) for place in range(key.width)),
+                key.width not in inexact,
+                key.null,
             )
             for key in keys
         )

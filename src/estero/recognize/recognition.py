@@ -262,6 +262,7 @@ def _sieve_of(plan: Plan, opened: Opened) -> Sieve | None:
         strategy=plan.strategy,
         limit=None if plan.limit is None else plan.limit.per_end,
         predicates=plan.predicates,
+        repeats=plan.has_hidden,
     )
 
 

@@ -33,8 +33,9 @@ class Sieve:
     """Checks batches of complex events of one run.
 
     `label_sets[id]` and `hidden_sets[id]` are what an event marked `id` shows and hides. `classification`
-    says which attributes types have. `predicates` are those over sets of events, by name. STRICT is not a
-    matter of the sieve: the automaton sees to it.
+    says which attributes types have. `predicates` are those over sets of events, by name. `repeats`: complex
+    events may come several times, even with the same marks. STRICT is a matter of the automaton, not of the
+    sieve.
 
     Sifting raises `QueryError` for a predicate that is not registered.
     """
@@ -49,9 +50,11 @@ class Sieve:
         strategy: Strategy = Strategy.ALL,
         limit: int | None = None,
         predicates: Mapping[str, RegisteredPredicate] | None = None,
+        repeats: bool = False,
     ) -> None:
         self._residuals = tuple(residuals)
         self._marks = MarkTable(label_sets, hidden_sets)
+        self._merges = repeats or self._marks.merges
         self._schema, self._type_column = classification.schema, classification.type_column
         self._strategy = strategy
         self._compares = strategy in {Strategy.MAX, Strategy.NEXT, Strategy.LAST}
@@ -62,7 +65,7 @@ class Sieve:
     @property
     def one_by_one(self) -> bool:
         """Whether each complex event stays or goes whatever others have its end."""
-        return not self._compares and self._limit is None and not self._marks.merges
+        return not self._compares and self._limit is None and not self._merges
 
     @property
     def stops_at(self) -> int | None:
@@ -120,7 +123,7 @@ class Sieve:
     def _new(self, chunk: Matches, last: int, duplicates: Duplicates, store: EventStore) -> Matches:
         """What passes the filters, as it is shown, without what was there before."""
         passing = self._marks.shown(self._filtered(chunk, store))
-        return chosen(passing, duplicates.without(passing, last)) if self._marks.merges else passing
+        return chosen(passing, duplicates.without(passing, last)) if self._merges else passing
 
     def _within_limit(self, matches: Matches, end: int = -1, given: int = 0) -> Matches:
         """The first ones of each end; the end `end` has had `given` of them before."""

@@ -49,6 +49,13 @@ class Places:
     """For each FILTER, by id: the part of its condition that the automaton checks."""
     _numbers: dict[int, int] = field(default_factory=dict)
     _hidden: defaultdict[int, dict[Hidden, None]] = field(default_factory=lambda: defaultdict(dict))
+    _labels: dict[int, frozenset[str]] = field(default_factory=dict)
+
+    def labels(self, node: p.Pattern) -> frozenset[str]:
+        """The labels that a node gives, worked out once."""
+        if id(node) not in self._labels:
+            self._labels[id(node)] = frozenset(label_types(node))
+        return self._labels[id(node)]
 
     def number(self, node: p.Pattern) -> int:
         """The number of the place of a node."""
@@ -98,7 +105,7 @@ class _Search:
             self.visit(child, around)
 
     def _filter(self, node: p.Filter, around: tuple[p.Pattern, ...]) -> None:
-        inside = set(label_types(node.pattern))
+        inside = set(self.places.labels(node.pattern))
         unary: list[Node] = []
         for part in conjuncts(node.condition):
             simple = as_unary(part, inside)
@@ -161,10 +168,10 @@ class _Search:
         depth = max(
             depth
             for depth, node in enumerate(around)
-            if variable == ALL_MARKED or variable in label_types(node)
+            if variable == ALL_MARKED or variable in self.places.labels(node)
         )
         path = around[: depth + 1]
-        shown = _happens_once(path) and _is_shown(variable, path)
+        shown = _happens_once(path) and _is_shown(variable, path, self.places)
         return variable if shown else self.places.give(path[-1], variable)
 
     def _begin(self, key: Key, around: tuple[p.Pattern, ...]) -> None:
@@ -180,12 +187,12 @@ def _happens_once(path: tuple[p.Pattern, ...]) -> bool:
     return not any(isinstance(node, p.Iteration | p.Optional | p.Disjunction) for node in path[:-1])
 
 
-def _is_shown(variable: str, path: tuple[p.Pattern, ...]) -> bool:
+def _is_shown(variable: str, path: tuple[p.Pattern, ...], places: Places) -> bool:
     """Whether outside the last pattern of the path `variable` is neither dropped nor renamed nor given."""
-    return all(_is_kept(variable, node, below) for node, below in pairwise(path))
+    return all(_is_kept(variable, node, below, places) for node, below in pairwise(path))
 
 
-def _is_kept(variable: str, node: p.Pattern, below: p.Pattern) -> bool:
+def _is_kept(variable: str, node: p.Pattern, below: p.Pattern, places: Places) -> bool:
     """Whether `variable` marks the same events of `node` as of `below`, which is directly below it."""
     match node:
         case p.Keep(labels=labels):
@@ -198,4 +205,4 @@ def _is_kept(variable: str, node: p.Pattern, below: p.Pattern) -> bool:
             return True
         case _:
             beside = [child for child in marking(node) if child is not below]
-            return not any(variable == ALL_MARKED or variable in label_types(child) for child in beside)
+            return not any(variable == ALL_MARKED or variable in places.labels(child) for child in beside)

@@ -15,15 +15,27 @@ from typing import Final, NamedTuple
 
 from estero.automata.cea import CEA, EventPredicate, Transition, why_others_matter
 from estero.automata.chain import ORDERS, Chain, ChainTransition, Neighbours, is_range
+from estero.automata.correlated.conditions import ANY, Terms
+from estero.automata.correlated.deterministic import (
+    BEGIN,
+    Edge,
+    Machine,
+    Marked,
+    TooManyError,
+    ambiguous,
+    determinised,
+    minimal,
+)
 from estero.automata.correlated.neighbours import Carried, Fact, NotCarriedError, Register, Step, event_name
 from estero.automata.correlated.push_down import Decision
-from estero.automata.correlated.unambiguous import BEGIN, Edge, Letter, Machine, unambiguous
 from estero.automata.exploration import explore, leaving, merged
 from estero.automata.formulas.atoms import read_of
+from estero.automata.growth import what_grows
 from estero.automata.registers import Action
 from estero.automata.residual import HiddenSet, Key, Residual, needed_hidden
+from estero.language.check.kinds import kind_of
 from estero.language.tree.conditions import conjoined, conjuncts, variables_of
-from estero.language.tree.expressions import Between, Comparison, IsNull, Node, Not
+from estero.language.tree.expressions import Between, Comparison, ComparisonOperator, IsNull, Node, Not
 from estero.language.tree.schema import Schema
 
 STATE_CAP: Final = 1_000
@@ -31,10 +43,16 @@ STATE_CAP: Final = 1_000
 
 _TOO_MANY: Final = f"its chain automaton has more than {STATE_CAP:,} states"
 
+MOST_TRANSITIONS: Final = 4_000
+"""The most transitions of a chain."""
+
 MOST_DIFFERENT: Final = 4
 """The most disequalities of one transition: an index of them has a pointer for each sequence of them."""
 
 SECOND_ORDER: Final = "the same neighbours are already compared by another order"
+MORE_DIFFERENT: Final = (
+    f"the same neighbours are already compared by {MOST_DIFFERENT} disequalities, the most that an index has"
+)
 """Why a comparison that no index serves stays residual."""
 
 
@@ -67,13 +85,19 @@ def chain_of(
     served = [_served(each, MOST_DIFFERENT if listed else 1) for each in found]
     for each, comparisons in zip(found, served, strict=True):
         for neighbours in each.step.comparisons.keys() - set(comparisons):
-            reasons |= dict.fromkeys(each.step.comparisons[neighbours], SECOND_ORDER)
+            why = SECOND_ORDER if not listed else MORE_DIFFERENT
+            reasons |= dict.fromkeys(each.step.comparisons[neighbours], why)
     left = [number for number in range(len(residuals)) if number in reasons]
     hidden = frozenset(needed_hidden(residuals[number] for number in left))
-    machine = unambiguous(_machine(zip(found, served, strict=True), automaton, hidden), STATE_CAP)
-    if isinstance(machine, str):
-        return machine
-    return _chain(machine, [residuals[number] for number in left], [reasons[number] for number in left])
+    try:
+        made = _Builder(automaton, schema, listed=listed).chain(list(zip(found, served, strict=True)), hidden)
+    except _NoChainError as reason:
+        return str(reason)
+    return replace(
+        made,
+        residuals=tuple(residuals[number] for number in left),
+        reasons=tuple(reasons[number] for number in left),
+    )
 
 
 # -------------------------------------------------------------------------------------- registers
@@ -118,7 +142,7 @@ def _drafted(
     automaton: CEA, residuals: Sequence[Residual], schema: Schema
 ) -> tuple[dict[int, list[Register]], dict[int, str]]:
     """What registers would do for each residual, by its number; and why they cannot for the others."""
-    decide = Decision(automaton, schema, strings_differ=True)
+    decide = Decision(automaton, schema, by_keys=True)
     found: dict[int, list[Register]] = {}
     reasons: dict[int, str] = {}
     for number, residual in enumerate(residuals):
@@ -259,60 +283,140 @@ def _served(found: _Found, different: int) -> tuple[Neighbours, ...]:
 # ----------------------------------------------------------------------------------------- building
 
 
-def _machine(
-    found: Iterable[tuple[_Found, tuple[Neighbours, ...]]], automaton: CEA, hidden: HiddenSet
-) -> Machine:
-    """Transitions with what is compared in each of them by indices."""
-    edges: list[Edge] = []
-    final: set[int] = set()
-    for each, comparisons in found:
-        if each.by.target in automaton.final:
-            final.add(each.target)
-        for predicate in _predicates(each, automaton):
-            letter = Letter(predicate, comparisons, each.by.labels, each.by.hidden & hidden)
-            edges.append(Edge(each.source, letter, each.target))
-    return Machine(tuple(dict.fromkeys(edges)), frozenset(final))
+class _Builder:
+    """Makes a chain of transitions between places; `listed`: runs will wait in lists, else in an order."""
 
+    def __init__(self, automaton: CEA, schema: Schema, *, listed: bool) -> None:
+        self._automaton = automaton
+        self._kinds = schema.column_kinds
+        self._listed = listed
+        self._terms = Terms()
 
-def _predicates(found: _Found, automaton: CEA) -> Iterator[EventPredicate]:
-    """What is asked of the event alone, one predicate for all types of which the same is asked."""
-    read = read_of(found.by.guard, found.by.labels, automaton, ())
-    types: dict[Node | None, list[str]] = {}
-    for name, condition in read.cases if read is not None else ():
-        types.setdefault(condition, []).append(name)
-    known = [Not(IsNull(value)) for value in found.step.not_null]
-    for condition, names in types.items():
-        yield EventPredicate(tuple(names), conjoined([*conjuncts(condition), *known]))
+    def chain(self, found: Sequence[tuple[_Found, tuple[Neighbours, ...]]], hidden: HiddenSet) -> Chain:
+        """The chain with fewest transitions of those that find each complex event once.
 
-
-def _chain(machine: Machine, residuals: Sequence[Residual], reasons: Sequence[str]) -> Chain:
-    numbers = {state: number for number, state in enumerate(machine.states)}
-    predicates: dict[EventPredicate, int] = {}
-    transitions = []
-    for edge in machine.edges:
-        letter = edge.letter
-        transitions.append(
-            ChainTransition(
-                None if edge.source == BEGIN else numbers[edge.source],
-                predicates.setdefault(letter.predicate, len(predicates)),
-                letter.comparisons,
-                letter.labels,
-                numbers[edge.target],
-                letter.hidden,
+        Where indices serve none of these, one that may find some of them several times, but not without
+        bound. Raises `_NoChainError` where there is none.
+        """
+        plain = minimal(self._machine(found, hidden), self._terms)
+        if not plain.edges:
+            raise _NoChainError("no events pass all its filters")
+        parting = ambiguous(plain, self._terms)
+        why, once = "", list[Machine]()
+        try:
+            apart = minimal(determinised(plain, self._terms, STATE_CAP), self._terms)
+            # Hidden labels keep runs apart that show the same.
+            hiding = parting is not None and bool(hidden) and ambiguous(apart, self._terms) is not None
+            once += [] if hiding else [apart]
+        except TooManyError as error:
+            states = {each.target: each.by.target for each, _ in found}
+            grows = [frozenset(states[each] for each in subset - {BEGIN}) for subset in error.subsets]
+            why = (
+                f"told apart, its alternatives have {error}{what_grows(self._automaton, grows)}: "
+                "write fewer alternatives in one query"
             )
-        )
-    names = tuple(_names(machine))
-    final = frozenset(numbers[state] for state in machine.final)
-    return Chain(names, final, tuple(transitions), tuple(predicates), tuple(residuals), tuple(reasons))
+        once += [plain] if parting is None else []
+        chains: list[Chain] = []
+        for each in once:
+            made = self._made(each)
+            if isinstance(made, Chain):
+                chains.append(made)
+            else:
+                why = why or made
+        if chains:
+            return min(chains, key=lambda each: len(each.transitions))
+        repeating = self._made(plain)
+        if isinstance(repeating, Chain) and repeating.most_events is not None and parting is not None:
+            return replace(repeating, repeats="; ".join(filter(None, (_two_ways(parting), why))))
+        raise _NoChainError(why or (_two_ways(parting) if parting else ""))
+
+    def _machine(self, found: Iterable[tuple[_Found, tuple[Neighbours, ...]]], hidden: HiddenSet) -> Machine:
+        """Transitions with what is asked of events in each of them by indices."""
+        edges: dict[Edge, None] = {}
+        final: set[int] = set()
+        for each, comparisons in found:
+            if each.by.target in self._automaton.final:
+                final.add(each.target)
+            asked = self._terms.of_neighbours(comparisons)
+            known = [Not(IsNull(value)) for value in each.step.not_null]
+            read = read_of(each.by.guard, each.by.labels, self._automaton, ())
+            for name, condition in read.cases if read is not None and asked is not None else ():
+                marked = Marked(name, each.by.labels, each.by.hidden & hidden)
+                for way in self._terms.of_event([*conjuncts(condition), *known]):
+                    both = self._terms.all_of((asked or ANY, way))
+                    if both is not None:
+                        edges[Edge(each.source, marked, both, each.target)] = None
+        return Machine(tuple(edges), frozenset(final))
+
+    def _made(self, machine: Machine) -> Chain | str:
+        """The chain, or why indices do not serve it, as a phrase."""
+        numbers = {state: number for number, state in enumerate(machine.states)}
+        types: dict[Edge, dict[str, None]] = {}
+        for edge in machine.edges:
+            alike = edge._replace(marked=edge.marked._replace(event_type=""))
+            types.setdefault(alike, {})[edge.marked.event_type] = None
+        predicates: dict[EventPredicate, int] = {}
+        transitions: list[ChainTransition] = []
+        for edge, names in types.items():
+            for asked, comparisons in self._terms.written(edge.condition, null_differs=self._listed):
+                predicate = EventPredicate(tuple(names), conjoined(asked))
+                transitions.append(
+                    ChainTransition(
+                        None if edge.source == BEGIN else numbers[edge.source],
+                        predicates.setdefault(predicate, len(predicates)),
+                        tuple(sorted(comparisons, key=lambda each: _WRITTEN.index(each.operator))),
+                        edge.marked.labels,
+                        numbers[edge.target],
+                        edge.marked.hidden,
+                    )
+                )
+                if len(transitions) > MOST_TRANSITIONS:
+                    return f"its chain automaton has more than {MOST_TRANSITIONS:,} transitions"
+                unserved = self._unserved(transitions[-1])
+                if unserved:
+                    return unserved
+        final = frozenset(numbers[state] for state in machine.final)
+        return Chain(tuple(_names(transitions, predicates)), final, tuple(transitions), tuple(predicates))
+
+    def _unserved(self, transition: ChainTransition) -> str:
+        """Why no index serves what a transition compares, as a phrase; empty where one does."""
+        different, orders = len(transition.different), transition.by(*ORDERS)
+        if self._listed:
+            most, where = MOST_DIFFERENT, ""
+        else:
+            most, where = 1 - bool(orders), " under a window or beside an order"
+            if len(orders) > 2 or (len(orders) == 2 and not is_range(*orders)):
+                return "told apart, its alternatives compare the same neighbours by several orders"
+        if different > most:
+            return (
+                f"told apart, its alternatives compare the same neighbours by {different} disequalities, "
+                f"and an index has {most} at most{where}"
+            )
+        kinds = (kind_of(each, self._kinds) for one in transition.different for each in (one.left, one.right))
+        if not self._listed and len(set(kinds)) > 1:
+            return "an integer and a float that must differ have no index under a window or beside an order"
+        return ""
 
 
-def _names(machine: Machine) -> dict[str, None]:
+_WRITTEN: Final[tuple[ComparisonOperator, ...]] = ("=", ">", ">=", "<", "<=", "!=")
+"""The order in which the comparisons of a transition stand: the lower end of a range before the upper one."""
+
+
+def _two_ways(parting: tuple[Edge, Edge]) -> str:
+    marks = ", ".join(sorted(parting[0].marked.labels))
+    return f"the same marks can be made in two ways, as an event {marks} can be read in two places"
+
+
+def _names(transitions: Sequence[ChainTransition], predicates: Iterable[EventPredicate]) -> dict[str, None]:
     """For each state what enters it, with a number where several states are called the same."""
+    known = list(predicates)
+    entering: dict[int, dict[str, None]] = {}
+    for each in transitions:
+        name = event_name(each.labels, known[each.predicate].types)
+        entering.setdefault(each.target, {})[name] = None
     names: dict[str, None] = {}
-    for state in machine.states:
-        entering = [edge.letter for edge in machine.edges if edge.target == state]
-        events = dict.fromkeys(event_name(each.labels, each.predicate.types) for each in entering)
-        plain = " or ".join(events)
+    for state in sorted(entering):
+        plain = " or ".join(entering[state])
         tries = chain((plain,), (f"{plain} {number}" for number in count(2)))
         names[next(name for name in tries if name not in names)] = None
     return names

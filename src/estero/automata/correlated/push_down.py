@@ -137,13 +137,14 @@ class _StaysResidualError(Exception):
 class Decision:
     """Turns residuals into drafts, or says in a phrase why not.
 
-    `strings_differ` where ``!=`` of strings can be told by their hashes, both at once; one register cannot.
+    `by_keys` where values are told apart by keys: then strings can differ, which one register cannot tell as
+    they have two hashes, and an integer can equal a float.
     """
 
-    def __init__(self, automaton: CEA, schema: Schema, *, strings_differ: bool = False) -> None:
+    def __init__(self, automaton: CEA, schema: Schema, *, by_keys: bool = False) -> None:
         self._automaton = automaton
         self._schema = schema
-        self._strings_differ = strings_differ
+        self._by_keys = by_keys
 
     def drafts(self, residual: Residual) -> list[Draft] | str:
         """What to do about it, or why it stays residual."""
@@ -173,7 +174,7 @@ class Decision:
         """The registers for the pairs of which the left event comes first, and for the others."""
         left, right = (self._side(residual, each) for each in (comparison.left, comparison.right))
         operator = comparison.operator
-        _check_compared(left.kind, operator, right.kind, strings_differ=self._strings_differ)
+        _check_compared(left.kind, operator, right.kind, by_keys=self._by_keys)
         scope = self._scope(residual, [left.key, right.key])
         if self._on_one_event(left.key, right.key):
             raise _StaysResidualError("one event can belong to both variables")
@@ -202,10 +203,6 @@ class Decision:
                 "one side has arithmetic over two variables" if variables else "one side is a constant"
             )
         kinds = {node.name: self._kind(node.name) for node in attributes}
-        if any(_may_overflow(node, kinds) for node in nodes):
-            raise _StaysResidualError(
-                "arithmetic on integers may overflow, which is an error for marked events only"
-            )
         value = e.without_variable(expression)
         kind = kind_of(value, kinds)
         key = dict(residual.bindings)[variables.pop()]
@@ -233,13 +230,15 @@ class Decision:
         return Draft(scope, ((side.key, Action.STORE, side.value),), ((side.key, check, side.value),))
 
     def _agreement(self, residual: Residual, agreement: Agreement) -> Draft:
-        if sum(key.variable is None for key in agreement.keys) > 1:
-            raise _StaysResidualError("a key is the first of several attributes that an event has")
-        attributes = [e.Attribute(each.attribute, each.variable or ALL_MARKED) for each in agreement.keys]
+        attributes = [e.Attribute(each.attribute, each.variable) for each in agreement.keys if each.variable]
+        alternatives = [each.attribute for each in agreement.keys if each.variable is None]
+        if alternatives:
+            key = dict(residual.bindings)[ALL_MARKED]
+            attributes.append(e.Attribute(self._first(alternatives, key), ALL_MARKED))
         sides = [self._side(residual, each) for each in attributes]
         scope = self._scope(residual, [side.key for side in sides])
         for side in sides:
-            _check_compared(sides[0].kind, "=", side.kind)
+            _check_compared(sides[0].kind, "=", side.kind, by_keys=self._by_keys)
         for place, side in enumerate(sides):
             for other in sides[place + 1 :]:
                 if side.value != other.value and self._on_one_event(side.key, other.key):
@@ -252,6 +251,16 @@ class Decision:
             ),
             sides[0].kind is Kind.STRING,
         )
+
+    def _first(self, alternatives: Sequence[str], key: Key) -> str:
+        """The first of these attributes that the events of a variable have, whatever their type."""
+        if len(alternatives) == 1:
+            return alternatives[0]
+        tables = [self._schema.attributes_of(each) or {} for each in types_of(key, self._automaton)]
+        first = {next((each for each in alternatives if each in table), None) for table in tables}
+        if len(first) != 1 or None in first:
+            raise _StaysResidualError("a key is the first of several attributes that an event has")
+        return next(each for each in alternatives if each in first)
 
     # ---------------------------------------------------------------------------- places, order
 
@@ -286,26 +295,16 @@ _ORDER_OF_STRINGS = "it orders strings"
 
 
 def _check_compared(
-    left: Kind, operator: e.ComparisonOperator, right: Kind, *, strings_differ: bool = False
+    left: Kind, operator: e.ComparisonOperator, right: Kind, *, by_keys: bool = False
 ) -> None:
     """Says why registers cannot compare values of these kinds, where they cannot."""
     if left is not right:
-        raise _StaysResidualError("it compares an integer with a float")
-    if left is Kind.STRING:
-        if operator == "!=" and not strings_differ:
+        if not by_keys or operator not in ("=", "!="):
+            raise _StaysResidualError("it compares an integer with a float")
+    elif left is Kind.STRING:
+        if operator == "!=" and not by_keys:
             raise _StaysResidualError("strings are compared by !=")
         if operator not in ("=", "!="):
             raise _StaysResidualError(_ORDER_OF_STRINGS)
     elif left not in _COMPARED:
         raise _StaysResidualError("its values cannot be compared")
-
-
-def _may_overflow(node: e.Node, kinds: Mapping[str, Kind]) -> bool:
-    """Whether a node computes an integer that may not fit in 64 bits."""
-    match node:
-        case e.Negative(e.Literal()):
-            return False
-        case e.Negative() | e.Arithmetic(operator="+" | "-" | "*") | e.Call(name="abs"):
-            return kind_of(e.without_variable(node), kinds) is Kind.INT
-        case _:
-            return False

@@ -126,6 +126,17 @@ class Schema:
     time_unit: TimeUnit | None = None
     untyped: bool = field(default=False, compare=False, repr=False)
 
+    @property
+    def column_kinds(self) -> dict[str, Kind]:
+        """For each attribute the kind that its column is read as: of both numbers it is floats."""
+        kinds: dict[str, Kind] = {}
+        for name, kind in (
+            item for each in (*self.types.values(), self.shared or {}) for item in each.items()
+        ):
+            if kinds.get(name, Kind.NULL) is Kind.NULL or kind is Kind.FLOAT:
+                kinds[name] = kind
+        return kinds
+
     def attributes_of(self, type_name: str) -> Attributes | None:
         """The attributes of a type, in the order of its table, or None where there is no such type."""
         if type_name in self.types:

@@ -1,0 +1,208 @@
+"""Chain automata with one accepting run at most for each set of marks.
+
+This is Theorem 8 of "Towards streaming evaluation of queries with correlation": the subset construction over
+conditions that exclude one another. They are worked out state by state, from what its transitions ask for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import combinations, product
+from typing import Final, NamedTuple
+
+from estero.automata.cea import LabelSet
+from estero.automata.correlated.conditions import ANY, Condition, Terms
+from estero.automata.exploration import explore, leaving, reached
+from estero.automata.residual import HiddenSet
+
+BEGIN = -1
+"""The state of a run that has not begun."""
+
+MOST_CASES: Final = 256
+"""The most conditions that exclude one another, of one state, kind of event and set of labels."""
+
+
+class Marked(NamedTuple):
+    """An event of one type, and the labels that it gets."""
+
+    event_type: str
+    labels: LabelSet
+    hidden: HiddenSet
+
+
+class Edge(NamedTuple):
+    """A transition where `condition` is true; the source may be `BEGIN`."""
+
+    source: int
+    marked: Marked
+    condition: Condition
+    target: int
+
+
+class Machine(NamedTuple):
+    """States are the integers that edges go to, and `BEGIN`."""
+
+    edges: tuple[Edge, ...]
+    final: frozenset[int]
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """The states that edges go to, in the order in which they are found."""
+        return tuple(dict.fromkeys(edge.target for edge in self.edges))
+
+
+class TooManyError(Exception):
+    """A deterministic machine has too many states or cases; these subsets were met."""
+
+    def __init__(self, what: str, subsets: Iterable[frozenset[int]]) -> None:
+        super().__init__(what)
+        self.subsets = tuple(subsets)
+
+
+def minimal(machine: Machine, terms: Terms) -> Machine:
+    """States with the same future made one (Moore), and fewer conditions that say the same.
+
+    States that no accepting run passes are left out. `BEGIN` stays alone, as no event is before it.
+    """
+    before, after = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
+    for edge in machine.edges:
+        before[edge.target].append(edge.source)
+        after[edge.source].append(edge.target)
+    useful = {*reached(machine.final, before.__getitem__)} & {*reached([BEGIN], after.__getitem__)}
+    edges = (edge for edge in machine.edges if {edge.source, edge.target} <= useful)
+    machine = Machine(tuple(edges), machine.final & useful)
+    smaller = _fused(_merged(machine), terms)
+    while len(smaller.edges) < len(machine.edges):
+        machine, smaller = smaller, _fused(_merged(smaller), terms)
+    return smaller
+
+
+def _fused(machine: Machine, terms: Terms) -> Machine:
+    """Of parallel edges fewer ones that say the same, as far as they are easily found."""
+    parallel: defaultdict[tuple[int, Marked, int], list[Condition]] = defaultdict(list)
+    for edge in machine.edges:
+        parallel[edge.source, edge.marked, edge.target].append(edge.condition)
+    edges = []
+    for (source, marked, target), conditions in parallel.items():
+        cases = _cases(((each, 0) for each in conditions), terms) if len(conditions) > 1 else None
+        fewer = conditions if cases is None or len(cases) > len(conditions) else [each for each, _ in cases]
+        edges += [Edge(source, marked, each, target) for each in fewer]
+    return Machine(tuple(edges), machine.final)
+
+
+def _merged(machine: Machine) -> Machine:
+    block = {BEGIN: 2, **{state: int(state in machine.final) for state in machine.states}}
+    after = leaving(machine.edges)
+    while True:
+        futures = {
+            state: (
+                block[state],
+                frozenset((edge.marked, edge.condition, block[edge.target]) for edge in after[state]),
+            )
+            for state in block
+        }
+        numbers: dict[object, int] = {}
+        finer = {state: numbers.setdefault(future, len(numbers)) for state, future in futures.items()}
+        if len(numbers) == len(set(block.values())):
+            break
+        block = finer
+    first: dict[int, int] = {}
+    for state in block:
+        first.setdefault(block[state], state)
+    stands_for = {state: state if state == BEGIN else first[number] for state, number in block.items()}
+    edges = dict.fromkeys(
+        edge._replace(target=stands_for[edge.target])
+        for edge in machine.edges
+        if stands_for[edge.source] == edge.source
+    )
+    kept = {edge.target for edge in edges}
+    return Machine(tuple(edges), frozenset(stands_for[state] for state in machine.final) & kept)
+
+
+def determinised(machine: Machine, terms: Terms, cap: int) -> Machine:
+    """The subset construction. Raises `TooManyError` where there are more than `cap` subsets."""
+    after = leaving(machine.edges)
+    met: list[frozenset[int]] = []
+
+    def steps(
+        subset: frozenset[int],
+    ) -> Iterator[tuple[tuple[Marked, Condition], frozenset[int]]]:
+        met.append(subset)
+        asked: defaultdict[Marked, list[tuple[Condition, int]]] = defaultdict(list)
+        for state in sorted(subset):
+            for edge in after[state]:
+                asked[edge.marked].append((edge.condition, edge.target))
+        for marked, ways in asked.items():
+            cases = _cases(ways, terms)
+            if cases is None:
+                raise TooManyError(f"more than {MOST_CASES} cases", met)
+            for condition, targets in cases:
+                yield (marked, condition), targets
+
+    begin = frozenset({BEGIN})
+    numbers = {begin: BEGIN}
+    edges: list[Edge] = []
+    for subset, (marked, condition), target in explore([begin], steps):
+        number = numbers.setdefault(target, len(numbers) - 1)
+        if number >= cap:
+            raise TooManyError(f"more than {cap:,} states", met)
+        edges.append(Edge(numbers[subset], marked, condition, number))
+    final = frozenset(number for subset, number in numbers.items() if subset & machine.final)
+    return Machine(tuple(edges), final)
+
+
+def _cases(
+    ways: Iterable[tuple[Condition, int]], terms: Terms
+) -> list[tuple[Condition, frozenset[int]]] | None:
+    """Conditions that exclude one another, and all targets of each; None where there are too many.
+
+    What leads nowhere is left out.
+    """
+    nowhere = frozenset[int]()
+    found: list[tuple[Condition, frozenset[int]]] = [(ANY, nowhere)]
+    for asked, target in sorted(ways, key=lambda way: len(way[0])):
+        parted: list[tuple[Condition, frozenset[int]]] = []
+        for case, targets in found:
+            inside = None if target in targets else terms.both(case, asked)
+            if inside is None:
+                parted.append((case, targets))
+            else:
+                parted.append((inside, targets | {target}))
+                parted += [(outside, targets) for outside in terms.without(case, asked)]
+        if len(parted) > MOST_CASES:
+            return None
+        found = parted
+    by_targets: dict[frozenset[int], list[Condition]] = {}
+    for case, targets in found:
+        if targets:
+            by_targets.setdefault(targets, []).append(case)
+    return [(case, targets) for targets, cases in by_targets.items() for case in terms.fused(cases)]
+
+
+def ambiguous(machine: Machine, terms: Terms) -> tuple[Edge, Edge] | None:
+    """Where two accepting runs with the same marks part, or None if there are none that can be told.
+
+    The product of the machine with itself, over pairs of transitions that one event may pass with the same
+    labels.
+    """
+    after = leaving(machine.edges)
+
+    def meet(one: Edge, other: Edge) -> bool:
+        alike = one.marked[:2] == other.marked[:2]
+        return alike and terms.both(one.condition, other.condition) is not None
+
+    parting: dict[tuple[int, int], tuple[Edge, Edge]] = {}
+    for state in reached([BEGIN], lambda state: [edge.target for edge in after[state]]):
+        for one, other in combinations(after[state], 2):
+            if meet(one, other):
+                parting.setdefault((one.target, other.target), (one, other))
+
+    def steps(pair: tuple[int, int]) -> Iterator[tuple[None, tuple[int, int]]]:
+        for one, other in product(after[pair[0]], after[pair[1]]):
+            if meet(one, other):
+                yield None, (one.target, other.target)
+
+    for before, _, pair in explore(parting, steps):
+        parting.setdefault(pair, parting[before])
+    return next((both for pair, both in parting.items() if machine.final.issuperset(pair)), None)
