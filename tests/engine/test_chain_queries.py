@@ -56,9 +56,10 @@ def batch_of(chain: Chain, columns: ChainColumns, events: Sequence[Event]) -> Ev
             words[place, word] |= np.uint64(is_true(predicate, event) << shift)
         for column, key in enumerate(columns.keys):
             values = key_of(key, event)
-            if values is not None:
+            number: object = ("NULL", key.null) if values is None else tuple(map(plain, values))
+            if values is not None or key.null is not None:
                 known[place, column] = True
-                keys[place, column] = numbers.setdefault(tuple(map(plain, values)), len(numbers))
+                keys[place, column] = numbers.setdefault(number, len(numbers))
     return EventBatch(np.arange(len(events)), words, keys, known)
 
 
