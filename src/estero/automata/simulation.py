@@ -1,17 +1,54 @@
-"""Which states of an automaton can do whatever others can, and mark no less (simulation)."""
+"""Pairs of states whose runs are compared by what they mark: what can be done from one and from the other."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from estero.automata.cea import CEA, Transition
+from estero.automata.cea import CEA, Guard, Transition
 from estero.automata.exploration import leaving
 
 MOST_PAIRS = 100_000
 """Pairs of states that are looked at; whatever is asked beyond them is answered by no."""
 
+MOST_STEPS = 200_000
+"""Pairs of transitions that are looked at for pairs that end together; beyond them all pairs may."""
+
 _Pair = tuple[int, int]
+
+
+def ending_together(cea: CEA) -> set[_Pair] | None:
+    """The pairs (x, y) where a run from y may end where one from x does, and mark all that it marks.
+
+    Others may be among them, as guards are compared by their bits and types. None where there are too many.
+    """
+    entering: defaultdict[int, list[Transition]] = defaultdict(list)
+    for each in cea.transitions:
+        entering[each.target].append(each)
+    meeting: dict[tuple[Guard, Guard], bool] = {}
+
+    def meet(one: Guard, two: Guard) -> bool:
+        if (one, two) not in meeting:
+            both = one.meet(two)
+            meeting[one, two] = both is not None and cea.types_of(both) != ()
+        return meeting[one, two]
+
+    steps = 0
+    found = [(one, two) for one in sorted(cea.final) for two in sorted(cea.final)]
+    seen = set(found)
+    for one, two in found:  # which grows meanwhile
+        steps += len(entering[one]) * len(entering[two])
+        if steps > MOST_STEPS:
+            return None
+        before = {
+            (each.source, other.source)
+            for each in entering[one]
+            for other in entering[two]
+            if (other.labels or not each.labels) and meet(each.guard, other.guard)
+        }
+        found += before - seen
+        seen |= before
+    return seen
 
 
 @dataclass(slots=True)

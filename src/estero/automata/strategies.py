@@ -16,7 +16,7 @@ from estero.automata.cea import LabelSet
 from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, LazyAutomaton, Row
 from estero.automata.growth import what_grows
 from estero.automata.residual import HiddenSet
-from estero.automata.simulation import Simulation
+from estero.automata.simulation import Simulation, ending_together
 from estero.errors import LimitExceeded
 
 MOST_PAIRS: Final = 5_000
@@ -34,10 +34,11 @@ class MaxAutomaton:
 
     A state is a pair: the state of a run in `automaton`, and its rivals. Rows take account of the rivals that
     a run has, and of runs that begin with it; `beside` takes account of one that has begun before. A run is
-    dropped as soon as a rival has marked more and can do whatever it can (`Simulation`), and of two rivals
-    only the stronger one is kept. Hidden labels are marks that MAX does not compare: ValueError.
+    dropped as soon as a rival has marked more and can do whatever it can (`Simulation`). A rival is not kept
+    beside one that can do all that it can, nor where it cannot end together with the run.
 
-    Raises `LimitExceeded` on the way where there are more than `state_cap` pairs.
+    Raises ValueError where there are hidden labels, which are marks that MAX does not compare; and on the way
+    `LimitExceeded` where there are more than `state_cap` pairs.
     """
 
     automaton: LazyAutomaton
@@ -45,13 +46,16 @@ class MaxAutomaton:
     pairs: list[tuple[int, frozenset[Rival]]] = field(default_factory=list)
     rows: dict[tuple[int, int], Row] = field(default_factory=dict)
     _numbers: dict[tuple[int, frozenset[Rival]], int] = field(default_factory=dict)
+    _ending: dict[tuple[int, int], bool] = field(default_factory=dict)
     _simulation: Simulation = field(init=False)
+    _together: set[tuple[int, int]] | None = field(init=False)
 
     def __post_init__(self) -> None:
         if any(self.automaton.hidden_sets):
             raise ValueError("hidden labels are marks that MAX does not compare")
         self.state_cap = min(self.state_cap, MOST_PAIRS)
         self._simulation = Simulation(self.automaton.cea)
+        self._together = ending_together(self.automaton.cea)
         self._number(0, frozenset({_UNBORN}))
 
     @property
@@ -152,12 +156,24 @@ class MaxAutomaton:
                 return DEAD
             # One that has marked no more is no better than ourselves where we can do what it can.
             beaten = not more and (not self.automaton.continues(state) or self._can_all(own, state))
+            beaten = beaten or not self._may_end_together(own, state)
             if not beaten and not any(self._can_all(other, state) for other, _ in kept):
                 kept = [each for each in kept if each[1] > more or not self._can_all(state, each[0])]
                 kept.append((state, more))
         if _UNBORN in rivals:
             kept.append(_UNBORN)
         return self._number(own, frozenset(kept))
+
+    def _may_end_together(self, own: int, rival: int) -> bool:
+        """Whether a rival in one state may come to contain what a run in the other finds."""
+        together = self._together
+        if together is None:
+            return True
+        pair = own, rival
+        if pair not in self._ending:
+            ours, theirs = self.automaton.subsets[own], self.automaton.subsets[rival]
+            self._ending[pair] = any((one, two) in together for one in ours for two in theirs)
+        return self._ending[pair]
 
     def _can_all(self, stronger: int, weaker: int) -> bool:
         """Whether a run in one state can do whatever one in the other can."""
@@ -170,14 +186,14 @@ class MaxAutomaton:
             if len(self.pairs) >= self.state_cap:
                 raise LimitExceeded(
                     f"MAX needs more than {self.state_cap:,} states to compare complex events"
-                    f"{what_grows(self.automaton.cea, [self._together(*each) for each in self.pairs])}: "
-                    "bound the iterations of the pattern or make its predicates exclude one another"
+                    f"{what_grows(self.automaton.cea, [self._states(*each) for each in self.pairs])}: "
+                    "repeat fewer of its parts, make its predicates exclude one another, or ask for ALL"
                 )
             self._numbers[pair] = len(self.pairs)
             self.pairs.append(pair)
         return self._numbers[pair]
 
-    def _together(self, own: int, rivals: Iterable[Rival]) -> frozenset[int]:
+    def _states(self, own: int, rivals: Iterable[Rival]) -> frozenset[int]:
         """The states of the underlying automaton that a pair speaks of."""
         subsets = self.automaton.subsets
         return subsets[own].union(*(subsets[rival] for rival, _ in rivals))
