@@ -41,7 +41,9 @@ from estero.engine.runs.registers import (
     STORE_SMALLEST,
     RegisterTables,
 )
+from estero.engine.runs.run_spans import MAX
 from estero.engine.runs.run_split import LAST, NEXT
+from estero.engine.runs.tables import Automaton
 
 DEAD = -1
 Step = tuple[int, int, int]
@@ -186,8 +188,15 @@ class Brute:
             yield Run(row.skip, run.registers, run.start, run.marks)
 
     def chosen(self, ended: set[Found]) -> set[Found]:
-        if not ended or self.order not in (NEXT, LAST):
+        if not ended or self.order not in (MAX, NEXT, LAST):
             return ended
+        if self.order == MAX:
+            supports = {frozenset(event for event, _ in found[2]) for found in ended}
+            return {
+                found
+                for found in ended
+                if not any(frozenset(event for event, _ in found[2]) < other for other in supports)
+            }
 
         def support(found: Found) -> list[int]:
             return [event for event, mark in found[2] if not self.visible or self.visible[mark]]
@@ -275,7 +284,7 @@ def tiny_rooms() -> Iterator[None]:
 
 
 def recognized(
-    toy: Toy, settings: Settings, events: Sequence[ToyEvent], cuts: Sequence[int] = ()
+    toy: Automaton, settings: Settings, events: Sequence[ToyEvent], cuts: Sequence[int] = ()
 ) -> list[list[Found]]:
     """What the engine finds at each event, batch after batch."""
     engine = Recognizer(cea_runs(toy, settings))
