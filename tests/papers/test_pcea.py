@@ -178,6 +178,38 @@ def test_the_automaton_of_q0_finds_what_q0_means() -> None:
     assert found == evaluate_conjunctive(parse_conjunctive(Q0), events)
 
 
+Q0_BY_HAND = PCEA(
+    ("T", "S", "R", "y", "x"),
+    frozenset({4}),
+    (
+        *(PceaTransition((), bit, MARK, bit) for bit in range(3)),
+        PceaTransition((Source(2, 1, 1),), 1, MARK, 3),
+        PceaTransition((Source(1, 1, 1),), 2, MARK, 3),
+        PceaTransition((Source(3, 0, 0),), 0, MARK, 4),
+        PceaTransition((Source(0, 0, 0), Source(2, 1, 1)), 1, MARK, 4),
+        PceaTransition((Source(0, 0, 0), Source(1, 1, 1)), 2, MARK, 4),
+    ),
+    TSR,
+    (BY_X, BY_BOTH),
+)
+"""Figure 2: T, S and R in any order, with equal values; the last of them joins the others."""
+
+
+@pytest.mark.parametrize("room", [1, 4096])
+@pytest.mark.parametrize("window", [None, 5, 4])
+def test_the_automaton_of_figure_2_by_hand_finds_what_q0_means(window: int | None, room: int) -> None:
+    recognizer = Recognizer(PceaRuns(tables_of(Q0_BY_HAND), window, room=room))
+    found = [
+        (end, tuple(event for event, _ in items))
+        for roots in recognizer.push(batch_of(Q0_BY_HAND, S0))
+        for end, items in enumerated(recognizer, roots)
+    ]
+    meant = evaluate_conjunctive(parse_conjunctive(Q0), without_null(S0))
+    supports = {(each.end, tuple(sorted(each.support))) for at in meant.values() for each in at}
+    assert len(found) == len(set(found))
+    assert set(found) == {each for each in supports if window is None or each[0] - each[1][0] <= window}
+
+
 def test_q1_of_section_4_is_not_hierarchical() -> None:
     query = parse_conjunctive(Q1_OF_SECTION_4)
     found = witness([atom.variables() for atom in query.atoms])

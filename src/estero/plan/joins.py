@@ -15,7 +15,7 @@ from estero.automata.joins.gathering import gathering
 from estero.automata.joins.hierarchical import parts_of_atoms
 from estero.automata.joins.parts import EventPart, NotJoinedError, Parts, parts_of
 from estero.automata.joins.q_tree import Leaf, QTreeOfAtoms, tree_lines
-from estero.automata.joins.shapes import Single, Together
+from estero.automata.joins.shapes import Single, Together, orders
 from estero.automata.pcea import PCEA
 from estero.automata.residual import NO_HIDDEN, Residual, predicates_called
 from estero.errors import LimitExceeded
@@ -36,6 +36,9 @@ _ONE_PARTITION: Final = "equalities make partitions, in which nothing else is co
 
 MOST_APART: Final = 10
 """The most single events that nothing joins of which an automaton has a state for each set of them."""
+
+MOST_ORDERS: Final = 10_000
+"""The most states of an automaton that tells all orders of the parts apart, for it to be tried instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +161,8 @@ def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str
     if _is_of_atoms(parts) and not left:
         apart = not any(_joins(number, parts) for number in range(len(parts.classes)))
         return _NOTHING_JOINED if apart and len(parts.events) <= MOST_APART else ""
+    if orders(parts.shape) > MOST_ORDERS:
+        return ""
     try:
         if not draft.compiled.residuals:
             return NOTHING_COMPARED
@@ -170,7 +175,7 @@ def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str
                 return f"it would leave {residual_text(each)} to a filter; registers end runs that violate it"
         chain = chained(draft)
     except LimitExceeded:
-        return ""  # states for all orders of the parts are too many
+        return ""
     if isinstance(chain, ChainPlan) and len(chain.residuals) <= len(left):
         return "each event is compared with the one before it alone"
     return ""

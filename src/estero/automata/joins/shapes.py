@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final, NamedTuple
 
 Served = tuple[int, ...]
@@ -310,3 +311,15 @@ def all_shapes(shape: Shape) -> Iterator[Shape]:
     yield shape
     for part in shape.parts:
         yield from all_shapes(part)
+
+
+def orders(shape: Shape) -> int:
+    """How many states a run has that goes through all of a shape in sequence, at most."""
+    parts = [orders(part) for part in shape.parts]
+    match shape:
+        case Together():
+            return prod(1 + number for number in parts) - 1
+        case Rounds(least=least, most=most):
+            return parts[0] * (most or least)
+        case _:
+            return sum(parts) if parts else 1
