@@ -58,10 +58,10 @@ def can_be_checked(residual: Residual) -> bool:
 
 
 def _compares(transition: ChainTransition, before: Event, event: Event) -> bool:
-    return all(map(partial(_holds, before, event), transition.comparisons))
+    return all(map(partial(holds, before, event), transition.comparisons))
 
 
-def _holds(before: Event, event: Event, asked: Neighbours) -> bool:
+def holds(before: Event, event: Event, asked: Neighbours) -> bool:
     left, right = evaluate_expression(asked.left, before), evaluate_expression(asked.right, event)
     truth = compare(asked.operator, left, right)
     return asked.or_null if truth is None else truth

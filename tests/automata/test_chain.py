@@ -15,7 +15,7 @@ from correlated_strategies import correlated
 from estero.automata.cea import CEA, EventPredicate, Guard, Transition
 from estero.automata.chain import Chain, ChainTransition, Neighbours, as_pcea
 from estero.automata.compile.compile_pattern import compile_pattern
-from estero.automata.correlated.compile_chain import SECOND_ORDER, chain_of
+from estero.automata.correlated.compile_chain import MORE_DIFFERENT, SECOND_ORDER, chain_of
 from estero.automata.correlated.filter_cases import in_cases, positive
 from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.expressions import Attribute, Node
@@ -261,6 +261,86 @@ def test_the_ends_of_a_range_may_be_outside_of_it() -> None:
     assert last.order == Neighbours(">", Attribute("n"), Attribute("n"))
     assert last.upper == Neighbours("<", Attribute("n"), Attribute("k"))
     assert found.reasons == (SECOND_ORDER,)
+
+
+def cases(text: str, schema: Schema = SCHEMA, *, windowed: bool = False) -> Chain | str:
+    compiled = compile_pattern(in_cases(positive(parse_pattern(text))))
+    return chain_of(compiled.automaton, compiled.residuals, schema, windowed=windowed)
+
+
+WIDE = Schema(types={"A": {f"k{number}": Kind.INT for number in range(40)}}, closed=True)
+
+
+def test_alternatives_of_one_key_need_no_disequality() -> None:
+    """Which of several attributes equals it is told apart by the event at hand alone."""
+    found = cases("A AS x ; A AS y FILTER " + " OR ".join(f"x.k0 = y.k{each}" for each in range(1, 21)), WIDE)
+    assert isinstance(found, Chain)
+    assert not found.repeats
+    assert len(found.transitions) == 21
+    assert not any(each.different for each in found.transitions)
+
+
+def test_more_disequalities_than_an_index_has_stay_residual() -> None:
+    differ = " AND ".join(f"x.k{each} != y.k{each}" for each in range(12))
+    found = chain(f"A AS x ; A AS y FILTER {differ}", WIDE)
+    assert isinstance(found, Chain)
+    assert found.reasons == (MORE_DIFFERENT,) * 8
+
+
+def test_alternatives_that_no_index_tells_apart_are_found_several_times() -> None:
+    keys = [f"x.k{each} = y.k{each}" for each in range(6)]
+    found = cases(f"A AS x ; A AS y FILTER {' OR '.join(keys)}", WIDE)
+    assert isinstance(found, Chain)
+    assert found.repeats == (
+        "the same marks can be made in two ways, as an event A, x can be read in two places; told apart, its "
+        "alternatives compare the same neighbours by 5 disequalities, and an index has 4 at most"
+    )
+    under_window = cases(f"A AS x ; A AS y FILTER {' OR '.join(keys[:3])}", WIDE, windowed=True)
+    assert isinstance(under_window, Chain)
+    assert under_window.repeats.endswith(
+        "by 2 disequalities, and an index has 1 at most under a window or beside an order"
+    )
+    assert isinstance(cases(f"(A AS x ; A AS y FILTER {' OR '.join(keys)})+", WIDE), str)
+
+
+def test_too_many_cases_name_the_part_that_grows() -> None:
+    found = cases(" ; ".join(f"(A+ PARTITION BY [k{each}])" for each in range(10)), WIDE)
+    assert isinstance(found, str)
+    assert found.startswith("told apart, its alternatives have more than 256 cases; what grows is (A+ PART")
+    assert found.endswith(": write fewer alternatives in one query")
+
+
+def test_an_or_that_makes_too_many_patterns_stays_residual() -> None:
+    ors = [f"(x.k{each} = y.k{each} OR x.k{each} = y.k0 OR x.k0 = y.k{each})" for each in range(1, 8)]
+    found = cases(f"A AS x ; A AS y FILTER {' AND '.join(ors)}", WIDE)
+    assert isinstance(found, Chain)
+    assert set(found.reasons) == {"it is more than a comparison of two variables"}
+
+
+def test_filters_that_exclude_one_another_have_no_chain() -> None:
+    assert chain("A AS x ; B AS y FILTER x.k = y.k AND x.k != y.k") == "no events pass all its filters"
+
+
+def test_only_the_parts_that_are_compared_become_several() -> None:
+    found = in_cases(parse_pattern("A AS x ; B AS y ; B AS z ; C FILTER y.k = z.k OR y.n = z.n"))
+    both = "(B AS y ; B AS z FILTER y.k = z.k) OR (B AS y ; B AS z FILTER y.n = z.n)"
+    assert str(found) == f"A AS x ; ({both}) ; C"
+
+
+@pytest.mark.parametrize(
+    ("condition", "moved"),
+    [
+        ("NOT x.k = y.k", "x.k != y.k"),
+        ("NOT (x.k < y.k AND NOT x.n = y.n)", "x.k >= y.k OR x.n = y.n"),
+        ("NOT (x.k BETWEEN y.k AND y.n)", "x.k < y.k OR x.k > y.n"),
+        ("NOT (x.k = y.k OR x[n > 0])", "x.k != y.k AND NOT x[n > 0]"),
+        ("NOT z.k = y.k", "NOT z.k = y.k"),
+    ],
+)
+def test_a_negation_becomes_the_opposite_comparison(condition: str, moved: str) -> None:
+    """But not that of z, of which there may be several: one that differs is enough."""
+    found = positive(parse_pattern(f"A AS x ; B AS y ; C+ AS z FILTER {condition}"))
+    assert found == parse_pattern(f"A AS x ; B AS y ; C+ AS z FILTER {moved}")
 
 
 def test_in_a_window_each_disequality_is_an_order() -> None:

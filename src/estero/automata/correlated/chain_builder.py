@@ -1,0 +1,195 @@
+"""Transitions between neighbours → a chain automaton that finds each complex event once, if indices serve it.
+
+What is asked of events is told apart (conditions.py), the automaton is made deterministic (deterministic.py),
+and each condition is written as a bit of the event and comparisons that an index serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain, count
+from typing import Final, NamedTuple
+
+from estero.automata.cea import CEA, EventPredicate, Transition
+from estero.automata.chain import ORDERS, Chain, ChainTransition, Neighbours, is_range
+from estero.automata.correlated.conditions import ANY, Terms
+from estero.automata.correlated.deterministic import (
+    BEGIN,
+    Edge,
+    Machine,
+    Marked,
+    TooManyError,
+    ambiguous,
+    determinised,
+    minimal,
+)
+from estero.automata.correlated.neighbours import Step, event_name
+from estero.automata.formulas.atoms import read_of
+from estero.automata.growth import what_grows
+from estero.automata.residual import HiddenSet
+from estero.language.check.kinds import kind_of
+from estero.language.tree.conditions import conjoined, conjuncts
+from estero.language.tree.expressions import ComparisonOperator, IsNull, Not
+from estero.language.tree.schema import Schema
+
+STATE_CAP: Final = 1_000
+"""The most states of a chain, before equal ones are made one."""
+
+MOST_TRANSITIONS: Final = 4_000
+"""The most transitions of a chain."""
+
+MOST_DIFFERENT: Final = 4
+"""The most disequalities of one transition: an index of them has a pointer for each sequence of them."""
+
+
+class NoChainError(Exception):
+    """Why a pattern has no chain automaton, as a phrase."""
+
+
+class Found(NamedTuple):
+    """A transition between places, which are numbered; the source may be `BEGIN`."""
+
+    source: int
+    by: Transition
+    step: Step
+    target: int
+
+
+class ChainBuilder:
+    """Makes a chain of transitions between places; `listed`: runs will wait in lists, else in an order."""
+
+    def __init__(self, automaton: CEA, schema: Schema, *, listed: bool) -> None:
+        self._automaton = automaton
+        self._kinds = schema.column_kinds
+        self._listed = listed
+        self._terms = Terms()
+
+    def chain(self, found: Sequence[tuple[Found, tuple[Neighbours, ...]]], hidden: HiddenSet) -> Chain:
+        """The chain with fewest transitions of those that find each complex event once.
+
+        Where indices serve none of these, one that may find some of them several times, but not without
+        bound. Raises `NoChainError` where there is none.
+        """
+        plain = minimal(self._machine(found, hidden), self._terms)
+        if not plain.edges:
+            raise NoChainError("no events pass all its filters")
+        parting = ambiguous(plain, self._terms)
+        why, once = "", list[Machine]()
+        try:
+            apart = minimal(determinised(plain, self._terms, STATE_CAP), self._terms)
+            # Hidden labels keep runs apart that show the same.
+            hiding = parting is not None and bool(hidden) and ambiguous(apart, self._terms) is not None
+            once += [] if hiding else [apart]
+        except TooManyError as error:
+            states = {each.target: each.by.target for each, _ in found}
+            grows = [frozenset(states[each] for each in subset - {BEGIN}) for subset in error.subsets]
+            why = (
+                f"told apart, its alternatives have {error}{what_grows(self._automaton, grows)}: "
+                "write fewer alternatives in one query"
+            )
+        once += [plain] if parting is None else []
+        chains: list[Chain] = []
+        for each in once:
+            made = self._made(each)
+            if isinstance(made, Chain):
+                chains.append(made)
+            else:
+                why = why or made
+        if chains:
+            return min(chains, key=lambda each: len(each.transitions))
+        repeating = self._made(plain)
+        if isinstance(repeating, Chain) and repeating.most_events is not None and parting is not None:
+            return replace(repeating, repeats="; ".join(filter(None, (_two_ways(parting), why))))
+        raise NoChainError(why or (_two_ways(parting) if parting else ""))
+
+    def _machine(self, found: Iterable[tuple[Found, tuple[Neighbours, ...]]], hidden: HiddenSet) -> Machine:
+        """Transitions with what is asked of events in each of them by indices."""
+        edges: dict[Edge, None] = {}
+        final: set[int] = set()
+        for each, comparisons in found:
+            if each.by.target in self._automaton.final:
+                final.add(each.target)
+            asked = self._terms.of_neighbours(comparisons)
+            known = [Not(IsNull(value)) for value in each.step.not_null]
+            read = read_of(each.by.guard, each.by.labels, self._automaton, ())
+            for name, condition in read.cases if read is not None and asked is not None else ():
+                marked = Marked(name, each.by.labels, each.by.hidden & hidden)
+                for way in self._terms.of_event([*conjuncts(condition), *known]):
+                    both = self._terms.all_of((asked or ANY, way))
+                    if both is not None:
+                        edges[Edge(each.source, marked, both, each.target)] = None
+        return Machine(tuple(edges), frozenset(final))
+
+    def _made(self, machine: Machine) -> Chain | str:
+        """The chain, or why indices do not serve it, as a phrase."""
+        numbers = {state: number for number, state in enumerate(machine.states)}
+        types: dict[Edge, dict[str, None]] = {}
+        for edge in machine.edges:
+            alike = edge._replace(marked=edge.marked._replace(event_type=""))
+            types.setdefault(alike, {})[edge.marked.event_type] = None
+        predicates: dict[EventPredicate, int] = {}
+        transitions: list[ChainTransition] = []
+        for edge, names in types.items():
+            for asked, comparisons in self._terms.written(edge.condition, null_differs=self._listed):
+                predicate = EventPredicate(tuple(names), conjoined(asked))
+                transitions.append(
+                    ChainTransition(
+                        None if edge.source == BEGIN else numbers[edge.source],
+                        predicates.setdefault(predicate, len(predicates)),
+                        tuple(sorted(comparisons, key=lambda each: _WRITTEN.index(each.operator))),
+                        edge.marked.labels,
+                        numbers[edge.target],
+                        edge.marked.hidden,
+                    )
+                )
+                if len(transitions) > MOST_TRANSITIONS:
+                    return f"its chain automaton has more than {MOST_TRANSITIONS:,} transitions"
+                unserved = self._unserved(transitions[-1])
+                if unserved:
+                    return unserved
+        final = frozenset(numbers[state] for state in machine.final)
+        return Chain(tuple(_names(transitions, predicates)), final, tuple(transitions), tuple(predicates))
+
+    def _unserved(self, transition: ChainTransition) -> str:
+        """Why no index serves what a transition compares, as a phrase; empty where one does."""
+        different, orders = len(transition.different), transition.by(*ORDERS)
+        if self._listed:
+            most, where = MOST_DIFFERENT, ""
+        else:
+            most, where = 1 - bool(orders), " under a window or beside an order"
+            if len(orders) > 2 or (len(orders) == 2 and not is_range(*orders)):
+                return "told apart, its alternatives compare the same neighbours by several orders"
+        if different > most:
+            return (
+                f"told apart, its alternatives compare the same neighbours by {different} disequalities, "
+                f"and an index has {most} at most{where}"
+            )
+        kinds = (kind_of(each, self._kinds) for one in transition.different for each in (one.left, one.right))
+        if not self._listed and len(set(kinds)) > 1:
+            return "an integer and a float that must differ have no index under a window or beside an order"
+        return ""
+
+
+_WRITTEN: Final[tuple[ComparisonOperator, ...]] = ("=", ">", ">=", "<", "<=", "!=")
+"""The order in which the comparisons of a transition stand: the lower end of a range before the upper one."""
+
+
+def _two_ways(parting: tuple[Edge, Edge]) -> str:
+    marks = ", ".join(sorted(parting[0].marked.labels))
+    return f"the same marks can be made in two ways, as an event {marks} can be read in two places"
+
+
+def _names(transitions: Sequence[ChainTransition], predicates: Iterable[EventPredicate]) -> dict[str, None]:
+    """For each state what enters it, with a number where several states are called the same."""
+    known = list(predicates)
+    entering: dict[int, dict[str, None]] = {}
+    for each in transitions:
+        name = event_name(each.labels, known[each.predicate].types)
+        entering.setdefault(each.target, {})[name] = None
+    names: dict[str, None] = {}
+    for state in sorted(entering):
+        plain = " or ".join(entering[state])
+        tries = chain((plain,), (f"{plain} {number}" for number in count(2)))
+        names[next(name for name in tries if name not in names)] = None
+    return names
