@@ -21,6 +21,7 @@ from strategies import SCHEMA, TICK, streams
 
 WINDOWS = ("", "", " WITHIN 4 EVENTS", " WITHIN 3 [time]")
 SERVED = (
+    "A PARTITION BY [k]",
     "(A+ PARTITION BY [k])+",
     "(A+ PARTITION BY [k]) ; (A+ PARTITION BY [n])",
     "((A ; B PARTITION BY [k]) ; C) OR (A ; (B ; C PARTITION BY [k]))",

@@ -260,4 +260,6 @@ def chain_columns(chain: Chain) -> ChainColumns:
                 each.source, each.predicate, *pair, tuple(unequal), each.labels, each.hidden, each.target
             )
         )
-    return ChainColumns(tuple(transitions), keys.found)
+    # The engine reads one key at least, also where runs only begin.
+    nothing = (JoinKey(dict.fromkeys(each.types, ())) for each in chain.predicates[:1])
+    return ChainColumns(tuple(transitions), keys.found or tuple(nothing))
