@@ -162,30 +162,3 @@ def test_too_many_states_end_in_a_clear_error() -> None:
         "the pattern needs more than 2 automaton states; what grows is A: "
         "bound its iterations or make its predicates exclude one another"
     )
-
-
-@given(
-    st.sampled_from([pattern for pattern in PATTERNS if ":" not in pattern]),
-    st.lists(st.text("ABCx", max_size=25), min_size=1, max_size=4),
-    st.integers(1, 30),
-    st.integers(0, 40),
-)
-def test_the_sliding_count_takes_over_at_any_time(
-    pattern: str, batches: list[str], window: int, takes_over: int
-) -> None:
-    recognizer, bits = recognizer_of(pattern, window=window, counting=True)
-    assert recognizer.runs._sliding is not None
-    first = 0
-    for letters in batches:
-        for roots in recognizer.push(batch_of(letters, bits, first=first)):
-            ends = np.unique(roots.event)
-            if not recognizer.runs._sliding.active and ends[-1] >= takes_over:
-                recognizer.runs._sliding.activate(int(ends[0]))
-            counted = recognizer.counts_by_end(roots)
-            counts = recognizer.counts(roots)
-            assert counted[0].tolist() == ends.tolist()
-            assert counted[1] == [
-                sum(count for count, event in zip(counts, roots.event, strict=True) if event == end)
-                for end in ends
-            ]
-        first += len(letters)

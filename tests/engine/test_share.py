@@ -21,7 +21,7 @@ from estero.engine.runs.chain_runs import ChainRuns
 from estero.engine.runs.pcea_runs import PceaRuns
 from estero.engine.walk.enumeration import Enumeration
 from estero.engine.walk.roots import Roots
-from estero.engine.walk.share import Dealer, Part, Share, whole
+from estero.engine.walk.share import WHOLE, Dealer, Part, Share
 
 AnyRecognizer = Recognizer[CeaRuns] | Recognizer[PceaRuns] | Recognizer[ChainRuns]
 Found = tuple[int, int, tuple[tuple[int, int], ...]]
@@ -236,12 +236,12 @@ def test_what_does_not_divide_goes_round() -> None:
 
 def test_a_part_finds_its_complex_events_by_their_indexes() -> None:
     ends = np.array([4, 4, 9])
-    part = whole(ends, [3, 2**80, 5], limit=10)
+    part = Dealer(WHOLE).deal(ends, [3, 2**80, 5], limit=10)
     assert ranges(part) == [(0, 0, 3), (1, 0, 7), (2, 0, 5)]
     assert part.total == 15
     assert list(part.by_end(ends)) == [(4, 10), (9, 5)]
     assert list(part.at([0, 2, 3, 9, 14])) == [(0, 0), (0, 2), (1, 0), (1, 6), (2, 4)]
-    assert whole(np.empty(0, np.int64), []).total == 0
+    assert Dealer(WHOLE).deal(np.empty(0, np.int64), []).total == 0
 
 
 @given(
@@ -267,7 +267,7 @@ def test_shares_are_even_however_roots_are_grouped(
         totals.append(at_once.total)
         covered += at_once.total
     assert max(totals) - min(totals) <= 1
-    assert covered == whole(ends, counts, limit).total
+    assert covered == Dealer(WHOLE).deal(ends, counts, limit).total
 
 
 @pytest.mark.parametrize(

@@ -43,13 +43,13 @@ class Run(Protocol):
 
     @property
     def counts_quickly(self) -> bool:
-        """Whether `counts` can be asked while tables are read, and does without enumerating."""
+        """Whether `count` can be asked while tables are read, and does without enumerating."""
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """All complex events, or the first `limit` of them; no more events are read than that needs."""
 
-    def counts(self) -> Iterator[tuple[int, int]]:
-        """(end position, how many complex events end there), ascending, without enumerating them."""
+    def count(self, *, enough: int | None = None) -> int:
+        """The exact number of complex events, not enumerating; at least `enough` if there are more."""
 
     def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
         """The complex events with these ascending indexes, without enumerating those between.
@@ -72,12 +72,9 @@ class _Whole:
         """The number of complex events; with `enough`, counting may stop there."""
         if self.total is not None:
             return self.total
-        total = 0
-        for _, count in self.run.counts():
-            total += count
-            if enough is not None and total >= enough:
-                return total
-        self.total = total
+        total = self.run.count(enough=enough)
+        if enough is None or total < enough:
+            self.total = total
         return total
 
 

@@ -27,10 +27,13 @@ from estero.engine.stamps import out_of_reach, window_starts
 from estero.engine.walk.counter import Counter
 from estero.engine.walk.enumeration import Enumeration, match_at
 from estero.engine.walk.matches import Matches
-from estero.engine.walk.roots import Roots, new_found, roots_of
+from estero.engine.walk.roots import Roots, by_end, counts_by_end, new_found, roots_of
 from estero.engine.walk.share import Part
+from estero.engine.walk.tally import Tally
 
 _FOUND_ROOM = 1 << 16
+_READ_OFF = 1_000
+"""Up to so many complex events of an end are read off sooner than a window's edge is counted through."""
 
 
 class Runs(Protocol):
@@ -56,7 +59,7 @@ class Runs(Protocol):
     def forgotten(self) -> int:
         """The first event that is not forgotten in every partition, as far as that is known."""
 
-    def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int, oldest: int) -> None:
+    def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
         """Takes a batch to advance over; starts int64[n]: the earliest start in the window of each event.
 
         `first` is the sequence number of its first event. Raises ValueError where it has not all that the
@@ -95,8 +98,9 @@ class Runs(Protocol):
     def counter(self) -> Counter[Any]:
         """What counts and enumerates the complex events of `compact`."""
 
-    def counts_by_end(self, roots: Roots, limit: int | None) -> tuple[NDArray[np.int64], list[int]]:
-        """See `Recognizer.counts_by_end`."""
+    @property
+    def tally(self) -> Tally | None:
+        """What counts without looking at `compact`, where that is possible and was asked for."""
 
 
 R_co = TypeVar("R_co", bound=Runs, covariant=True)
@@ -146,7 +150,7 @@ class Recognizer(Generic[R_co]):
             return
         self._held.clear()
         stamps, starts = self._window_starts(np.ascontiguousarray(batch.stamps, np.int64))
-        self.runs.load(batch, starts, self._seen, self._oldest)
+        self.runs.load(batch, starts, self._seen)
         self._stamps, self._stamps_from = stamps, self._oldest
         while True:
             with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
@@ -219,7 +223,13 @@ class Recognizer(Generic[R_co]):
 
     def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
         """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
-        return self.runs.counts_by_end(roots, limit)
+        if limit is None or limit > _READ_OFF or self.runs.window is None:
+            return counts_by_end(roots, limit, self.counts)
+        ends, _ = by_end(roots)
+        found = np.zeros(ends.size, np.int64)
+        for matches in self.matches(roots, limit):
+            np.add.at(found, np.searchsorted(ends, matches.end), 1)
+        return ends, found.tolist()
 
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:
         """The complex event number `index` of root number `place`, without enumerating those before it."""

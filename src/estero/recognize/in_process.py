@@ -9,25 +9,35 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from estero.answers.answer import Run
-from estero.engine.walk.share import Share
+from estero.engine.walk.share import WHOLE, Share
 from estero.events.sources import Source
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Plan
-from estero.recognize.recognition import Ended, Recognition
-
-Found = Iterator[tuple[Recognition, Ended]]
-"""Compact sets in order of their ends, each with what has found it."""
+from estero.recognize.recognition import Found, Recognition, number_of
 
 _PICKED_AT_ONCE = 256
 """Complex events that are gone to by their indexes before they are handed on."""
 
 
 class Reading(Run, ABC):
-    """What recognition finds → tables, counts and single complex events, however often they are asked for."""
+    """What recognition finds → tables, counts and single complex events, however often they are asked for.
+
+    All of it is about a share: its number and indexes follow from those of the whole, if nothing is sieved.
+    """
+
+    share: Share
+
+    @property
+    @abstractmethod
+    def _sieved(self) -> bool:
+        """Whether complex events are left out when they are read."""
 
     @abstractmethod
-    def _found(self, *, counting: bool = False) -> Found:
-        """All that is found; with `counting`, nothing but counts are asked of it."""
+    def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
+        """All that is found, or a share.
+
+        With `counting`, numbers will be asked for; unless `showing`, nothing else is.
+        """
 
     def _check_valid(self) -> None:
         """Raises where what was found cannot be read on."""
@@ -36,7 +46,7 @@ class Reading(Run, ABC):
         if limit is not None and limit <= 0:
             return
         left = limit
-        for recognition, ended in self._found():
+        for recognition, ended in self._found(self.share):
             for table in recognition.tables(ended):
                 if left is not None and table.num_rows >= left:
                     yield table.slice(0, left)
@@ -45,30 +55,57 @@ class Reading(Run, ABC):
                 self._check_valid()
                 left = None if left is None else left - table.num_rows
 
+    def count(self, *, enough: int | None = None) -> int:
+        if self._sieved:
+            return number_of(self._found(self.share, counting=True, showing=False), enough)
+        enough = None if enough is None else enough * self.share.of
+        found = self._found(WHOLE, counting=True, showing=False)
+        return self.share.size_of(number_of(found, enough))
+
     def counts(self) -> Iterator[tuple[int, int]]:
-        for recognition, ended in self._found(counting=True):
+        """(end position, number of complex events that end there), ascending, without enumerating."""
+        for recognition, ended in self._found(self.share, counting=True, showing=False):
             yield from recognition.counts(ended)
 
     def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        wanted = iter(indexes)
-        index = next(wanted, None)
-        before = 0
-        for recognition, ended in self._found():
-            if index is None:
+        wanted = _Ahead(indexes)
+        dealt = 0
+        share, sieved = (WHOLE, True) if self._sieved else (self.share, False)
+        for recognition, ended in self._found(self.share if sieved else WHOLE, counting=True):
+            if wanted.next is None:
                 return
-            total = sum(count for _, count in recognition.counts(ended))
-            here: list[int] = []
-            while index is not None and index < before + total:
-                here.append(index - before)
-                index = next(wanted, None)
-                if len(here) == _PICKED_AT_ONCE:
-                    yield recognition.pick(ended, here)
+            if sieved:
+                total = sum(number for _, number in recognition.counts(ended))
+                for here in wanted.until(dealt + total):
+                    yield recognition.pick_sifted(ended, [index - dealt for index in here])
                     self._check_valid()
-                    here = []
-            if here:
-                yield recognition.pick(ended, here)
-                self._check_valid()
-            before += total
+            else:
+                ends = recognition.ends(ended)
+                total = ends.total
+                for here in wanted.until(share.size_of(dealt + total)):
+                    yield recognition.pick(ended, ends, here, share, dealt)
+                    self._check_valid()
+            dealt += total
+
+
+class _Ahead:
+    """Ascending indexes, of which `next` is the next one, None after the last."""
+
+    def __init__(self, indexes: Iterable[int]) -> None:
+        self._indexes = iter(indexes)
+        self.next = next(self._indexes, None)
+
+    def until(self, end: int) -> Iterator[list[int]]:
+        """Those before `end`, some at a time."""
+        here: list[int] = []
+        while self.next is not None and self.next < end:
+            here.append(self.next)
+            self.next = next(self._indexes, None)
+            if len(here) == _PICKED_AT_ONCE:
+                yield here
+                here = []
+        if here:
+            yield here
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +117,7 @@ class InProcessRun(Reading):
 
     plan: Plan
     source: Source
-    share: Share | None = None
+    share: Share = WHOLE
 
     @property
     def schema(self) -> pa.Schema:
@@ -97,16 +134,21 @@ class InProcessRun(Reading):
 
     def shared(self, share: Share) -> InProcessRun:
         """The run of one share of what this one finds; raises ValueError for a share of a share."""
-        if self.share is not None:
+        if self.share != WHOLE:
             raise ValueError("this is a share already: divide the whole answer into more shares")
         return replace(self, share=share)
 
-    def _found(self, *, counting: bool = False) -> Found:
-        plan = self.plan.showing_nothing() if counting else self.plan
-        recognition = self._recognition(plan, counting=counting)
-        if self.share is not None:
-            recognition.give_only(self.share)
-        for batch in self.source.read(plan.classification):
+    @property
+    def _sieved(self) -> bool:
+        return self.plan.sieved
+
+    def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
+        recognition = self._recognition(
+            self.plan if showing else self.plan.showing_nothing(), counting=counting
+        )
+        if share != WHOLE:
+            recognition.give_only(share)
+        for batch in self.source.read(recognition.plan.classification):
             for ended in recognition.recognize(batch):
                 yield recognition, ended
 

@@ -8,10 +8,10 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from estero.engine.walk.share import Dealer, Share
+from estero.engine.walk.share import WHOLE, Dealer, Share
 from estero.errors import EsteroError
-from estero.recognize.in_process import Found, Reading
-from estero.recognize.recognition import Ended, Recognition
+from estero.recognize.in_process import Reading
+from estero.recognize.recognition import Ended, Found, Recognition
 
 
 class Turn:
@@ -52,6 +52,7 @@ class PushedRun(Reading):
     found: Sequence[Ended]
     turn: Turn
     number: int
+    share: Share = WHOLE
 
     @property
     def schema(self) -> pa.Schema:
@@ -70,15 +71,22 @@ class PushedRun(Reading):
 
     def shared(self, share: Share) -> PushedRun:
         self._check_valid()
-        dealer = Dealer(share)
-        return replace(self, found=[self.recognition.share_of(ended, dealer) for ended in self.found])
+        if self.share != WHOLE:
+            raise ValueError("this is a share already: divide the whole answer into more shares")
+        return replace(self, share=share)
 
-    def _found(self, *, counting: bool = False) -> Found:
-        del counting  # what a push has found is there already
+    @property
+    def _sieved(self) -> bool:
+        return self.recognition.plan.sieved
+
+    def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
+        del counting, showing  # what a push has found is there already
         self._check_valid()
+        dealer = Dealer(share)
         for ended in self.found:
-            yield self.recognition, ended
-            self._check_valid()
+            for part in [ended] if share == WHOLE else self.recognition.dealt(ended, dealer):
+                yield self.recognition, part
+                self._check_valid()
 
     def _check_valid(self) -> None:
         """Enumeration reads what the recognizer holds, so it cannot go on after that has."""

@@ -6,9 +6,12 @@ left that are checked of whole complex events, all of it goes through the sieve.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +26,13 @@ from estero.engine.batch import NO_PARTITION, EventBatch
 from estero.engine.recognizer import Recognizer
 from estero.engine.walk.matches import Matches, chosen, joined
 from estero.engine.walk.roots import Roots, by_end
-from estero.engine.walk.share import Dealer, Part, Share, whole
+from estero.engine.walk.share import Dealer, Part, Share
 from estero.language.tree.query import Consume
 from estero.plan.plan import Opened, Plan
 from estero.recognize.state import Holding
 
 _FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 16
+_DEALT_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,26 @@ class Ended:
     """The answers among them, where they had to be known before going on (CONSUME BY)."""
     part: Part | None = None
     """Which of the complex events are asked for, where that is a share of them."""
+
+
+class Ends(NamedTuple):
+    """The ends of compact sets; end i has those from number bounds[i] to before number bounds[i + 1].
+
+    before(i) is the exact number of complex events at ends 0 … i - 1.
+    """
+
+    bounds: list[int]
+    before: Callable[[int], int]
+
+    @property
+    def total(self) -> int:
+        """How many complex events there are at all ends."""
+        return self.before(len(self.bounds) - 1)
+
+    def with_index(self, index: int, share: Share, dealt: int) -> int:
+        """The end of the complex event with an index in a share; `dealt` were dealt before to all shares."""
+        ends = range(len(self.bounds) - 1)
+        return bisect_right(ends, index, key=lambda end: share.size_of(dealt + self.before(end + 1)))
 
 
 class Recognition:
@@ -80,6 +104,7 @@ class Recognition:
         self._sieve = _sieve_of(plan, runs)
         self._dealer: Dealer | None = None
         self._room = _FIRST_ROOM
+        self._dealt_at_once = 1
         self._holding = Holding(self.recognizer, self.store, runs.automaton, self.reporter.marks)
         if state is not None:
             self._holding.resume(state, plan, events)
@@ -105,7 +130,10 @@ class Recognition:
             ended = Ended(roots, positions[roots.event - first])
             if self._sieve is not None and self.plan.consume is not Consume.NONE:
                 ended = replace(ended, sifted=list(self._matches(ended)))
-            yield ended if self._dealer is None else self.share_of(ended, self._dealer)
+            if self._dealer is None:
+                yield ended
+            else:
+                yield from self.dealt(ended, self._dealer)
             if ended.sifted:
                 self.recognizer.consume()
         if not self.recognizer.holding:
@@ -146,19 +174,31 @@ class Recognition:
         """
         self._dealer = Dealer(share)
 
-    def share_of(self, ended: Ended, dealer: Dealer) -> Ended:
-        """The share of what has ended that a dealer deals; they are dealt in order of their ends."""
+    def dealt(self, ended: Ended, dealer: Dealer) -> Iterator[Ended]:
+        """The share of what has ended that a dealer deals, few ends after few; dealt in order of their ends.
+
+        How many depends on how much they hold, so that what nobody reads to the end is not counted, either.
+        """
         roots, limit = ended.roots, self._limit
+        ends, bounds = by_end(roots)
         if self._sieve is None or (ended.sifted is None and self._sieve.one_by_one):
-            part = dealer.deal(roots.event, self.recognizer.counts(roots, limit), limit)
-            return replace(ended, part=part)
-        ends, _ = by_end(roots)
+            first = 0
+            while first < ends.size:
+                last = min(first + self._dealt_at_once, ends.size)
+                here = slice(bounds[first], bounds[last])
+                few = Ended(roots.part(here.start, here.stop), ended.position[here])
+                counts = self.recognizer.counts(few.roots, limit)
+                many = sum(counts) > _DEALT_AT_ONCE
+                self._dealt_at_once = max(1, self._dealt_at_once // 4) if many else 2 * self._dealt_at_once
+                yield replace(few, part=dealer.deal(few.roots.event, counts, limit))
+                first = last
+            return
         own = ends[dealer.deal(ends, [1] * ends.size).place]
         places = np.flatnonzero(np.isin(roots.event, own))
         sifted = ended.sifted
         if sifted is not None:
             sifted = [chosen(each, np.flatnonzero(np.isin(each.end, own))) for each in sifted]
-        return Ended(roots.chosen(places), ended.position[places], sifted)
+        yield Ended(roots.chosen(places), ended.position[places], sifted)
 
     # ------------------------------------------------------------------------- reading what was found
 
@@ -202,17 +242,45 @@ class Recognition:
         places = np.searchsorted(ended.roots.event, list(numbers))
         return list(zip(ended.position[places].tolist(), numbers.values(), strict=True))
 
-    def pick(self, ended: Ended, indexes: list[int]) -> pa.RecordBatch:
-        """The complex events with these ascending indexes in the enumeration of `ended`, LIMIT respected."""
-        if self._sieve is not None:
-            return self._pick_of_sifted(ended, indexes)
-        roots, limit, part = ended.roots, self._limit, ended.part
-        if part is None:
-            part = whole(roots.event, self.recognizer.counts(roots, limit), limit)
-        matches = [self.recognizer.match_at(roots, place, index) for place, index in part.at(indexes)]
+    def add(self, ended: Ended) -> int:
+        """Counts what has ended, now or later, LIMIT respected; the exact number that was counted now."""
+        tally = self.recognizer.runs.tally
+        if tally is None or self._limit is not None or self._sieve is not None or ended.part is not None:
+            return sum(number for _, number in self.counts(ended))
+        ends = ended.roots.event
+        return tally.add(int(ends[0]), int(ends[-1]) + 1)
+
+    def rest(self) -> int:
+        """The exact number of complex events that were added and are not counted yet."""
+        tally = self.recognizer.runs.tally
+        return 0 if tally is None else tally.rest()
+
+    def ends(self, ended: Ended) -> Ends:
+        """The ends at which something has ended, and how many complex events they have; there is no sieve."""
+        roots, tally = ended.roots, self.recognizer.runs.tally
+        ends, bounds = by_end(roots)
+        if tally is not None and self._limit is None:
+            return Ends(bounds, tally.before(ends))
+        _, numbers = self.recognizer.counts_by_end(roots, self._limit)
+        return Ends(bounds, list(accumulate(numbers, initial=0)).__getitem__)
+
+    def pick(self, ended: Ended, ends: Ends, indexes: list[int], share: Share, dealt: int) -> pa.RecordBatch:
+        """The complex events with these ascending indexes in a share, LIMIT respected.
+
+        `dealt` is how many were dealt to all shares before those of `ended`.
+        """
+        roots, limit, matches = ended.roots, self._limit, []
+        for index in indexes:
+            number = ends.with_index(index, share, dealt)
+            before = dealt + ends.before(number)
+            here = roots.part(ends.bounds[number], ends.bounds[number + 1])
+            part = Dealer(share, before).deal(here.event, self.recognizer.counts(here, limit), limit)
+            ((place, place_below),) = part.at([index - share.size_of(before)])
+            matches.append(self.recognizer.match_at(here, place, place_below))
         return self.reporter.table(joined(matches), self.store)
 
-    def _pick_of_sifted(self, ended: Ended, indexes: list[int]) -> pa.RecordBatch:
+    def pick_sifted(self, ended: Ended, indexes: list[int]) -> pa.RecordBatch:
+        """The complex events with these ascending indexes in `ended`, of which the sieve leaves enough."""
         picked = []
         before = 0
         wanted = np.array(indexes, np.int64)
@@ -248,6 +316,21 @@ class Recognition:
     def idle(self) -> bool:
         """Whether nothing is open: to begin anew would change no later answer."""
         return self.recognizer.idle
+
+
+Found = Iterator[tuple[Recognition, Ended]]
+"""Compact sets in order of their ends, each with what has found it."""
+
+
+def number_of(found: Found, enough: int | None = None) -> int:
+    """The exact number of complex events in what one stream has; at least `enough` if there are more."""
+    total, last = 0, None
+    for recognition, ended in found:
+        total += recognition.add(ended)
+        last = recognition
+        if enough is not None and total >= enough:
+            return total
+    return total if last is None else total + last.rest()
 
 
 def _sieve_of(plan: Plan, opened: Opened) -> Sieve | None:

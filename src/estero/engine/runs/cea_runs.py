@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -36,17 +35,15 @@ from estero.engine.snapshots.snapshot import Snapshot, arena_of, live_nodes, num
 from estero.engine.snapshots.sound import check_arena, check_partitions
 from estero.engine.store.arena import NONE, Arena, copy_columns, grown, mark_live, move_live, new_arena
 from estero.engine.store.hashing import new_table, number_rows, table_of
-from estero.engine.walk.counter import FITS
 from estero.engine.walk.paths import PathCounter
-from estero.engine.walk.roots import Roots, by_end, capped
-from estero.engine.walk.sliding_count import SlidingCounter
+from estero.engine.walk.roots import Roots
+from estero.engine.walk.tally import Stretch, Tally
 
 ROOM = 256
 """Places in a new pool."""
 
 _SMALLEST_ARENA = 1 << 15
 _FEWEST_PARTITIONS = 64
-_COUNTED_AT_ONCE = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +89,10 @@ class Settings:
         return self.split and self.order != NO_ORDER
 
     @property
-    def slides(self) -> bool:
-        """Whether counts can be kept up by a sliding count instead of being read off the compact set."""
-        plain = self.consume == CONSUME_NONE and not self.gaps and not self.keyed
+    def tallied(self) -> bool:
+        """Whether a tally can count, instead of that being read off the compact set."""
         alike = not (self.split or self.chooses)
-        return self.counting and plain and self.window is not None and alike
+        return self.counting and self.consume == CONSUME_NONE and not self.gaps and alike
 
     @property
     def remembers_keys(self) -> bool:
@@ -127,7 +123,7 @@ class CeaRuns(ABC):
         self._batch_keys = np.empty((0, 2), np.uint64)
         self._cursor = new_cursor("generation", "miss_state", "miss_class", "need_nodes", *self.needs)
         self.counter = PathCounter(choices=settings.chooses)
-        self._sliding = SlidingCounter() if settings.slides else None
+        self.tally = Tally(self._builder) if settings.tallied else None
         automaton.class_of(0)
 
     # --------------------------------------------------------------- what depends on how runs are told apart
@@ -163,7 +159,7 @@ class CeaRuns(ABC):
         """How many nodes and partitions are held, in reach or not."""
         return int(self.arena.size[0] + self._keys.size[0])
 
-    def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int, oldest: int) -> None:
+    def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
         """See `Runs`: numbers classes and partitions."""
         settings = self.settings
         steps = 0 if settings.registers is None else settings.registers.action.size
@@ -181,10 +177,9 @@ class CeaRuns(ABC):
         self._events = Events(classes, partitions, constant(batch.ordinal, np.int64), starts, *values)
         self._batch_keys = batch.partition
         self._cursor["at"], self._cursor["first"] = 0, first
-        if self._sliding is not None:
-            if self._sliding.active:
-                self._sliding.catch_up(self._builder.tables, self._builder.states, first - 1)
-            self._sliding.append(classes, starts, oldest)
+        if self.tally is not None:
+            keys = batch.partition if settings.keyed else np.zeros((classes.size, 2), np.uint64)
+            self.tally.append(Stretch(classes, keys, starts), first)
 
     def advance(self, found: Found) -> int:
         """See `Runs`: a missing row is worked out."""
@@ -336,7 +331,7 @@ class CeaRuns(ABC):
             self._partitions.step[:count] = arrays["step"]
         reset(self._cursor)
         self.counter.forget()
-        self._sliding = None
+        self.tally = None
 
     def _opened(self, oldest: int) -> Arrays:
         """The runs inside the window; see `open_runs`."""
@@ -350,41 +345,6 @@ class CeaRuns(ABC):
     def compact(self) -> Arena:
         """See `Runs`."""
         return self.arena
-
-    def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
-        """See `Runs`."""
-        ends, bounds = by_end(roots)
-        numbers: list[int] = []
-        for low in range(0, ends.size, _COUNTED_AT_ONCE):
-            high = min(low + _COUNTED_AT_ONCE, ends.size)
-            part = roots.part(bounds[low], bounds[high])
-            within = [bound - bounds[low] for bound in bounds[low : high + 1]]
-            numbers += self._counts_of(ends[low:high], part, within, limit)
-        return ends, numbers
-
-    def _counts_of(
-        self, ends: NDArray[np.int64], roots: Roots, bounds: list[int], limit: int | None
-    ) -> list[int]:
-        """The counts at some ends; roots bounds[i] … bounds[i + 1] - 1 are those of end i.
-
-        They are read off the compact set. Where compact sets share little, their rims are long; then the
-        sliding count takes over.
-        """
-        sliding = self._sliding
-        if sliding is not None and not sliding.active and self.counter.steps > 4 * int(ends[0]) + 100_000:
-            sliding.activate(int(ends[0]))
-        if sliding is None or not sliding.active:
-            counts = self.counter.of_roots(self.arena, roots, limit)
-            return capped([sum(counts[a:b]) for a, b in pairwise(bounds)], limit)
-        exact, rough = sliding.counts(self._builder.tables, self._builder.states, ends)
-        numbers: list[int] = exact.tolist()
-        for place in np.flatnonzero(~(rough < FITS)).tolist():
-            if limit is not None and limit < FITS:
-                numbers[place] = limit
-            else:
-                within = roots.part(bounds[place], bounds[place + 1])
-                numbers[place] = sum(self.counter.of_roots(self.arena, within))
-        return capped(numbers, limit)
 
 
 def _new_partitions(capacity: int, order: int) -> Partitions:

@@ -69,9 +69,9 @@ class ChainRuns(KeyedRuns):
         used = int(self.nodes.size[0])
         return used == 0 or int(self.nodes.event[used - 1]) < self.forgotten
 
-    def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int, oldest: int) -> None:
+    def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
         """See `Runs`."""
-        super().load(batch, starts, first, oldest)
+        super().load(batch, starts, first)
         self.nodes.size[1] = 0
 
     def advance(self, found: Found) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from estero.engine.snapshots.snapshot_pcea import index_of
 from estero.engine.snapshots.sound import check_entries
 from estero.engine.store.hash_index import new_index, rebuilt
 from estero.engine.walk.counter import Counter
-from estero.engine.walk.roots import Roots, counts_by_end
+from estero.engine.walk.tally import Tally
 
 SMALLEST_ROOM = 1 << 12
 
@@ -35,6 +35,8 @@ class KeyedRuns(ABC):
     needs: ClassVar[tuple[str, ...]]
     """The places in the cursor for room that the kernel can lack."""
     counter: Counter[Any]
+    tally: Tally | None = None
+    """There is none: runs depend on more than the classes of events."""
 
     def __init__(self, window: int | None, consume: int, room: int) -> None:
         self.window, self.consume, self.room = window, consume, room
@@ -75,7 +77,7 @@ class KeyedRuns(ABC):
         """See `Runs`."""
         return int(self._cursor["forgotten"])
 
-    def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int, oldest: int) -> None:  # noqa: ARG002 - see `Runs`
+    def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
         """See `Runs`."""
         predicates, columns, values = self._asked
         if BITS_IN_WORD * batch.words.shape[1] < predicates:
@@ -144,7 +146,3 @@ class KeyedRuns(ABC):
             self._forgotten = with_room_for_one(self._forgotten, oldest, self.room)
         if 2 * (self.index.used[0] + entries) > self.index.words.shape[0]:
             self.index = rebuilt(self.index, oldest, max(entries, self.room))
-
-    def counts_by_end(self, roots: Roots, limit: int | None) -> tuple[NDArray[np.int64], list[int]]:
-        """See `Runs`."""
-        return counts_by_end(roots, limit, partial(self.counter.of_roots, self.compact))

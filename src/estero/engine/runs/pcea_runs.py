@@ -30,15 +30,11 @@ from estero.engine.store.ordered_index import (
     rename_trees,
     with_room,
 )
-from estero.engine.walk.enumeration import Enumeration
 from estero.engine.walk.products import Heaps, ProductCounter
-from estero.engine.walk.roots import Roots, by_end
+from estero.engine.walk.roots import Roots
 
 _COMFORT = 4
 """Up to so many times the first room, each compaction is followed by more room."""
-
-_READ_OFF = 1_000
-"""Up to so many complex events of an end are read off sooner than a window's edge is counted through."""
 
 
 class PceaRuns(KeyedRuns):
@@ -170,15 +166,3 @@ class PceaRuns(KeyedRuns):
         if self.tables.ordered_steps:
             self.ordered = ordered_of(snapshot.arrays, self.room)
         self.counter.forget()
-
-    # ------------------------------------------------------------------------- reading what was found
-
-    def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
-        """See `Runs`."""
-        if limit is None or limit > _READ_OFF:
-            return super().counts_by_end(roots, limit)
-        ends, _ = by_end(roots)
-        found = np.zeros(ends.size, np.int64)
-        for matches in Enumeration(self.compact, self.counter, roots, limit=limit):
-            np.add.at(found, np.searchsorted(ends, matches.end), 1)
-        return ends, found.tolist()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -140,20 +141,10 @@ class Counter(ABC, Generic[S]):
 
     def __init__(self) -> None:
         self.steps = 0
-        self._large: dict[int, int] = {}
-        self._large_rim: dict[int, int] = {}
-        self._large_oldest = -1
         self._window = np.array([-1, 0])
-
-    @property
-    def long_numbers(self) -> int:
-        """How many counts had to be worked out as Python integers."""
-        return len(self._large) + len(self._large_rim)
 
     def forget(self) -> None:
         """Numbers of nodes have changed: start again."""
-        self._large.clear()
-        self._large_rim.clear()
         self._window[0] = -1
 
     @abstractmethod
@@ -167,18 +158,18 @@ class Counter(ABC, Generic[S]):
         """
         self.catch_up(compact)
         words, rough, least = self._counted(compact, roots)
+        unknown = ~(rough < FITS)
         if enough is not None and enough < FITS:
             np.minimum(words, np.uint64(enough), out=words)
+            words[unknown & (least >= enough)] = enough
+            unknown &= least < enough
         numbers: list[int] = words.tolist()
-        for place in np.flatnonzero(~(rough < FITS)).tolist():
-            if enough is not None and least[place] >= enough:
-                numbers[place] = enough
-                continue
-            root, oldest = int(roots.root[place]), int(roots.oldest[place])
-            if self._on_rim(root, oldest):  # the rims of other windows were counted since
-                self._counted(compact, roots.part(place, place + 1))
-            number = self.number(compact, root, oldest)
-            numbers[place] = number if enough is None else min(number, enough)
+        if not unknown.any():
+            return numbers
+        for oldest, places in groupby(np.flatnonzero(unknown).tolist(), roots.oldest.item):
+            group = list(places)
+            for place, number in zip(group, self.numbers(compact, roots.root[group], oldest), strict=True):
+                numbers[place] = number if enough is None else min(number, enough)
         return numbers
 
     def _counted(
@@ -198,45 +189,6 @@ class Counter(ABC, Generic[S]):
         What kernels do where numbers are words; no other complex event is visited.
         """
 
-    def number(self, compact: S, root: int, oldest: int) -> int:
-        """The exact number of complex events below `root` that start at or after `oldest`."""
-        return self._number(compact, root, oldest)
-
-    def _number(self, compact: S, root: int, oldest: int) -> int:
-        """The exact count of a part, from those of the parts below, each of which is worked out once."""
-        if oldest != self._large_oldest:
-            self._large_rim.clear()
-            self._large_oldest = oldest
-        open_parts: list[int] = []
-        rim, large = self._large_rim, self._large
-
-        def number_of(part: int) -> int:
-            number = rim.get(part)
-            if number is None:
-                number = self._word(compact, part, oldest)
-            if number is None and not self._on_rim(part, oldest):
-                number = large.get(part)
-            if number is None:
-                open_parts.append(part)
-            return number or 0
-
-        number = number_of(root)
-        while open_parts:
-            part, height = open_parts[-1], len(open_parts)
-            number = self._summed(compact, part, oldest, number_of)
-            if len(open_parts) == height:
-                (rim if self._on_rim(part, oldest) else large)[part] = number
-                open_parts.pop()
-        return number
-
     @abstractmethod
-    def _word(self, compact: S, part: int, oldest: int) -> int | None:
-        """The count of a part inside the window, None where it does not fit a word."""
-
-    @abstractmethod
-    def _summed(self, compact: S, part: int, oldest: int, number_of: Callable[[int], int]) -> int:
-        """The count of a part from the counts of the parts right below it."""
-
-    def _on_rim(self, part: int, oldest: int) -> bool:  # noqa: ARG002 - there is one only in a window
-        """Whether some starts below a part that is inside the window have expired."""
-        return False
+    def numbers(self, compact: S, roots: NDArray[np.int32], oldest: int) -> list[int]:
+        """The exact number of complex events below each root that start at or after `oldest`."""

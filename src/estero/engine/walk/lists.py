@@ -16,7 +16,7 @@ one, which takes far less than to enumerate what goes with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -213,7 +213,7 @@ def walk_chains(lists, counts, asked, walk, matches, sizes):  # type: ignore[no-
 
 
 class ListCounter(Counter[Lists]):
-    """Counts of run nodes. A part is a running sum: number entry × subsets + subset.
+    """Counts of run nodes.
 
     Sums of entries are kept, numbers of nodes are not: those that only end are soon other nodes.
     """
@@ -223,16 +223,20 @@ class ListCounter(Counter[Lists]):
     def __init__(self) -> None:
         super().__init__()
         self.counts = _new_counts(0, 1)
-        self._done = 0
+        self._large: dict[int, int] = {}
+        self._done = self._large_done = 0
 
     def forget(self) -> None:
         """Numbers of nodes and entries have changed: start again."""
         super().forget()
-        self._done = 0
+        self._large.clear()
+        self._done = self._large_done = 0
 
     def catch_up(self, lists: Lists) -> None:
         """Counts the entries that are new."""
         used = int(lists.entries.size[0])
+        if used == self._done:
+            return
         if self.counts.most.size < used:
             bigger = _new_counts(*lists.entries.same.shape)
             copy_columns(self.counts, bigger, self._done)
@@ -241,11 +245,50 @@ class ListCounter(Counter[Lists]):
             count_entries(lists, self.counts, self._done)
         self._done = used
 
-    def number(self, compact: Lists, root: int, oldest: int) -> int:
-        """The exact number of complex events that end with a run node."""
-        return self._node(compact, root, lambda part: self._number(compact, part, oldest))
+    @property
+    def long_numbers(self) -> int:
+        """How many sums had to be worked out as Python integers."""
+        return len(self._large)
 
-    def seek(self, compact: Lists, root: int, oldest: int, index: int) -> Place:
+    def numbers(self, compact: Lists, roots: NDArray[np.int32], oldest: int) -> list[int]:  # noqa: ARG002 - there is no window
+        """See `Counter`."""
+        self._sum_up(compact)
+        return list(self._numbers_of(compact, roots))
+
+    def _sum_up(self, lists: Lists) -> None:
+        """Sums beyond a word, oldest first."""
+        entries, subsets = lists.entries, lists.entries.same.shape[1]
+        fresh = np.flatnonzero(~(self.counts.most[self._large_done : self._done] < FITS)) + self._large_done
+        widths = lists.widths[entries.place[fresh]].tolist()
+        same, numbers = entries.same[fresh].tolist(), self._numbers_of(lists, entries.node[fresh])
+        for entry, width, before, number in zip(fresh.tolist(), widths, same, numbers, strict=True):
+            for subset in range(1 << width):
+                total = number if before[subset] == NONE else number + self._sum(before[subset], subset)
+                self._large[entry * subsets + subset] = total
+        self._large_done = self._done
+
+    def _number(self, lists: Lists, node: int) -> int:
+        """The exact number of a run node."""
+        return next(self._numbers_of(lists, np.array([node])))
+
+    def _sum(self, entry: int, subset: int) -> int:
+        """A running sum."""
+        number = self._large.get(entry * self.counts.exact.shape[1] + subset)
+        return self.counts.exact.item(entry, subset) if number is None else number
+
+    def _numbers_of(self, lists: Lists, nodes: NDArray[np.int32]) -> Iterator[int]:
+        """The exact number of each run node, of which the sums that it reads must be known by then."""
+        places, newest = lists.nodes.place[nodes], lists.nodes.newest[nodes].tolist()
+        subsets = np.where(places == NONE, 0, 1 << lists.widths[places]).tolist()
+        for entries, size in zip(newest, subsets, strict=True):
+            total = 0
+            for subset in range(size):
+                if entries[subset] != NONE:
+                    number = self._sum(entries[subset], subset)
+                    total += -number if subset.bit_count() % 2 else number
+            yield total if size else 1
+
+    def seek(self, compact: Lists, root: int, oldest: int, index: int) -> Place:  # noqa: ARG002 - there is no window
         """Where the complex event number `index` of a root is, in the order of enumeration."""
         nodes, entries = compact.nodes, compact.entries
         place = Place([], [], [])
@@ -253,7 +296,7 @@ class ListCounter(Counter[Lists]):
         while index:
             place.items.append((int(nodes.event[node]), int(nodes.mark[node])))
             entry = int(nodes.head[node])
-            while index >= (number := self.number(compact, int(entries.node[entry]), oldest)):
+            while index >= (number := self._number(compact, entries.node[entry])):
                 index -= number
                 entry = int(next_entry(compact, node, entry))
             following = int(next_entry(compact, node, entry))
@@ -262,31 +305,6 @@ class ListCounter(Counter[Lists]):
             node = int(entries.node[entry])
         place.choices.append((NONE, node, len(place.items)))
         return place
-
-    def _word(self, compact: Lists, part: int, oldest: int) -> int | None:  # noqa: ARG002 - there is no window
-        entry, subset = divmod(part, compact.entries.same.shape[1])
-        return self.counts.exact.item(entry, subset) if self.counts.most.item(entry) < FITS else None
-
-    def _summed(self, compact: Lists, part: int, oldest: int, number_of: Callable[[int], int]) -> int:  # noqa: ARG002 - there is no window
-        subsets = compact.entries.same.shape[1]
-        entry, subset = divmod(part, subsets)
-        number = self._node(compact, compact.entries.node.item(entry), number_of)
-        before = compact.entries.same.item(entry, subset)
-        return number if before == NONE else number + number_of(before * subsets + subset)
-
-    def _node(self, compact: Lists, node: int, number_of: Callable[[int], int]) -> int:
-        """The number of a run node from the running sums that it reads."""
-        nodes, subsets = compact.nodes, compact.entries.same.shape[1]
-        place = nodes.place.item(node)
-        if place == NONE:
-            return 1
-        total = 0
-        for subset in range(1 << compact.widths.item(place)):
-            entry = nodes.newest.item(node, subset)
-            if entry != NONE:
-                number = number_of(entry * subsets + subset)
-                total += -number if subset.bit_count() % 2 else number
-        return total
 
 
 def _new_counts(capacity: int, subsets: int) -> ListCounts:

@@ -8,15 +8,13 @@ past a left side as a whole, by its count: it costs the length of one path, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, SEEK
 from estero.engine.jit import inlined, kernel
-from estero.engine.store.arena import NONE, PREFER, UNION, Arena, copy_columns
+from estero.engine.store.arena import PREFER, UNION, Arena, copy_columns
+from estero.engine.walk.choices import PathCounts, link, resolved
 from estero.engine.walk.counter import (
     FITS,
     SURE,
@@ -34,59 +32,8 @@ from estero.engine.walk.counter import (
     waits,
 )
 from estero.engine.walk.enumeration import go_on, write_back
-
-
-class PathCounts(NamedTuple):
-    """The counts of all nodes; stack int32[2 × capacity + 2] is scratch.
-
-    Where there are choices, they form chains: behind one comes the first one below its older side that only
-    outputs are above of. Windows get older along them. int32[capacity], else empty: below (what is below the
-    outputs from a node on), and of choices place (in the chain, from its end) and jump (a later one).
-    """
-
-    of_nodes: Counts
-    stack: NDArray[np.int32]
-    below: NDArray[np.int32]
-    place: NDArray[np.int32]
-    jump: NDArray[np.int32]
-
-
-@inlined
-def link(arena, counts, node):  # type: ignore[no-untyped-def]
-    """Enters a node into its chain; jumps are such that any place is a logarithmic number of steps away.
-
-    Myers, An applicative random-access stack (Information Processing Letters 17, 1983).
-    """
-    left = arena.left[node]
-    counts.below[node] = counts.below[left] if arena.kind[node] >= 0 and left != NONE else node
-    if arena.kind[node] <= PREFER:
-        following = counts.below[arena.right[node]]
-        counts.place[node] = 0
-        counts.jump[node] = node
-        if arena.kind[following] <= PREFER:
-            one = counts.jump[following]
-            two = counts.jump[one]
-            counts.place[node] = counts.place[following] + 1
-            even = counts.place[following] - counts.place[one] == counts.place[one] - counts.place[two]
-            counts.jump[node] = two if even else following
-
-
-@inlined
-def resolved(arena, counts, node, oldest):  # type: ignore[no-untyped-def]
-    """The union or end that counts as many as `node` does in a window: past outputs and choices."""
-    if counts.below.size > 0:
-        node = counts.below[node]
-        while arena.kind[node] <= PREFER:
-            if oldest > arena.event[node]:
-                node = counts.below[arena.left[node]]
-                continue
-            following = counts.below[arena.right[node]]
-            while arena.kind[following] <= PREFER and oldest <= arena.event[following]:
-                far = counts.jump[node]
-                node = far if oldest <= arena.event[far] and far != node else following
-                following = counts.below[arena.right[node]]
-            node = following
-    return node
+from estero.engine.walk.long_paths import LongPaths
+from estero.engine.walk.roots import Roots
 
 
 @kernel
@@ -250,7 +197,7 @@ def walk_paths(arena, counts, asked, walk, matches, sizes):  # type: ignore[no-u
 
 
 class PathCounter(Counter[Arena]):
-    """Counts of the nodes of an arena, which may have `choices`; a part is a node."""
+    """Counts of the nodes of an arena, which may have `choices`."""
 
     walk, count = staticmethod(walk_paths), staticmethod(count_paths)
 
@@ -259,15 +206,19 @@ class PathCounter(Counter[Arena]):
         self._choices = choices
         self.counts = PathCounts(new_counts(0, self._window), *(np.empty(0, np.int32) for _ in range(4)))
         self._done = 0
+        self._long: LongPaths | None = None
 
     def forget(self) -> None:
         """Numbers of nodes have changed: start again."""
         super().forget()
         self._done = 0
+        self._long = None
 
     def catch_up(self, arena: Arena) -> None:
         """Counts the nodes that are new."""
         size = int(arena.size[0])
+        if size == self._done:
+            return
         if self.counts.of_nodes.exact.size < size:
             room = arena.kind.size
             links = [np.empty(room if self._choices else 0, np.int32) for _ in range(3)]
@@ -279,14 +230,23 @@ class PathCounter(Counter[Arena]):
             count_nodes(arena, self.counts, self._done)
         self._done = size
 
+    def numbers(self, compact: Arena, roots: NDArray[np.int32], oldest: int) -> list[int]:
+        """See `Counter`."""
+        known = self._long
+        if known is None or known.oldest != oldest or not set(roots.tolist()) <= known.totals.keys():
+            none = np.zeros(roots.size, np.int64)
+            self._counted(compact, Roots(none, roots, none + oldest))  # other rims were counted since
+            known = self._long = LongPaths(compact, self.counts, roots, oldest)
+        return [known.totals[root] for root in roots.tolist()]
+
     def seek(self, compact: Arena, root: int, oldest: int, index: int) -> Place:
         """Where the complex event number `index` below `root` is, in the order of enumeration."""
         place = Place([], [], [])
         node = root
         while index:
-            left, right = int(compact.left[node]), int(compact.right[node])
+            left, right = compact.left.item(node), compact.right.item(node)
             if compact.kind[node] == UNION:
-                before = self.number(compact, left, oldest)
+                before = self._number_before(compact, node, oldest)
                 if index >= before:
                     index -= before
                     node = right
@@ -296,20 +256,17 @@ class PathCounter(Counter[Arena]):
             elif compact.kind[node] <= PREFER:
                 left = right if oldest <= compact.event[node] else left
             else:
-                place.items.append((int(compact.event[node]), int(compact.kind[node])))
+                place.items.append((compact.event.item(node), compact.kind.item(node)))
             node = left
         place.choices.append((node, len(place.items)))
         return place
 
-    def _word(self, compact: Arena, part: int, oldest: int) -> int | None:
-        return known_word(self.counts.of_nodes, part, oldest) if compact.start.item(part) >= oldest else 0
-
-    def _summed(self, compact: Arena, part: int, oldest: int, number_of: Callable[[int], int]) -> int:
-        kind = compact.kind.item(part)
-        if kind <= PREFER and oldest <= compact.event.item(part):
-            return number_of(compact.right.item(part))
-        number = number_of(compact.left.item(part))
-        return number + number_of(compact.right.item(part)) if kind == UNION else number
-
-    def _on_rim(self, part: int, oldest: int) -> bool:
-        return bool(self.counts.of_nodes.earliest.item(part) < oldest)
+    def _number_before(self, arena: Arena, node: int, oldest: int) -> int:
+        """The number on the left of a union below the root that was counted last."""
+        if self._long is not None and self._long.oldest == oldest and self._long.has(node):
+            return self._long.left_of(node)
+        left = int(resolved(arena, self.counts, arena.left.item(node), oldest))
+        number = known_word(self.counts.of_nodes, left, oldest)
+        if number is None:
+            raise RuntimeError("what is below a root was not counted before it is sought")
+        return number

@@ -47,6 +47,7 @@ from estero.engine.walk.counter import (
     waits,
 )
 from estero.engine.walk.enumeration import STEPS, go_on, write_back
+from estero.engine.walk.roots import Roots
 
 SHORT = 64
 """Up to so many nodes of lists are looked at for a root, each time anew."""
@@ -449,11 +450,16 @@ class ProductCounter(Counter[Heaps]):
         empty = new_counts(0, self._window)
         self.counts = ProductCounts(empty, empty, np.empty(0, np.int32))
         self._done = (0, 0)
+        self._large: dict[int, int] = {}
+        self._large_rim: dict[int, int] = {}
+        self._large_oldest = -1
 
     def forget(self) -> None:
         """Numbers of products and nodes have changed: start again."""
         super().forget()
         self._done = (0, 0)
+        self._large.clear()
+        self._large_rim.clear()
 
     def catch_up(self, heaps: Heaps) -> None:
         """Counts the products and heap nodes that are new."""
@@ -471,6 +477,39 @@ class ProductCounter(Counter[Heaps]):
             count_parts(heaps, self.counts, *self._done)
         self._done = size, used
 
+    def numbers(self, compact: Heaps, roots: NDArray[np.int32], oldest: int) -> list[int]:
+        """See `Counter`."""
+        none = np.zeros(roots.size, np.int64)
+        self._counted(compact, Roots(none, roots, none + oldest))  # other rims were counted since
+        return [self._number(compact, root, oldest) for root in roots.tolist()]
+
+    def _number(self, compact: Heaps, root: int, oldest: int) -> int:
+        """The exact count of a part, from those of the parts below, each of which is worked out once."""
+        if oldest != self._large_oldest:
+            self._large_rim.clear()
+            self._large_oldest = oldest
+        open_parts: list[int] = []
+        rim, large = self._large_rim, self._large
+
+        def number_of(part: int) -> int:
+            number = rim.get(part)
+            if number is None:
+                number = self._word(compact, part, oldest)
+            if number is None and not self._on_rim(part, oldest):
+                number = large.get(part)
+            if number is None:
+                open_parts.append(part)
+            return number or 0
+
+        number = number_of(root)
+        while open_parts:
+            part, height = open_parts[-1], len(open_parts)
+            number = self._summed(compact, part, oldest, number_of)
+            if len(open_parts) == height:
+                (rim if self._on_rim(part, oldest) else large)[part] = number
+                open_parts.pop()
+        return number
+
     def seek(self, compact: Heaps, root: int, oldest: int, index: int) -> Place:
         """Where the complex event number `index` of a product is, in the order of enumeration."""
         products = compact.products
@@ -481,7 +520,7 @@ class ProductCounter(Counter[Heaps]):
             below = _below(compact, part, oldest)
             if part < 0:
                 here = 0
-                while index >= (number := self.number(compact, below[here], oldest)):
+                while index >= (number := self._number(compact, below[here], oldest)):
                     index -= number
                     here += 1
                 # What is left first is taken last: the left side.
@@ -494,7 +533,7 @@ class ProductCounter(Counter[Heaps]):
                 return place
             place.items.append((int(products.event[part]), int(products.mark[part])))
             for one in reversed(below):
-                index, digit = divmod(index, self.number(compact, one, oldest))
+                index, digit = divmod(index, self._number(compact, one, oldest))
                 place.agenda.append((-1 - one, agenda))
                 agenda = len(indexes)
                 indexes.append(digit)

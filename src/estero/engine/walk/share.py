@@ -35,6 +35,10 @@ class Share:
             last = self.of - 1
             raise ValueError(f"there is no share {self.number}: shares are numbered from 0 to {last}")
 
+    def size_of(self, count: int) -> int:
+        """How many of `count` things are dealt to this share, one after the other round all shares."""
+        return (count + self.of - 1 - self.number) // self.of
+
     def range_of(self, count: int) -> tuple[int, int]:
         """The first index of this share of `count` things, and the one after its last: they are in order."""
         each, rest = divmod(count, self.of)
@@ -78,11 +82,14 @@ class Part(NamedTuple):
 
 
 class Dealer:
-    """Deals the complex events of one root after the other, and keeps the ranges of one share."""
+    """Deals the complex events of one root after the other, and keeps the ranges of one share.
 
-    def __init__(self, share: Share) -> None:
+    `dealt` is how many were dealt before: what did not divide evenly has left off there.
+    """
+
+    def __init__(self, share: Share, dealt: int = 0) -> None:
         self._share = share
-        self._turn = 0
+        self._turn = dealt % share.of
 
     def deal(self, ends: NDArray[np.int64], counts: Sequence[int], limit: int | None = None) -> Part:
         """The ranges of this share; of each end the first `limit` complex events are dealt.
@@ -102,10 +109,8 @@ class Dealer:
         return Part(kept, first[kept], size[kept])
 
 
-def whole(ends: NDArray[np.int64], counts: Sequence[int], limit: int | None = None) -> Part:
-    """All that is dealt."""
-    return Dealer(Share(0, 1)).deal(ends, counts, limit)
-
+WHOLE = Share(0, 1)
+"""All that is dealt."""
 
 NO_RANGES = np.empty(0, np.int64), np.empty(0, np.int64)
 """What kernels get where everything is wanted."""

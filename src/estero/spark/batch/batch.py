@@ -84,11 +84,9 @@ def _counting(work: Work) -> Callable[[Batches], Batches]:
     """
 
     def count(batches: Batches) -> Batches:
-        total = sum(
-            number
-            for recognition, ended in work.ended(batches, counting=True)
-            for _, number in recognition.counts(ended)
-        )
+        from estero.recognize.recognition import number_of  # Numba is for workers only
+
+        total = number_of(work.ended(batches, counting=True))
         size = (total.bit_length() + 7) // 8
         yield pa.RecordBatch.from_arrays([pa.array([total.to_bytes(size, "big")])], schema=_COUNT)
 

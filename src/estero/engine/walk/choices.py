@@ -1,0 +1,69 @@
+"""Counts of paths, and what stands for a node in a window where some nodes are choices.
+
+A choice is the one child that is for the window. What is above only outputs and choices counts as many paths
+as what is below them, so it has no rim of its own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined
+from estero.engine.store.arena import NONE, PREFER
+from estero.engine.walk.counter import Counts
+
+
+class PathCounts(NamedTuple):
+    """The counts of all nodes; stack int32[2 × capacity + 2] is scratch.
+
+    Where there are choices, they form chains: behind one comes the first one below its older side that only
+    outputs are above of. Windows get older along them. int32[capacity], else empty: below (what is below the
+    outputs from a node on), and of choices place (in the chain, from its end) and jump (a later one).
+    """
+
+    of_nodes: Counts
+    stack: NDArray[np.int32]
+    below: NDArray[np.int32]
+    place: NDArray[np.int32]
+    jump: NDArray[np.int32]
+
+
+@inlined
+def link(arena, counts, node):  # type: ignore[no-untyped-def]
+    """Enters a node into its chain; jumps are such that any place is a logarithmic number of steps away.
+
+    Myers, An applicative random-access stack (Information Processing Letters 17, 1983).
+    """
+    left = arena.left[node]
+    counts.below[node] = counts.below[left] if arena.kind[node] >= 0 and left != NONE else node
+    if arena.kind[node] <= PREFER:
+        following = counts.below[arena.right[node]]
+        counts.place[node] = 0
+        counts.jump[node] = node
+        if arena.kind[following] <= PREFER:
+            one = counts.jump[following]
+            two = counts.jump[one]
+            counts.place[node] = counts.place[following] + 1
+            even = counts.place[following] - counts.place[one] == counts.place[one] - counts.place[two]
+            counts.jump[node] = two if even else following
+
+
+@inlined
+def resolved(arena, counts, node, oldest):  # type: ignore[no-untyped-def]
+    """The union or end that counts as many as `node` does in a window: past outputs and choices."""
+    if counts.below.size > 0:
+        node = counts.below[node]
+        while arena.kind[node] <= PREFER:
+            if oldest > arena.event[node]:
+                node = counts.below[arena.left[node]]
+                continue
+            following = counts.below[arena.right[node]]
+            while arena.kind[following] <= PREFER and oldest <= arena.event[following]:
+                far = counts.jump[node]
+                node = far if oldest <= arena.event[far] and far != node else following
+                following = counts.below[arena.right[node]]
+            node = following
+    return node

@@ -1,0 +1,177 @@
+"""How many complex events a plain automaton finds, exactly, whatever their number (algorithms.md, "Report").
+
+The complex events that end in a block of events and start before it are, for each state p at the last event
+of the starts and each state q at the first event of the ends, so many ways to get to p, times so many from q
+to the end: one matrix, whichever events lie between. Where the window cuts the starts off, later ends have
+later starts: a staircase. It is halved until a block is all inside or all outside the window, or so short
+that words hold its counts; two halves are put together by one product with the ways over a block. So w events
+take O(log w) products of numbers of each length up to that of the answer: O(M(b) log w) for answers of b
+bits, where counting each end by itself takes b bits for every event.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.runs.run_cea import Tables
+from estero.engine.walk.counter import FITS
+from estero.engine.walk.sliding_count import Line, Ways, Window, count_ends, look_ahead, new_window, turn
+
+Matrix = NDArray[Any]
+"""Of Python integers."""
+
+_BLOCK = 256
+"""Events of the longest block whose counts are tried as words."""
+
+
+class LongCounts:
+    """Counts over one line of events, which is read only; blocks that were multiplied are remembered."""
+
+    def __init__(self, tables: Tables, states: int, line: Line) -> None:
+        self._tables, self.states, self._line = tables, states, line
+        self._window: Window = new_window(_BLOCK, _BLOCK, states)
+        self._longest = _BLOCK
+        self._inside: dict[tuple[int, int], int] = {}
+        self._stairs: dict[tuple[int, int, int, int], Matrix] = {}
+        self._ways: dict[tuple[int, int], Matrix] = {}
+
+    def total(self, first: int, last: int) -> int:
+        """The complex events that end at one of the events first … last - 1, which have one partition."""
+        if first == last:
+            return 0
+        before = self._across(int(self._line.oldest[first]), first, first, last)
+        return self._within(first, last) + _trace(before)
+
+    def _within(self, first: int, last: int) -> int:
+        """The complex events that start and end in a block."""
+        known = self._inside.get((first, last))
+        if known is None:
+            known = self._inside[first, last] = self._counted_within(first, last)
+        return known
+
+    def _counted_within(self, first: int, last: int) -> int:
+        oldest = self._line.oldest
+        if oldest[last - 1] <= first:
+            return int(self._over(first, last)[-1, -1])
+        if last - first <= self._longest:
+            exact, rough = np.zeros(last - first, np.uint64), np.zeros(last - first)
+            ranges = np.array([first]), np.array([last])
+            with np.errstate(over="ignore", invalid="ignore"):
+                count_ends(self._tables, self._line, *ranges, first, self._window, exact, rough)
+            if (rough < FITS).all():
+                return sum(exact.tolist())
+            self._longest = max(1, (last - first) // 2)
+        middle = _middle(first, last)
+        across = self._across(first, middle, middle, last)
+        return self._within(first, middle) + self._within(middle, last) + _trace(across)
+
+    def _across(self, first: int, middle: int, begin: int, end: int) -> Matrix | None:
+        """Of the complex events that start in one block and end in a later one: their ways on both sides.
+
+        Starts first … middle - 1, ends begin … end - 1. Row p, column q: the ways to state p before `middle`
+        times those from q at `begin`, summed over all pairs in one window; None where there are none.
+        """
+        oldest = self._line.oldest
+        first = max(first, int(oldest[begin]))
+        end = begin + int(np.searchsorted(oldest[begin:end], middle))
+        if first >= middle or begin >= end:
+            return None
+        block = first, middle, begin, end
+        if block not in self._stairs:
+            self._stairs[block] = self._staircase(*block)
+        return self._stairs[block]
+
+    def _staircase(self, first: int, middle: int, begin: int, end: int) -> Matrix:
+        """`_across` where each start and each end has something to go with."""
+        if self._line.oldest[end - 1] <= first:
+            return np.outer(self._over(first, middle)[-1, :-1], self._over(begin, end)[:-1, -1])
+        starts, ends = middle - first, end - begin
+        if max(starts, ends) <= self._longest:
+            found = self._in_words(first, middle, begin, end)
+            if found is not None:
+                return found
+            self._longest = max(1, max(starts, ends) // 2)
+        if starts >= ends:
+            cut = _middle(first, middle)
+            near, far = self._across(cut, middle, begin, end), self._across(first, cut, begin, end)
+            far = None if far is None else _times(self._over(cut, middle)[:-1, :-1].T, far)
+        else:
+            cut = _middle(begin, end)
+            near, far = self._across(first, middle, begin, cut), self._across(first, middle, cut, end)
+            far = None if far is None else _times(far, self._over(begin, cut)[:-1, :-1].T)
+        parts = [each for each in (near, far) if each is not None]
+        ways: Matrix = np.add.reduce(parts)
+        return ways
+
+    def _in_words(self, first: int, middle: int, begin: int, end: int) -> Matrix | None:
+        """`_across` for short blocks, None where it passes words."""
+        window = self._window
+        rows = np.maximum(self._line.oldest[begin:end], first) - first
+        with np.errstate(over="ignore", invalid="ignore"):
+            turn(self._tables, self._line, first, middle - 1, window)
+            look_ahead(self._tables, self._line, begin, end, window)
+            exact, rough = (
+                front[rows].T @ ahead[: end - begin, :-1]
+                for front, ahead in zip(window.front, window.ahead, strict=True)
+            )
+        return _exact(Ways(exact, rough))
+
+    def _over(self, first: int, last: int) -> Matrix:
+        """The ways over a block.
+
+        Row p < S, column q < S: from state p before it to q after it. Row S: of the runs that start in it.
+        Column S: to complex events that end in it.
+        """
+        known = self._ways.get((first, last))
+        if known is not None:
+            return known
+        ways = self._short(first, last) if last - first <= self._longest else None
+        if ways is None:
+            if last - first <= self._longest:
+                self._longest = max(1, (last - first) // 2)
+            middle = _middle(first, last)
+            one, two = self._over(first, middle), self._over(middle, last)
+            ways = _times(one[:, :-1], two[:-1])
+            ways[:, -1] += one[:, -1]
+            ways[-1] += two[-1]
+        self._ways[first, last] = ways
+        return ways
+
+    def _short(self, first: int, last: int) -> Matrix | None:
+        """`_over` for a short block, None where it passes words."""
+        window = self._window
+        with np.errstate(over="ignore", invalid="ignore"):
+            look_ahead(self._tables, self._line, first, last, window)
+            exact, rough = (
+                np.column_stack((through, ahead[: last - first].sum(axis=0)))
+                for through, ahead in zip(window.through, window.ahead, strict=True)
+            )
+        return _exact(Ways(exact, rough))
+
+
+def _exact(ways: Ways) -> Matrix | None:
+    """As Python integers; None where words do not hold them."""
+    return ways.exact.astype(object) if (ways.rough < FITS).all() else None
+
+
+def _times(one: Matrix, two: Matrix) -> Matrix:
+    """The product; what is zero in all rows or columns costs nothing."""
+    kept = np.flatnonzero((one != 0).any(axis=0) & (two != 0).any(axis=1))
+    if kept.size == 0:
+        return np.zeros((one.shape[0], two.shape[1]), object)
+    product: Matrix = one[:, kept] @ two[kept]
+    return product
+
+
+def _trace(ways: Matrix | None) -> int:
+    """The ways whose both sides meet in one state."""
+    return 0 if ways is None else sum(ways.diagonal().tolist())
+
+
+def _middle(first: int, last: int) -> int:
+    """The place inside a block that the highest power of two divides: blocks of many calls are the same."""
+    lowest = (first ^ (last - 1)).bit_length() - 1
+    return ((last - 1) >> lowest) << lowest

@@ -1,0 +1,153 @@
+"""Counts by end of a plain automaton, without looking at the compact set: in words, and beyond.
+
+Remembers the class, partition and window of each event that still matters. Partitions are laid one after the
+other in a line, where the window of an event never reaches back into another partition: so all are counted
+at once. That goes through the window before the ends that are asked about; so ask about many at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.runs.tables import TableBuilder
+from estero.engine.walk.counter import FITS
+from estero.engine.walk.long_counts import LongCounts
+from estero.engine.walk.matches import offsets_of, places_of
+from estero.engine.walk.sliding_count import Line, count_ends, new_window
+
+_FEWEST = 1 << 16
+"""So many events are counted at once, or as many as the window has before them."""
+
+
+class Stretch(NamedTuple):
+    """Events as they came: class int32[n], partition uint64[n, 2], first event in the window int64[n]."""
+
+    event_class: NDArray[np.int32]
+    partition: NDArray[np.uint64]
+    oldest: NDArray[np.int64]
+
+
+class _Laid(NamedTuple):
+    """A line of n events in so many partitions; key int64[n], ascending: partition × n + number of event."""
+
+    line: Line
+    key: NDArray[np.int64]
+    partitions: int
+
+    def places(self, number: int) -> NDArray[np.int64]:
+        """Where in each partition the events from `number` on begin."""
+        return np.searchsorted(self.key, np.arange(self.partitions) * self.key.size + number)
+
+    def numbers(self, places: NDArray[np.int64] | slice) -> NDArray[np.int64]:
+        """Which events are there."""
+        return self.key[places] % self.key.size
+
+
+class _Counted(NamedTuple):
+    """By event how many complex events end there, uint64, without some places (from, to) of the line."""
+
+    exact: NDArray[np.uint64]
+    long: list[tuple[int, int]]
+
+
+class Tally:
+    """Exact counts of the complex events that end at the events of one stream, batch after batch."""
+
+    def __init__(self, builder: TableBuilder) -> None:
+        self._builder = builder
+        self._base = 0
+        self._events = Stretch(np.empty(0, np.int32), np.empty((0, 2), np.uint64), np.empty(0, np.int64))
+        self._laid: _Laid | None = None
+        self._long: LongCounts | None = None
+        self._due: tuple[int, int] | None = None
+
+    def append(self, stretch: Stretch, first: int) -> None:
+        """The next events, from number `first` on; of ends before it only those are kept that are due."""
+        event_class, partition, oldest = (
+            np.concatenate((getattr(self._events, name), getattr(stretch, name))) for name in Stretch._fields
+        )
+        end = first if self._due is None else self._due[0]
+        dropped = int(oldest[end - self._base]) - self._base
+        self._events = Stretch(event_class[dropped:], partition[dropped:], oldest[dropped:])
+        self._base += dropped
+        self._laid = self._long = None
+
+    def add(self, first: int, last: int) -> int:
+        """Has the ends first … last - 1 counted, these or later: the total of those that were counted now.
+
+        Ranges come one after the other; at ends between them there are no complex events.
+        """
+        self._due = (first if self._due is None else self._due[0]), last
+        return self.rest() if last - self._due[0] >= max(_FEWEST, self._due[0] - self._base) else 0
+
+    def rest(self) -> int:
+        """The total of the ends that are still to be counted."""
+        if self._due is None:
+            return 0
+        first, last = self._due
+        self._due = None
+        exact, long = self._counted(first, last)
+        return _sum(exact) + sum(self._long_total(places, last) for places in long)
+
+    def before(self, ends: NDArray[np.int64]) -> Callable[[int], int]:
+        """How many complex events there are at the first k of these ascending ends, which lack none, by k."""
+        first = int(ends[0])
+        exact, long = self._counted(first, int(ends[-1]) + 1)
+        short = list(accumulate(exact[ends - first].tolist(), initial=0))
+
+        def total(k: int) -> int:
+            number: int = short[k]
+            return number + sum(self._long_total(places, int(ends[k - 1]) + 1) for places in long if k)
+
+        return cache(total) if long else short.__getitem__
+
+    def _counted(self, first: int, last: int) -> _Counted:
+        """The ends first … last - 1, partition by partition."""
+        laid = self._laid_out()
+        low, high = (laid.places(number - self._base) for number in (first, last))
+        low, high = low[low < high], high[low < high]
+        places = places_of(low, high - low)
+        oldest = laid.line.oldest
+        rows = min(int((places - oldest[places]).max()), int((oldest[high - 1] - oldest[low]).max()) + 1)
+        window = new_window(max(rows, 1), 1, self._builder.states)
+        exact, rough = np.zeros(places.size, np.uint64), np.zeros(places.size)
+        with np.errstate(over="ignore", invalid="ignore"):  # words wrap around and are not used where they do
+            count_ends(self._builder.tables, laid.line, low, high, 0, window, exact, rough)
+        counted = np.zeros(last - first, np.uint64)
+        short = np.logical_and.reduceat(rough < FITS, offsets_of(high - low)[:-1])
+        counted[laid.numbers(places) + self._base - first] = exact * np.repeat(short, high - low)
+        return _Counted(counted, list(zip(low[~short].tolist(), high[~short].tolist(), strict=True)))
+
+    def _long_total(self, places: tuple[int, int], last: int) -> int:
+        """The ends before event number `last` at these places of the line, which are of one partition."""
+        laid, states = self._laid_out(), self._builder.states
+        if self._long is None or self._long.states != states:
+            self._long = LongCounts(self._builder.tables, states, laid.line)
+        low, high = places
+        until = np.searchsorted(laid.numbers(slice(low, high)), last - self._base)
+        return self._long.total(low, low + int(until))
+
+    def _laid_out(self) -> _Laid:
+        """The events in order of their partitions."""
+        if self._laid is None:
+            event_class, partition, oldest = self._events
+            count = event_class.size
+            order = np.lexsort(partition.T)
+            partition = partition[order]
+            section = np.concatenate(([0], np.cumsum((partition[1:] != partition[:-1]).any(axis=1))))
+            key = section * count + order
+            places = np.searchsorted(key, section * count + np.maximum(oldest[order] - self._base, 0))
+            self._laid = _Laid(Line(event_class[order], places), key, int(section[-1]) + 1)
+        return self._laid
+
+
+def _sum(words: NDArray[np.uint64]) -> int:
+    """The exact sum."""
+    low, high = words & np.uint64(0xFFFFFFFF), words >> np.uint64(32)
+    return int(low.sum()) + (int(high.sum()) << 32)

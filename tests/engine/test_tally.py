@@ -1,0 +1,102 @@
+"""Counts of a tally against the compact set, whose own counts are compared with enumeration elsewhere."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.streams import batch_of, recognizer_of
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.cea_runs import CeaRuns
+from estero.engine.walk import tally
+from estero.engine.walk.tally import Tally
+
+PATTERNS = ("A", "A ; B", "A ; B ; C", "A ; B+ ; C", "(A OR B)+ ; C", "(A ; B)+", "A+", "A : B+ ; (C OR A)")
+BATCHES = st.lists(st.text("ABCx", min_size=1, max_size=25), min_size=1, max_size=4)
+WINDOWS = st.one_of(st.none(), st.integers(0, 30))
+Found = tuple[np.ndarray, list[int]]
+
+
+def of(recognizer: Recognizer[CeaRuns]) -> Tally:
+    found = recognizer.runs.tally
+    assert found is not None
+    return found
+
+
+def ended(
+    recognizer: Recognizer[CeaRuns],
+    batches: list[str],
+    bits: dict[str, int],
+    keys: list[int] | None,
+    stamps: list[int] | None,
+) -> Iterator[Found]:
+    """The ends in each batch and how many complex events each has, by the compact set."""
+    first = 0
+    for letters in batches:
+        last = first + len(letters)
+        batch = batch_of(letters, bits, first=first, keys=None if keys is None else keys[first:last])
+        if stamps is not None:
+            batch = batch._replace(stamps=np.array(stamps[first:last]))
+        for roots in recognizer.push(batch):
+            yield recognizer.counts_by_end(roots)
+        first = last
+
+
+@given(
+    st.sampled_from(PATTERNS),
+    BATCHES,
+    WINDOWS,
+    st.lists(st.integers(0, 2), min_size=100, max_size=100),
+    st.data(),
+)
+def test_a_tally_counts_what_is_in_the_compact_set(
+    pattern: str, batches: list[str], window: int | None, steps: list[int], data: st.DataObject
+) -> None:
+    keyed = data.draw(st.booleans())
+    keys = data.draw(st.lists(st.integers(0, 2), min_size=100, max_size=100)) if keyed else None
+    recognizer, bits = recognizer_of(pattern, window=window, counting=True, keyed=keyed)
+    for ends, counts in ended(recognizer, batches, bits, keys, np.cumsum(steps).tolist()):
+        before = of(recognizer).before(ends)
+        assert [before(number) for number in range(ends.size + 1)] == np.cumsum([0, *counts]).tolist()
+
+
+@given(st.sampled_from(PATTERNS), BATCHES, WINDOWS, st.booleans(), st.integers(1, 9))
+def test_ends_that_are_due_are_counted_later(
+    pattern: str, batches: list[str], window: int | None, keyed: bool, fewest: int
+) -> None:
+    keys = [place % 3 for place in range(100)] if keyed else None
+    recognizer, bits = recognizer_of(pattern, window=window, counting=True, keyed=keyed)
+    total = expected = 0
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tally, "_FEWEST", fewest)
+        for ends, counts in ended(recognizer, batches, bits, keys, None):
+            total += of(recognizer).add(int(ends[0]), int(ends[-1]) + 1)
+            expected += sum(counts)
+        assert total + of(recognizer).rest() == expected
+        assert of(recognizer).rest() == 0
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("window", [None, 400, 900])
+@pytest.mark.parametrize("pattern", ["A ; B+ ; C", "A+", "(A OR B)+ ; C", "(A ; B)+"])
+def test_numbers_beyond_words_are_exact(pattern: str, window: int | None, keyed: bool) -> None:
+    draw = random.Random(7)
+    batches = ["".join(draw.choices("ABCx", (3, 5, 1, 1), k=length)) for length in (400, 3, 900)]
+    keys = [int(draw.random() < 0.2) for _ in range(1_400)] if keyed else None
+    stamps = np.cumsum([draw.choice((0, 0, 1, 4)) for _ in range(1_400)]).tolist()
+    recognizer, bits = recognizer_of(pattern, window=window, counting=True, keyed=keyed)
+    largest = 0
+    for ends, counts in ended(recognizer, batches, bits, keys, stamps):
+        before, total = of(recognizer).before(ends), 0
+        for number, count in enumerate(counts):
+            if number % 50 == 0:
+                assert before(number) == total
+            total += count
+        assert before(ends.size) == total
+        largest = max(largest, total)
+    assert largest.bit_length() > 63
