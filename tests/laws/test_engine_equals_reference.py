@@ -71,6 +71,7 @@ def test_counts_are_those_of_enumeration(tree: QueryTree, events: list[Event]) -
     run = planned(tree, to_table(events))
     found = by_end(Answer(run).batches())
     assert dict(run.counts()) == {end: len(complex_events) for end, complex_events in found.items()}
+    assert run.count() == sum(map(len, found.values()))
 
 
 @given(ANY, streams(), st.integers(0, 40))

@@ -23,6 +23,7 @@ from estero.engine.walk.sliding_count import Line, Ways, Window, count_ends, loo
 Matrix = NDArray[Any]
 """Of Python integers."""
 
+_FEW_STATES = 12
 _BLOCK = 256
 """Events of the longest block whose counts are tried as words."""
 
@@ -158,11 +159,12 @@ def _exact(ways: Ways) -> Matrix | None:
 
 
 def _times(one: Matrix, two: Matrix) -> Matrix:
-    """The product; what is zero in all rows or columns costs nothing."""
-    kept = np.flatnonzero((one != 0).any(axis=0) & (two != 0).any(axis=1))
-    if kept.size == 0:
-        return np.zeros((one.shape[0], two.shape[1]), object)
-    product: Matrix = one[:, kept] @ two[kept]
+    """The product; of many states those that one side does not reach cost nothing."""
+    if one.shape[1] > _FEW_STATES:
+        kept = (one != 0).any(axis=0) & (two != 0).any(axis=1)
+        kept[0] = True  # an empty product would be of floats
+        one, two = one[:, kept], two[kept]
+    product: Matrix = one @ two
     return product
 
 
