@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, SEEK
 from estero.engine.jit import inlined, kernel
-from estero.engine.store.arena import PREFER, UNION, Arena, copy_columns
+from estero.engine.store.arena import NONE, PREFER, UNION, Arena, copy_columns
 from estero.engine.walk.choices import PathCounts, link, resolved
 from estero.engine.walk.counter import (
     FITS,
     SURE,
     Counter,
-    Counts,
     Place,
     enter,
     grown_counts,
