@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from engine.streams import batch_of, recognizer_of
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.cea_runs import CeaRuns
-from estero.engine.walk import tally
-from estero.engine.walk.tally import Tally
+from estero.engine.tally import tally
+from estero.engine.tally.tally import Tally
 
 PATTERNS = ("A", "A ; B", "A ; B ; C", "A ; B+ ; C", "(A OR B)+ ; C", "(A ; B)+", "A+", "A : B+ ; (C OR A)")
 BATCHES = st.lists(st.text("ABCx", min_size=1, max_size=25), min_size=1, max_size=4)

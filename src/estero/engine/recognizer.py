@@ -24,12 +24,12 @@ from estero.engine.cursor import (
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.sound import check_stamps
 from estero.engine.stamps import out_of_reach, window_starts
+from estero.engine.tally.tally import Tally
 from estero.engine.walk.counter import Counter
 from estero.engine.walk.enumeration import Enumeration, match_at
 from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots, by_end, counts_by_end, new_found, roots_of
 from estero.engine.walk.share import Part
-from estero.engine.walk.tally import Tally
 
 _FOUND_ROOM = 1 << 16
 _READ_OFF = 1_000

@@ -35,9 +35,9 @@ from estero.engine.snapshots.snapshot import Snapshot, arena_of, live_nodes, num
 from estero.engine.snapshots.sound import check_arena, check_partitions
 from estero.engine.store.arena import NONE, Arena, copy_columns, grown, mark_live, move_live, new_arena
 from estero.engine.store.hashing import new_table, number_rows, table_of
+from estero.engine.tally.tally import Stretch, Tally
 from estero.engine.walk.paths import PathCounter
 from estero.engine.walk.roots import Roots
-from estero.engine.walk.tally import Stretch, Tally
 
 ROOM = 256
 """Places in a new pool."""

@@ -18,8 +18,8 @@ from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_pcea import index_of
 from estero.engine.snapshots.sound import check_entries
 from estero.engine.store.hash_index import new_index, rebuilt
+from estero.engine.tally.tally import Tally
 from estero.engine.walk.counter import Counter
-from estero.engine.walk.tally import Tally
 
 SMALLEST_ROOM = 1 << 12
 

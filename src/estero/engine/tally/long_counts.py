@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.runs.run_cea import Tables
+from estero.engine.tally.sliding_count import Line, Ways, Window, count_ends, look_ahead, new_window, turn
 from estero.engine.walk.counter import FITS
-from estero.engine.walk.sliding_count import Line, Ways, Window, count_ends, look_ahead, new_window, turn
 
 Matrix = NDArray[Any]
 """Of Python integers."""

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.runs.tables import TableBuilder
+from estero.engine.tally.long_counts import LongCounts
+from estero.engine.tally.sliding_count import Line, count_ends, new_window
 from estero.engine.walk.counter import FITS
-from estero.engine.walk.long_counts import LongCounts
 from estero.engine.walk.matches import offsets_of, places_of
-from estero.engine.walk.sliding_count import Line, count_ends, new_window
 
 _FEWEST = 1 << 16
 """So many events are counted at once, or as many as the window has before them."""
