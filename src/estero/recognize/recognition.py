@@ -33,6 +33,8 @@ from estero.recognize.state import Holding
 
 _FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 16
 _DEALT_AT_ONCE = 1 << 14
+_SHORT = 1 << 61
+"""Numbers below this are read off a compact set without a window at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,11 +259,14 @@ class Recognition:
 
     def ends(self, ended: Ended) -> Ends:
         """The ends at which something has ended, and how many complex events they have; there is no sieve."""
-        roots, tally = ended.roots, self.recognizer.runs.tally
+        roots = ended.roots
+        tally = self.recognizer.runs.tally if self._limit is None else None
         ends, bounds = by_end(roots)
-        if tally is not None and self._limit is None:
+        if tally is not None and self.plan.window is not None:
             return Ends(bounds, tally.before(ends))
-        _, numbers = self.recognizer.counts_by_end(roots, self._limit)
+        _, numbers = self.recognizer.counts_by_end(roots, self._limit if tally is None else _SHORT)
+        if tally is not None and max(numbers) == _SHORT:
+            return Ends(bounds, tally.before(ends))
         return Ends(bounds, list(accumulate(numbers, initial=0)).__getitem__)
 
     def pick(self, ended: Ended, ends: Ends, indexes: list[int], share: Share, dealt: int) -> pa.RecordBatch:

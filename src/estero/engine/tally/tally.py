@@ -62,21 +62,32 @@ class Tally:
     def __init__(self, builder: TableBuilder) -> None:
         self._builder = builder
         self._base = 0
-        self._events = Stretch(np.empty(0, np.int32), np.empty((0, 2), np.uint64), np.empty(0, np.int64))
+        self._stretches: list[Stretch] = []
+        self._size, self._room = 0, _FEWEST
         self._laid: _Laid | None = None
         self._long: LongCounts | None = None
         self._due: tuple[int, int] | None = None
 
     def append(self, stretch: Stretch, first: int) -> None:
         """The next events, from number `first` on; of ends before it only those are kept that are due."""
-        event_class, partition, oldest = (
-            np.concatenate((getattr(self._events, name), getattr(stretch, name))) for name in Stretch._fields
-        )
-        end = first if self._due is None else self._due[0]
-        dropped = int(oldest[end - self._base]) - self._base
-        self._events = Stretch(event_class[dropped:], partition[dropped:], oldest[dropped:])
-        self._base += dropped
+        self._stretches.append(stretch)
+        self._size += stretch.oldest.size
         self._laid = self._long = None
+        if self._size > self._room:
+            self._join(first if self._due is None else self._due[0])
+
+    def _join(self, end: int) -> Stretch:
+        """All events in one stretch, without those that no window from `end` on reaches."""
+        event_class, partition, oldest = (
+            np.concatenate([getattr(each, name) for each in self._stretches]) for name in Stretch._fields
+        )
+        dropped = int(oldest[end - self._base]) - self._base
+        joined = Stretch(event_class[dropped:], partition[dropped:], oldest[dropped:])
+        self._stretches = [joined]
+        self._base += dropped
+        self._size = joined.oldest.size
+        self._room = max(_FEWEST, 2 * self._size)
+        return joined
 
     def add(self, first: int, last: int) -> int:
         """Has the ends first … last - 1 counted, these or later: the total of those that were counted now.
@@ -109,7 +120,7 @@ class Tally:
 
     def _counted(self, first: int, last: int) -> _Counted:
         """The ends first … last - 1, partition by partition."""
-        laid = self._laid_out()
+        laid = self._laid_out(first)
         low, high = (laid.places(number - self._base) for number in (first, last))
         low, high = low[low < high], high[low < high]
         places = places_of(low, high - low)
@@ -126,17 +137,17 @@ class Tally:
 
     def _long_total(self, places: tuple[int, int], last: int) -> int:
         """The ends before event number `last` at these places of the line, which are of one partition."""
-        laid, states = self._laid_out(), self._builder.states
+        laid, states = self._laid_out(last), self._builder.states
         if self._long is None or self._long.states != states:
             self._long = LongCounts(self._builder.tables, states, laid.line)
         low, high = places
         until = np.searchsorted(laid.numbers(slice(low, high)), last - self._base)
         return self._long.total(low, low + int(until))
 
-    def _laid_out(self) -> _Laid:
-        """The events in order of their partitions."""
+    def _laid_out(self, end: int) -> _Laid:
+        """The events in order of their partitions; those before the window of `end` may be missing."""
         if self._laid is None:
-            event_class, partition, oldest = self._events
+            event_class, partition, oldest = self._join(end)
             count = event_class.size
             order = np.lexsort(partition.T)
             partition = partition[order]
