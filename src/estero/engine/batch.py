@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined
-
 BITS_IN_WORD = 63
 """Predicates in one bit word."""
 
@@ -47,31 +45,15 @@ class EventBatch(NamedTuple):
     ordinal: NDArray[np.int64] = _NO_ORDINALS
 
 
-_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-_BIT_OF = np.zeros(64, np.int64)
-_BIT_OF[[(0x03F79D71B4CB0A89 << bit & 2**64 - 1) >> 58 for bit in range(64)]] = np.arange(64)
-_SHIFT = np.uint64(58)
-
-
-@inlined
-def next_bit(words, place, bit, bits):  # type: ignore[no-untyped-def]
-    """The first bit from number `bit` on that is set for the event at `place`; `bits` if none below is."""
-    while bit < bits:
-        rest = words[place, bit // BITS_IN_WORD] >> np.uint64(bit % BITS_IN_WORD)
-        if rest != np.uint64(0):
-            lowest = rest & (~rest + np.uint64(1))
-            return min(bit + _BIT_OF[(lowest * _DE_BRUIJN) >> _SHIFT], bits)
-        bit += BITS_IN_WORD - bit % BITS_IN_WORD
-    return bits
-
-
 def constant(column: NDArray[Any], dtype: Any) -> NDArray[Any]:
     """The same numbers side by side, not to be written to; copied only where they are not so already.
 
     Memory of Arrow is of that kind, and kernels are compiled for one kind alone.
     """
-    numbers = np.ascontiguousarray(column, dtype).view()
-    numbers.flags.writeable = False
+    numbers = np.ascontiguousarray(column, dtype)
+    if numbers.flags.writeable:
+        numbers = numbers.view()
+        numbers.flags.writeable = False
     return numbers
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import next_bit
+from estero.engine.batch import BITS_IN_WORD
 from estero.engine.cursor import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
@@ -295,8 +295,10 @@ def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor,
         fires = 0
         insertions = 0
         ends = 0
-        predicate = next_bit(events.words, place, 0, predicates)
-        while predicate < predicates:
+        for predicate in range(predicates):
+            word = events.words[place, predicate // BITS_IN_WORD]
+            if (word >> np.uint64(predicate % BITS_IN_WORD)) & np.uint64(1) == 0:
+                continue
             for transition in range(tables.first_fired[predicate], tables.first_fired[predicate + 1]):
                 target = tables.target[transition]
                 waits = places_to_wait(tables, events, place, target)
@@ -315,7 +317,6 @@ def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor,
                 fires += 1
                 insertions += waits
                 ends += tables.final[target]
-            predicate = next_bit(events.words, place, predicate + 1, predicates)
         if fires > 0:
             short_of_partitions = False
             if forgotten is not None:

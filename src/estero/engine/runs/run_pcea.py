@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import next_bit
+from estero.engine.batch import BITS_IN_WORD
 from estero.engine.cursor import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
@@ -352,8 +352,10 @@ def advance_pcea(tables, heaps, index, ordered, forgotten, fired, found, events,
         insertions = 0
         in_order = 0
         ends = 0
-        predicate = next_bit(events.words, place, 0, predicates)
-        while predicate < predicates:
+        for predicate in range(predicates):
+            word = events.words[place, predicate // BITS_IN_WORD]
+            if (word >> np.uint64(predicate % BITS_IN_WORD)) & np.uint64(1) == 0:
+                continue
             for transition in range(tables.first_fired[predicate], tables.first_fired[predicate + 1]):
                 target = tables.target[transition]
                 waits = 0
@@ -397,7 +399,6 @@ def advance_pcea(tables, heaps, index, ordered, forgotten, fired, found, events,
                 insertions += waits
                 in_order += waits_in_order
                 ends += tables.final[target]
-            predicate = next_bit(events.words, place, predicate + 1, predicates)
         if fires > 0:
             made = SPINE * insertions
             short_of_values = False
