@@ -246,11 +246,12 @@ class Recognition:
 
     def add(self, ended: Ended) -> int:
         """Counts what has ended, now or later, LIMIT respected; the exact number that was counted now."""
-        tally = self.recognizer.runs.tally
-        if tally is None or self._limit is not None or self._sieve is not None or ended.part is not None:
+        if self._sieve is not None or ended.part is not None:
             return sum(number for _, number in self.counts(ended))
-        ends = ended.roots.event
-        return tally.add(int(ends[0]), int(ends[-1]) + 1)
+        tally, roots = self.recognizer.runs.tally, ended.roots
+        if tally is None or self._limit is not None:
+            return sum(self.recognizer.counts_by_end(roots, self._limit)[1])
+        return tally.add(int(roots.event[0]), int(roots.event[-1]) + 1)
 
     def rest(self) -> int:
         """The exact number of complex events that were added and are not counted yet."""

@@ -127,8 +127,8 @@ class PceaRuns(KeyedRuns):
 
         A compaction takes 0.1 ms even if it moves nothing, so that some thousands of events have to share it.
         Measured on a star of 3 atoms in windows of 100 events: 119 ns an event with room for 4,096, 100 with
-        32,768, 99 with 65,536. With more, counts where starts are in no order take up to twice as long, because
-        what has expired is in the way until a compaction cuts it off.
+        32,768, 99 with 65,536. Counts where starts are in no order take up to twice as long with more room,
+        because what has expired is in the way until a compaction cuts it off.
 
         There is never less room for children and nodes than for products: a compaction, which goes through
         all of them, then pays for itself whichever of them was full.
