@@ -15,6 +15,7 @@ from correlated_strategies import correlated
 from estero.automata.cea import CEA, EventPredicate, Guard, Transition
 from estero.automata.chain import Chain, ChainTransition, Neighbours, as_pcea
 from estero.automata.compile.compile_pattern import compile_pattern
+from estero.automata.correlated.chain_builder import MIXED
 from estero.automata.correlated.compile_chain import MORE_DIFFERENT, SECOND_ORDER, chain_of
 from estero.automata.correlated.filter_cases import in_cases, positive
 from estero.language.syntax.parser import parse_pattern
@@ -319,6 +320,14 @@ def test_an_or_that_makes_too_many_patterns_stays_residual() -> None:
 
 def test_filters_that_exclude_one_another_have_no_chain() -> None:
     assert chain("A AS x ; B AS y FILTER x.k = y.k AND x.k != y.k") == "no events pass all its filters"
+
+
+def test_an_integer_differs_from_a_float_in_lists_only() -> None:
+    text = "A AS x ; B AS y FILTER x.k = y.k AND x.n != y.x"
+    assert chain_for(text).transitions[-1].different
+    found = cases(text, windowed=True)
+    assert isinstance(found, Chain)
+    assert found.reasons == (MIXED,)
 
 
 def test_only_the_parts_that_are_compared_become_several() -> None:

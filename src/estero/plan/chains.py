@@ -104,7 +104,10 @@ class ChainPlan(KeyedPlan):
             name, compared = "chain + ED-index", "by = and !=, without a window"
             update = "constant time per event"
         elif self.ordered:
-            name, compared = "PCEA + ordered index", "by order as well"
+            name, compared = (
+                "PCEA + ordered index",
+                "by order as well" if self.chain.ordered else "by = and !=",
+            )
             update = self.heap_guarantee("O(log² {})")
         else:
             name, compared, update = "PCEA + heap", "by equality", self.heap_guarantee("O(log {})")

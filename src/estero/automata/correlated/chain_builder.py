@@ -42,6 +42,9 @@ MOST_TRANSITIONS: Final = 4_000
 MOST_DIFFERENT: Final = 4
 """The most disequalities of one transition: an index of them has a pointer for each sequence of them."""
 
+MIXED: Final = "an integer and a float that must differ have no index under a window or beside an order"
+"""Why no index serves a comparison."""
+
 
 class NoChainError(Exception):
     """Why a pattern has no chain automaton, as a phrase."""
@@ -167,7 +170,7 @@ class ChainBuilder:
             )
         kinds = (kind_of(each, self._kinds) for one in transition.different for each in (one.left, one.right))
         if not self._listed and len(set(kinds)) > 1:
-            return "an integer and a float that must differ have no index under a window or beside an order"
+            return MIXED
         return ""
 
 

@@ -7,7 +7,7 @@ PART-BY alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from estero.automata.cea import CEA, Transition, why_others_matter
 from estero.automata.chain import ORDERS, Chain, Neighbours, is_range
 from estero.automata.correlated.chain_builder import (
+    MIXED,
     MOST_DIFFERENT,
     STATE_CAP,
     ChainBuilder,
@@ -27,6 +28,7 @@ from estero.automata.correlated.push_down import Decision
 from estero.automata.exploration import explore, leaving, merged
 from estero.automata.registers import Action
 from estero.automata.residual import Key, Residual, needed_hidden
+from estero.language.check.kinds import kind_of
 from estero.language.tree.conditions import variables_of
 from estero.language.tree.expressions import Between, Comparison, Node
 from estero.language.tree.schema import Schema
@@ -37,7 +39,7 @@ SECOND_ORDER: Final = "the same neighbours are already compared by another order
 MORE_DIFFERENT: Final = (
     f"the same neighbours are already compared by {MOST_DIFFERENT} disequalities, the most that an index has"
 )
-"""Why a comparison that no index serves stays residual."""
+"""Why comparisons that no index serves stay residual."""
 
 
 def chain_of(
@@ -62,10 +64,15 @@ def chain_of(
     except NoChainError as reason:
         return str(reason)
     listed = not windowed and not any(_orders(each) for each in found)
-    served = [_served(each, MOST_DIFFERENT if listed else 1) for each in found]
+    kinds = schema.column_kinds
+
+    def is_mixed(neighbours: Neighbours) -> bool:
+        return not listed and kind_of(neighbours.left, kinds) is not kind_of(neighbours.right, kinds)
+
+    served = [_served(each, MOST_DIFFERENT if listed else 1, is_mixed) for each in found]
     for each, comparisons in zip(found, served, strict=True):
         for neighbours in each.step.comparisons.keys() - set(comparisons):
-            why = SECOND_ORDER if not listed else MORE_DIFFERENT
+            why = MORE_DIFFERENT if listed else MIXED if is_mixed(neighbours) else SECOND_ORDER
             reasons |= dict.fromkeys(each.step.comparisons[neighbours], why)
     left = [number for number in range(len(residuals)) if number in reasons]
     hidden = frozenset(needed_hidden(residuals[number] for number in left))
@@ -242,12 +249,13 @@ def _orders(found: Found) -> list[Neighbours]:
     return [each for each in found.step.comparisons if each.operator in ORDERS]
 
 
-def _served(found: Found, different: int) -> tuple[Neighbours, ...]:
+def _served(found: Found, different: int, is_mixed: Callable[[Neighbours], bool]) -> tuple[Neighbours, ...]:
     """What is compared by indices: equalities, and one order or range, or else so many disequalities."""
     asked = found.step.comparisons
     equal = sorted((each for each in asked if each.operator == "="), key=repr)
     orders = _orders(found)
     if not orders:
-        return (*equal, *[each for each in asked if each.operator == "!="][:different])
+        unequal = [each for each in asked if each.operator == "!=" and not is_mixed(each)]
+        return (*equal, *unequal[:different])
     ranges = ((low, high) for low in orders for high in orders if is_range(low, high))
     return (*equal, *next(ranges, orders[:1]))
