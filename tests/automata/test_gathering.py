@@ -70,6 +70,11 @@ def test_parts_that_an_equality_joins_are_joined_before_what_is_behind_them() ->
     assert lines("(A ALL B PARTITION BY [k]) ; C")[-1] == "A.k = B.k → C  on C: mark C, joining any A.k = B.k"
 
 
+def test_what_is_behind_joins_parts_that_have_nothing_in_common() -> None:
+    found = lines("((A ; B PARTITION BY [k]) ALL (C ; D)) ; E FILTER B.k = E.k AND D.m = E.m")
+    assert found[-1] == "B & D → E  on E: mark E, joining B by k = k; D by m = m"
+
+
 def test_a_second_round_goes_on_from_the_first() -> None:
     assert lines("((A ALL B PARTITION BY [k]) ; C)+")[5:] == [
         "A.k = B.k → C  on C: mark C, joining any A.k = B.k",
@@ -108,9 +113,13 @@ def test_one_event_may_complete_two_parts_at_once() -> None:
         ),
         (
             "(A ALL B) ; C FILTER A.k = B.k AND B.m = C.m",
+            "some events that join runs do not have the value of B.m = C.m",
+        ),
+        (
+            "A ALL (B ; D) ALL C FILTER A.k = D.k AND D.m = C.m",
             (
-                "it is not hierarchical: B has both A.k = B.k and B.m = C.m, A has A.k = B.k alone, and what "
-                "comes behind B.m = C.m alone"
+                "it is not hierarchical: B ; D has both A.k = D.k and D.m = C.m, A has A.k = D.k alone, and "
+                "C D.m = C.m alone"
             ),
         ),
         (

@@ -16,12 +16,22 @@ from itertools import product
 from math import prod
 from typing import Final, NamedTuple
 
+from estero.automata.exploration import merged
 from estero.automata.joins.entering import SOURCE_CAP, End, Link, States
 from estero.automata.joins.parts import NotJoinedError, Parts
-from estero.automata.joins.q_tree import Inner, Leaf, Node, QTreeOfAtoms, compact, leaves, q_tree
+from estero.automata.joins.q_tree import (
+    FRESH,
+    Inner,
+    Leaf,
+    Node,
+    QTreeOfAtoms,
+    compact,
+    leaves,
+    q_tree,
+    renumbered,
+)
 from estero.automata.joins.scopes import Scopes
 from estero.automata.joins.shapes import (
-    NOTHING,
     Move,
     Progress,
     Served,
@@ -92,7 +102,7 @@ class _Construction:
     of_node: dict[tuple[int, Node], list[int]] = field(default_factory=dict)
     """For each ALL and node of one of its q-trees: the numbers of its states."""
     tracks: dict[int, _Track] = field(default_factory=dict)
-    trees: dict[tuple[int, frozenset[int]], Node] = field(default_factory=dict)
+    trees: dict[tuple[int, tuple[int, ...]], Node] = field(default_factory=dict)
     first_tree: QTreeOfAtoms | None = None
 
     def track(self, shape: Shape) -> _Track:
@@ -107,70 +117,76 @@ class _Construction:
 
     def ends_of(self, together: Together) -> Iterator[End]:
         """How all parts of an ALL are completed."""
-        return self._entries(together, self._tree(together, NOTHING))
+        return self._entries(together, self._tree(together, range(len(together.parts))))
 
     def further(self, together: Together) -> set[int]:
         """The events by which a run may go on that has an event of each part already."""
         return {single for part in together.parts for single in self.track(part).further}
 
     def before(self, together: Together, move: Move) -> Iterator[tuple[Link, ...]]:
-        """What the first event behind an ALL gathers: what hangs off its place in the q-tree."""
+        """What the first event behind an ALL gathers: each part, or parts joined by what it does not tell."""
         classes = frozenset(
             number
             for single in move.served
             for number in self.parts.events[single].values
             if self.scopes.is_around(number, together) and self.parts.classes[number].scope not in move.begun
         )
-        last = len(together.parts)
-        hanging = _hanging(self._tree(together, classes, last), frozenset({last}))
-        choices = [self._states_of(together, node) for node in hanging]
+        choices = [self._states_of(together, node) for node in self._groups(together, classes)]
         for chosen in product(*choices):
             yield tuple(Link(state, move.begun) for state in chosen)
 
     def tree_name(self, together: Together) -> str:
         """What to call the state in which all parts of an ALL are joined."""
-        root = self._tree(together, NOTHING)
+        root = self._tree(together, range(len(together.parts)))
         return root.variable if isinstance(root, Inner) else self.parts.events[root.atom].name
 
-    def _tree(self, together: Together, behind: frozenset[int], last: int | None = None) -> Node:
-        """The compact q-tree of the parts, and of an event behind them if there is a number for it.
+    def _groups(self, together: Together, behind: frozenset[int]) -> list[Node]:
+        """The parts that have a class in common of which the event behind has no value, as q-trees."""
+        having = self._having(together)
+        sharing: dict[int, list[int]] = {}
+        for atom, classes in enumerate(having):
+            for number in classes:
+                if number not in behind:
+                    sharing.setdefault(number, []).append(atom)
+        groups = merged([*([atom] for atom in range(len(having))), *sharing.values()])
+        nodes = [self._tree(together, group) for group in sorted(map(sorted, groups))]
+        if self.first_tree is None:
+            names = [[self.parts.classes[number].name for number in each] for each in (*having, behind)]
+            last = Leaf(len(having))
+            tree = compact(q_tree(names)) if witness(names) is None else Inner(FRESH, (*nodes, last))
+            texts = [*map(self.parts.text, together.parts), "what comes behind"]
+            self.first_tree = QTreeOfAtoms(tree, texts)
+        return nodes
 
-        A class that no other part has, and nothing outside, joins nothing.
-        """
-        place = together.number, (behind | {-1} if last is not None else behind)
-        if place not in self.trees:
-            having: list[list[str]] = []
-            for part in together.parts:
-                matter = self.scopes.matter_outside(together, part.singles)
-                joined = dict.fromkeys(
-                    number
-                    for single in sorted(part.singles)
-                    for number in self.parts.events[single].values
-                    if number in matter
-                )
-                having.append([self.parts.classes[number].name for number in joined])
-            names = [self.parts.text(part) for part in together.parts]
-            if last is not None:
-                having.append([self.parts.classes[number].name for number in sorted(behind)])
-                names.append("what comes behind")
-            self._check_hierarchy(having, together)
-            tree = compact(q_tree(having))
-            self.trees[place] = tree
-            if self.first_tree is None:
-                self.first_tree = QTreeOfAtoms(tree, names)
-        return self.trees[place]
-
-    def _check_hierarchy(self, having: Sequence[Sequence[str]], together: Together) -> None:
-        """Says by two classes and three parts why there is no q-tree, where there is none."""
-        found = witness(having)
-        if found is not None:
-            first, second, *numbers = found
-            names = [*map(self.parts.name, together.parts), "what comes behind"]
-            both, one, other = (names[number] for number in numbers)
-            raise NotJoinedError(
-                f"it is not hierarchical: {both} has both {first} and {second}, "
-                f"{one} has {first} alone, and {other} {second} alone"
+    def _having(self, together: Together) -> list[list[int]]:
+        """For each part its classes; one that no other part has, and nothing outside, joins nothing."""
+        found: list[list[int]] = []
+        for part in together.parts:
+            matter = self.scopes.matter_outside(together, part.singles)
+            values = (
+                number for single in sorted(part.singles) for number in self.parts.events[single].values
             )
+            found.append([number for number in dict.fromkeys(values) if number in matter])
+        return found
+
+    def _tree(self, together: Together, atoms: Sequence[int]) -> Node:
+        """The compact q-tree of some parts; raises `NotJoinedError` where there is none."""
+        place = together.number, tuple(atoms)
+        if place not in self.trees:
+            having = self._having(together)
+            names = [[self.parts.classes[number].name for number in having[atom]] for atom in atoms]
+            found = witness(names)
+            if found is not None:
+                first, second, *numbers = found
+                both, one, other = (self.parts.name(together.parts[atoms[number]]) for number in numbers)
+                raise NotJoinedError(
+                    f"it is not hierarchical: {both} has both {first} and {second}, "
+                    f"{one} has {first} alone, and {other} {second} alone"
+                )
+            tree = self.trees[place] = renumbered(compact(q_tree(names)), atoms)
+            if self.first_tree is None and len(atoms) == len(having):
+                self.first_tree = QTreeOfAtoms(tree, list(map(self.parts.text, together.parts)))
+        return self.trees[place]
 
     def _states_of(self, together: Together, node: Node) -> list[int]:
         """The states of a node of a q-tree, those of the nodes below it first."""

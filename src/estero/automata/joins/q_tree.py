@@ -64,6 +64,13 @@ def compact(tree: Node) -> Node:
     return children[0] if len(children) == 1 else Inner(tree.variable, children)
 
 
+def renumbered(tree: Node, numbers: Sequence[int]) -> Node:
+    """The tree with `numbers[i]` for each atom i."""
+    if isinstance(tree, Leaf):
+        return Leaf(numbers[tree.atom])
+    return Inner(tree.variable, tuple(renumbered(child, numbers) for child in tree.children))
+
+
 def leaves(tree: Node) -> tuple[int, ...]:
     """The numbers of the atoms below a node, ascending."""
     if isinstance(tree, Leaf):
