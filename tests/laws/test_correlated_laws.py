@@ -21,7 +21,6 @@ from strategies import SCHEMA, TICK, streams
 
 WINDOWS = ("", "", " WITHIN 4 EVENTS", " WITHIN 3 [time]")
 SERVED = (
-    "A PARTITION BY [k]",
     "(A+ PARTITION BY [k])+",
     "(A+ PARTITION BY [k]) ; (A+ PARTITION BY [n])",
     "((A ; B PARTITION BY [k]) ; C) OR (A ; (B ; C PARTITION BY [k]))",
@@ -55,6 +54,12 @@ def test_such_queries_are_picked_for_a_chain_that_checks_all_of_them(pattern: st
 @given(window=st.sampled_from(WINDOWS), events=streams(min_size=3, max_size=9))
 def test_they_find_what_the_reference_says(pattern: str, window: str, events: list[Event]) -> None:
     agrees(query(f"SELECT * WHERE {pattern}{window}").tree, events)
+
+
+@settings(max_examples=10)
+@given(window=st.sampled_from(WINDOWS), events=streams(min_size=2, max_size=7))
+def test_events_alone_are_found_though_they_have_no_neighbours(window: str, events: list[Event]) -> None:
+    agrees(query(f"SELECT * WHERE (A PARTITION BY [k]){window}").tree, events)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
