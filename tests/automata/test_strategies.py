@@ -84,7 +84,7 @@ def found_by_rivals(automaton: MaxAutomaton, stream: list[int]) -> list[Complex]
 
 def possible(automaton: CEA, numbers: list[int]) -> list[int]:
     """A number for each event → its bits: those of one type."""
-    names = sorted({name for each in automaton.predicates for name in each.types})
+    names = sorted({name for each in automaton.predicates for name in each.types}) or [""]
     found = []
     for number in numbers:
         name = names[number % len(names)]

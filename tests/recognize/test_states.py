@@ -195,6 +195,7 @@ def test_a_state_of_something_else_is_refused() -> None:
 SENSELESS = "the state is damaged: its contents are inconsistent"
 SPLIT = "SELECT * WHERE A AS a ; B+ AS b FILTER b.n > a.n WITHIN 50 SECONDS"
 NEXT = "SELECT NEXT * WHERE A AS a ; B+ AS b PARTITION BY [k] WITHIN 50 SECONDS"
+LARGEST = "SELECT MAX * WHERE A+ AS a ; B AS b PARTITION BY [k] WITHIN 50 SECONDS"
 STRICT = "SELECT * WHERE A AS a : B AS b PARTITION BY [k]"
 ORDERED = "SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k AND a.n < b.n WITHIN 50 SECONDS"
 
@@ -205,6 +206,7 @@ ORDERED = "SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k AND a.n < b.n WITHIN 
         (PLAIN, "kind left right event start node length state opened"),
         (SPLIT, "keys parts length node state opened status"),
         (NEXT, "members node state opened"),
+        (LARGEST, "kind left right event start node members state opened"),
         (STRICT, "left event start node"),
         (ORDERED, "mark event start made children heap_product heap_left heap_right heap_weight heap_start"),
         (ORDERED, "entries tree_rows tree_entries tree_ends"),
@@ -227,7 +229,7 @@ def test_no_number_of_what_is_not_there_is_taken_over(text: str, names: str) -> 
             assert refusal(text, written(State(about, {**arrays, name: wrong}))) == SENSELESS, name
 
 
-@pytest.mark.parametrize("text", [PLAIN, SPLIT, NEXT, STRICT, ORDERED, JOIN, UNEQUAL])
+@pytest.mark.parametrize("text", [PLAIN, SPLIT, NEXT, LARGEST, STRICT, ORDERED, JOIN, UNEQUAL])
 def test_every_array_is_there_with_its_type_and_length(text: str) -> None:
     about, arrays = read(gone_through(text, events("ABA" * 4, keys=2)).snapshot())
     for name, array in arrays.items():

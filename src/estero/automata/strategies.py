@@ -19,7 +19,7 @@ from estero.automata.residual import HiddenSet
 from estero.automata.simulation import Simulation, ending_together
 from estero.errors import LimitExceeded
 
-MOST_PAIRS: Final = 5_000
+MOST_PAIRS: Final = 3_000
 """Pairs of a run's state and its rivals after which MAX is given up: that takes less than a second."""
 
 Rival = tuple[int, bool]

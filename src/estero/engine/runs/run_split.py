@@ -1,4 +1,4 @@
-"""Recognition where states are split by registers, or where only the best supports are kept (NEXT, LAST).
+"""Recognition where states are split by registers, and under NEXT and LAST by supports, too.
 
 As `run_cea`, with the same union-lists; but runs in one state are told apart by their registers, for only
 then they have the same futures, and under NEXT and LAST by their support, of which those stay that can
