@@ -33,9 +33,9 @@ from estero.engine.runs.run_cea import (
     missing,
 )
 from estero.engine.runs.run_split import NEXT
+from estero.engine.runs.spans import Members, Spans, drop_expired, drop_spans, free_members, join_spans
 from estero.engine.store.arena import NONE, Arena
-from estero.engine.store.pools import free_places
-from estero.engine.store.tecs import bottom, newer, output, pair
+from estero.engine.store.tecs import bottom, output, pair
 
 MAX = 3
 """An order beside those of `run_split`: supports that no other one contains."""
@@ -49,28 +49,6 @@ UNKNOWN = -2
 
 EMPTY = 1 << 30
 """The rank of runs that have marked nothing: behind all others."""
-
-
-class Members(NamedTuple):
-    """States of spans: state, rank (0 is best; under MAX always 0), node, next of the span, int32; free."""
-
-    state: NDArray[np.int32]
-    rank: NDArray[np.int32]
-    node: NDArray[np.int32]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
-
-
-class Spans(NamedTuple):
-    """last (a node of the event at which the last window begins), first member, next older span, int32; free.
-
-    Members are in the order of rank and state.
-    """
-
-    last: NDArray[np.int32]
-    first: NDArray[np.int32]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
 
 
 class Made(NamedTuple):
@@ -109,67 +87,10 @@ class Spanned(NamedTuple):
     made: Made
 
 
-def new_members(capacity: int) -> Members:
-    """`capacity` free members."""
-    state, rank, node = (np.zeros(capacity, np.int32) for _ in range(3))
-    return Members(state, rank, node, *free_places(capacity))
-
-
-def new_spans(capacity: int) -> Spans:
-    """`capacity` free spans."""
-    return Spans(np.zeros(capacity, np.int32), np.full(capacity, NONE, np.int32), *free_places(capacity))
-
-
 def new_made(capacity: int, states: int) -> Made:
     """Scratch for steps that make up to `capacity` members."""
     state, rank, node, born = (np.empty(capacity, np.int32) for _ in range(4))
     return Made(state, rank, node, born, np.full(states, NONE, np.int32), np.zeros(1, np.int64))
-
-
-@inlined
-def free_members(members, member):  # type: ignore[no-untyped-def]
-    """Gives a list of members back."""
-    while member != NONE:
-        following = members.next[member]
-        members.next[member] = members.free[0]
-        members.free[0] = member
-        members.free[1] += 1
-        member = following
-
-
-@kernel
-def free_spans(members, spans, span):  # type: ignore[no-untyped-def]
-    """Forgets a span and all older ones."""
-    while span != NONE:
-        following = spans.next[span]
-        free_members(members, spans.first[span])
-        spans.next[span] = spans.free[0]
-        spans.free[0] = span
-        spans.free[1] += 1
-        span = following
-
-
-@kernel
-def drop_spans(members, spans, partitions, partition):  # type: ignore[no-untyped-def]
-    """Forgets every run of a partition."""
-    free_spans(members, spans, partitions.first[partition])
-    partitions.first[partition] = NONE
-
-
-@kernel
-def drop_expired(arena, members, spans, partitions, partition, oldest):  # type: ignore[no-untyped-def]
-    """Forgets the spans whose last window begins before `oldest`."""
-    before = NONE
-    span = partitions.first[partition]
-    while span != NONE and arena.event[spans.last[span]] >= oldest:
-        before = span
-        span = spans.next[span]
-    if span != NONE:
-        free_spans(members, spans, span)
-        if before == NONE:
-            partitions.first[partition] = NONE
-        else:
-            spans.next[before] = NONE
 
 
 @kernel
@@ -363,49 +284,6 @@ def written(tables, members, made):  # type: ignore[no-untyped-def]
         first = member
     made.size[0] = 0
     return first
-
-
-@inlined
-def alike(members, one, two):  # type: ignore[no-untyped-def]
-    """Whether two lists have the same states and ranks."""
-    while min(one, two) != NONE:
-        if members.state[one] != members.state[two] or members.rank[one] != members.rank[two]:
-            break
-        one = members.next[one]
-        two = members.next[two]
-    return one == two
-
-
-@kernel
-def join_spans(arena, members, spans, partitions, partition):  # type: ignore[no-untyped-def]
-    """Drops spans without members, and makes one of neighbours that are alike."""
-    before = NONE
-    span = partitions.first[partition]
-    while span != NONE:
-        older = spans.next[span]
-        gone = spans.first[span] == NONE
-        if not gone and older != NONE and alike(members, spans.first[span], spans.first[older]):
-            last = arena.event[spans.last[older]]
-            one = spans.first[span]
-            two = spans.first[older]
-            while one != NONE:
-                members.node[two] = newer(arena, members.node[one], members.node[two], last)
-                one = members.next[one]
-                two = members.next[two]
-            spans.last[older] = spans.last[span]
-            gone = True
-        if gone:
-            free_members(members, spans.first[span])
-            spans.next[span] = spans.free[0]
-            spans.free[0] = span
-            spans.free[1] += 1
-            if before == NONE:
-                partitions.first[partition] = older
-            else:
-                spans.next[before] = older
-        else:
-            before = span
-        span = older
 
 
 @inlined

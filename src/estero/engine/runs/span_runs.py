@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from estero.engine.cursor import Found
 from estero.engine.runs import run_spans
 from estero.engine.runs.cea_runs import ROOM, CeaRuns, Settings
-from estero.engine.runs.run_spans import UNKNOWN, Contest, Spanned, new_made, new_members, new_spans
+from estero.engine.runs.run_spans import UNKNOWN, Contest, Spanned, new_made
 from estero.engine.runs.run_split import Order
+from estero.engine.runs.spans import drop_spans, new_members, new_spans
 from estero.engine.runs.tables import Automaton
 from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.open_runs import span_arrays, span_pools
@@ -94,7 +95,7 @@ class SpanRuns(CeaRuns):
         self._spans = with_free(self._spans, needed["spans"], new_spans)
 
     def _drop(self, partition: int) -> None:
-        run_spans.drop_spans(self._members, self._spans, self._partitions, partition)
+        drop_spans(self._members, self._spans, self._partitions, partition)
 
     def _listed(self, used: int, generation: int, oldest: int) -> Arrays:
         return span_arrays(self._pools, used, generation, oldest)
