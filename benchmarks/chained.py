@@ -22,8 +22,8 @@ import numpy as np
 
 from estero.engine.batch import EventBatch
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.chain_runs import ChainRuns
-from estero.engine.runs.run_chain import ChainStep, chain_tables
+from estero.engine.runs.joined.chain_runs import ChainRuns
+from estero.engine.runs.joined.run_chain import ChainStep, chain_tables
 
 PARTS = 8
 CHECKED = 2_000

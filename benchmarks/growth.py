@@ -31,8 +31,8 @@ from estero.automata.determinize import LazyAutomaton
 from estero.engine.batch import EventBatch
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.cea_runs import Settings
-from estero.engine.runs.chain_runs import ChainRuns
-from estero.engine.runs.pcea_runs import PceaRuns
+from estero.engine.runs.joined.chain_runs import ChainRuns
+from estero.engine.runs.joined.pcea_runs import PceaRuns
 from estero.engine.runs.plain_runs import PlainRuns
 from estero.engine.walk.roots import Roots
 from estero.language.syntax.parser import parse_pattern, parse_query

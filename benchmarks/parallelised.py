@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from estero.engine.batch import EventBatch
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.pcea_runs import PceaRuns
-from estero.engine.runs.run_pcea import PceaTables, Transition, pcea_tables
+from estero.engine.runs.joined.pcea_runs import PceaRuns
+from estero.engine.runs.joined.run_pcea import PceaTables, Transition, pcea_tables
 from estero.engine.walk.matches import new_matches
 from estero.engine.walk.roots import Roots
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from estero.language.builder.queries import event, select
     from estero.queries.automaton_query import automaton
-    from estero.queries.equivalence import contains, equivalent
+    from estero.queries.decisions.equivalence import contains, equivalent
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
     from estero.queries.texts import check, conjunctive, query, query_of_text, restore
@@ -90,9 +90,9 @@ _HOMES = {
     "closed": "estero.language.builder.conditions",
     "conjunctive": "estero.queries.texts",
     "constant": "estero.language.builder.conditions",
-    "contains": "estero.queries.equivalence",
+    "contains": "estero.queries.decisions.equivalence",
     "decreasing": "estero.language.builder.conditions",
-    "equivalent": "estero.queries.equivalence",
+    "equivalent": "estero.queries.decisions.equivalence",
     "event": "estero.language.builder.queries",
     "holds": "estero.language.builder.conditions",
     "increasing": "estero.language.builder.conditions",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.pcea_runs import PceaRuns
+from estero.engine.runs.joined.pcea_runs import PceaRuns
 
 sys.path.append(str(Path(__file__).parents[2]))
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from estero.engine.batch import EventBatch
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.chain_runs import ChainRuns
-from estero.engine.runs.run_chain import ChainStep, ChainTables, chain_tables
+from estero.engine.runs.joined.chain_runs import ChainRuns
+from estero.engine.runs.joined.run_chain import ChainStep, ChainTables, chain_tables
 from estero.engine.walk.roots import Roots
 
 Items = tuple[tuple[int, int], ...]

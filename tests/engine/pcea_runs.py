@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from estero.engine.batch import EventBatch
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.pcea_runs import PceaRuns
-from estero.engine.runs.run_pcea import RANGES, PceaTables, Source, Transition, pcea_tables
+from estero.engine.runs.joined.pcea_runs import PceaRuns
+from estero.engine.runs.joined.run_pcea import RANGES, PceaTables, Source, Transition, pcea_tables
 from estero.engine.walk.roots import Roots
 
 Items = tuple[tuple[int, int], ...]

@@ -18,8 +18,8 @@ from engine.chain_steps import enumerated
 from estero.automata.chain import Chain, ChainColumns, chain_columns
 from estero.engine.batch import BITS_IN_WORD, EventBatch
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.chain_runs import ChainRuns
-from estero.engine.runs.run_chain import ChainStep, ChainTables, chain_tables
+from estero.engine.runs.joined.chain_runs import ChainRuns
+from estero.engine.runs.joined.run_chain import ChainStep, ChainTables, chain_tables
 from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.literals import Value
 from estero.reference.queries import ComplexEvent, Event, evaluate_pattern

@@ -14,8 +14,8 @@ from engine import chain_steps, pcea_runs
 from estero.engine.batch import EventBatch
 from estero.engine.cursor import CONSUME_PARTITION, CONSUME_PARTITION_ASKED
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.chain_runs import ChainRuns
-from estero.engine.runs.pcea_runs import PceaRuns
+from estero.engine.runs.joined.chain_runs import ChainRuns
+from estero.engine.runs.joined.pcea_runs import PceaRuns
 
 Letters = list[tuple[str, int, int]]
 """A type, a partition and a value for each event."""

@@ -16,9 +16,9 @@ from engine.pcea_runs import Pcea, batch_of, enumerated, events_of, recognized
 from engine.test_pcea_bounds import steps_and_items
 from estero.engine.cursor import CONSUME_ANY_ASKED
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.chain_runs import ChainRuns
-from estero.engine.runs.pcea_runs import PceaRuns
-from estero.engine.runs.run_pcea import Transition
+from estero.engine.runs.joined.chain_runs import ChainRuns
+from estero.engine.runs.joined.pcea_runs import PceaRuns
+from estero.engine.runs.joined.run_pcea import Transition
 from estero.engine.store.value_trees import FREE_ROWS, USED
 from estero.engine.walk.roots import Roots
 

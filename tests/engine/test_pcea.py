@@ -29,8 +29,8 @@ from engine.pcea_runs import (
 )
 from estero.engine.cursor import CONSUME_ANY, CONSUME_ANY_ASKED
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.pcea_runs import PceaRuns
-from estero.engine.runs.run_pcea import Transition, pcea_tables
+from estero.engine.runs.joined.pcea_runs import PceaRuns
+from estero.engine.runs.joined.run_pcea import Transition, pcea_tables
 
 WINDOWS = st.none() | st.integers(0, 8)
 ROOMS = st.sampled_from((1, 3, 4096))

@@ -26,8 +26,8 @@ from engine.pcea_runs import (
 )
 from estero.engine.cursor import FULL
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.pcea_runs import PceaRuns
-from estero.engine.runs.run_pcea import Transition
+from estero.engine.runs.joined.pcea_runs import PceaRuns
+from estero.engine.runs.joined.run_pcea import Transition
 from estero.engine.walk.matches import new_matches
 from estero.engine.walk.roots import Roots
 

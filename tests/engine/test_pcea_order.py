@@ -33,8 +33,8 @@ from engine.pcea_runs import (
 from engine.test_pcea_bounds import steps_and_items
 from estero.engine.cursor import CONSUME_ANY
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.pcea_runs import PceaRuns
-from estero.engine.runs.run_pcea import Transition, pcea_tables
+from estero.engine.runs.joined.pcea_runs import PceaRuns
+from estero.engine.runs.joined.run_pcea import Transition, pcea_tables
 
 WINDOWS = st.none() | st.integers(0, 8)
 ROOMS = st.sampled_from((1, 3, 4096))

@@ -16,8 +16,8 @@ from estero.automata.joins.hierarchical import hierarchical_pcea
 from estero.automata.pcea import PCEA
 from estero.engine.batch import EventBatch
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.pcea_runs import PceaRuns
-from estero.engine.runs.run_pcea import PceaTables, Transition, pcea_tables
+from estero.engine.runs.joined.pcea_runs import PceaRuns
+from estero.engine.runs.joined.run_pcea import PceaTables, Transition, pcea_tables
 from estero.language.check.atoms import named_atoms
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.literals import Value

@@ -26,8 +26,8 @@ from engine.chain_steps import (
 )
 from estero.engine.cursor import CONSUME_ANY, CONSUME_ANY_ASKED, DONE, FULL
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.chain_runs import ChainRuns
-from estero.engine.runs.run_chain import ChainStep, chain_tables
+from estero.engine.runs.joined.chain_runs import ChainRuns
+from estero.engine.runs.joined.run_chain import ChainStep, chain_tables
 from estero.engine.walk.lists import ListCounter
 from estero.engine.walk.matches import new_matches
 from estero.engine.walk.roots import Roots

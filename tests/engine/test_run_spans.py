@@ -25,9 +25,9 @@ from estero.engine.cursor import (
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.cea_runs import CeaRuns, Settings
 from estero.engine.runs.kinds import cea_runs
-from estero.engine.runs.run_spans import MAX
-from estero.engine.runs.run_split import LAST, NEXT
-from estero.engine.runs.span_runs import SpanRuns
+from estero.engine.runs.spans.run_spans import MAX
+from estero.engine.runs.spans.span_runs import SpanRuns
+from estero.engine.runs.split.run_split import LAST, NEXT
 from estero.engine.store.arena import NONE, PREFER, new_arena
 from estero.engine.store.tecs import newer, output
 from estero.language.syntax.parser import parse_pattern

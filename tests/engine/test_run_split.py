@@ -32,11 +32,11 @@ from estero.engine.cursor import (
     CONSUME_PARTITION_ASKED,
 )
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs import registers
 from estero.engine.runs.cea_runs import CeaRuns, Settings
 from estero.engine.runs.kinds import cea_runs
-from estero.engine.runs.registers import EQUAL, GREATER, STORE, program_of
-from estero.engine.runs.run_split import LAST, NEXT, NO_ORDER
+from estero.engine.runs.split import registers
+from estero.engine.runs.split.registers import EQUAL, GREATER, STORE, program_of
+from estero.engine.runs.split.run_split import LAST, NEXT, NO_ORDER
 from estero.engine.store.arena import NONE, UNION, mark_live, move_live, new_arena
 
 A, B, C = 1, 2, 3

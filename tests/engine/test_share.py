@@ -17,8 +17,8 @@ from engine.chain_steps import chains, iteration
 from engine.pcea_runs import pceas, star
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.cea_runs import CeaRuns
-from estero.engine.runs.chain_runs import ChainRuns
-from estero.engine.runs.pcea_runs import PceaRuns
+from estero.engine.runs.joined.chain_runs import ChainRuns
+from estero.engine.runs.joined.pcea_runs import PceaRuns
 from estero.engine.walk.enumeration import Enumeration
 from estero.engine.walk.roots import Roots
 from estero.engine.walk.share import WHOLE, Dealer, Part, Share

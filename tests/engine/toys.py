@@ -23,10 +23,13 @@ from estero.engine.cursor import (
 )
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs import cea_runs as cea_runs_module
-from estero.engine.runs import plain_runs, span_runs, split_runs
+from estero.engine.runs import plain_runs
 from estero.engine.runs.cea_runs import Settings
 from estero.engine.runs.kinds import cea_runs
-from estero.engine.runs.registers import (
+from estero.engine.runs.spans import span_runs
+from estero.engine.runs.spans.run_spans import MAX
+from estero.engine.runs.split import split_runs
+from estero.engine.runs.split.registers import (
     EQUAL,
     GREATER,
     GREATER_OR_EQUAL,
@@ -41,8 +44,7 @@ from estero.engine.runs.registers import (
     STORE_SMALLEST,
     RegisterTables,
 )
-from estero.engine.runs.run_spans import MAX
-from estero.engine.runs.run_split import LAST, NEXT
+from estero.engine.runs.split.run_split import LAST, NEXT
 from estero.engine.runs.tables import Automaton
 
 DEAD = -1

@@ -15,7 +15,7 @@ from estero.automata.joins.parts import parts_of
 from estero.automata.joins.q_tree import q_tree, tree_lines
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.pcea_runs import PceaRuns
+from estero.engine.runs.joined.pcea_runs import PceaRuns
 from estero.errors import QueryError
 from estero.language.check.atoms import NamedAtom, named_atoms
 from estero.language.check.conjunctive import check_conjunctive, witness

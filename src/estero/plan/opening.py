@@ -28,14 +28,14 @@ from estero.engine.cursor import (
 )
 from estero.engine.recognizer import Runs
 from estero.engine.runs.cea_runs import Settings
-from estero.engine.runs.chain_runs import ChainRuns
+from estero.engine.runs.joined.chain_runs import ChainRuns
+from estero.engine.runs.joined.pcea_runs import PceaRuns
+from estero.engine.runs.joined.run_chain import ChainStep, chain_tables
+from estero.engine.runs.joined.run_pcea import Source, Transition, pcea_tables
 from estero.engine.runs.kinds import cea_runs
-from estero.engine.runs.pcea_runs import PceaRuns
-from estero.engine.runs.registers import RegisterTables
-from estero.engine.runs.run_chain import ChainStep, chain_tables
-from estero.engine.runs.run_pcea import Source, Transition, pcea_tables
-from estero.engine.runs.run_spans import MAX
-from estero.engine.runs.run_split import LAST, NEXT, NO_ORDER
+from estero.engine.runs.spans.run_spans import MAX
+from estero.engine.runs.split.registers import RegisterTables
+from estero.engine.runs.split.run_split import LAST, NEXT, NO_ORDER
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.keys import KeyColumn, Order
 from estero.plan.plan import Opened, Plan

@@ -15,7 +15,7 @@ from estero.errors import LimitExceeded
 from estero.language.syntax.parser import parse_query
 from estero.language.tree.pattern import Pattern
 from estero.language.tree.words import quoted
-from estero.queries.ambiguity import ambiguous_stream
+from estero.queries.decisions.ambiguity import ambiguous_stream
 from estero.queries.pattern_statement import AutomatonStatement
 from estero.queries.query import Query
 from estero.queries.statement import raise_first

@@ -57,7 +57,7 @@ class PatternStatement(Statement):
 
     def warn_if_never(self) -> None:
         """Warns where the query matches nothing, whatever the stream."""
-        from estero.queries.emptiness import why_never
+        from estero.queries.decisions.emptiness import why_never
 
         with suppress(LimitExceeded):  # running the query says so, too; whether it can match is not known
             why = why_never(self.tree, self.compiled().automaton) if self.is_whole else ""

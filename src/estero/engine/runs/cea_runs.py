@@ -26,9 +26,9 @@ from estero.engine.cursor import (
     reset,
     taken_needs,
 )
-from estero.engine.runs.registers import RegisterTables
 from estero.engine.runs.run_cea import NO_EVENTS, Events, Partitions
-from estero.engine.runs.run_split import FIRST_STEP, NO_ORDER
+from estero.engine.runs.split.registers import RegisterTables
+from estero.engine.runs.split.run_split import FIRST_STEP, NO_ORDER
 from estero.engine.runs.tables import Automaton, TableBuilder
 from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.snapshot import Snapshot, arena_of, live_nodes, numbered_states

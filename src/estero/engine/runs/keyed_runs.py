@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from estero.engine.batch import BITS_IN_WORD, NO_EVENTS, NO_PARTITION, EventBatch, KeyedEvents, constant
 from estero.engine.cursor import new_cursor, reset
 from estero.engine.runs.forgotten import forget, forgotten_rows, new_forgotten, with_room_for_one
-from estero.engine.runs.run_chain import ChainTables
-from estero.engine.runs.run_pcea import PceaTables
+from estero.engine.runs.joined.run_chain import ChainTables
+from estero.engine.runs.joined.run_pcea import PceaTables
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_pcea import index_of
 from estero.engine.snapshots.sound import check_entries

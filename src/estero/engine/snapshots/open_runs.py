@@ -23,11 +23,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.jit import kernel
-from estero.engine.runs.fronts import Elements, Groups, Keys, link_all, new_elements, new_groups, new_keys
 from estero.engine.runs.run_cea import Entries, Plain, new_entries
-from estero.engine.runs.run_spans import Spanned
-from estero.engine.runs.run_split import Split
-from estero.engine.runs.spans import Members, Spans, new_members, new_spans
+from estero.engine.runs.spans.run_spans import Spanned
+from estero.engine.runs.spans.spans import Members, Spans, new_members, new_spans
+from estero.engine.runs.split.fronts import (
+    Elements,
+    Groups,
+    Keys,
+    link_all,
+    new_elements,
+    new_groups,
+    new_keys,
+)
+from estero.engine.runs.split.run_split import Split
 from estero.engine.snapshots.columns import Arrays
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.pools import lists_of

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from estero.engine.batch import EventBatch
 from estero.engine.cursor import CONSUME_NONE, Found, taken_needs
-from estero.engine.runs import run_chain
-from estero.engine.runs.keyed_runs import SMALLEST_ROOM, KeyedRuns
-from estero.engine.runs.run_chain import (
+from estero.engine.runs.joined import run_chain
+from estero.engine.runs.joined.run_chain import (
     ChainTables,
     advance_chain,
     new_chain_fired,
 )
+from estero.engine.runs.keyed_runs import SMALLEST_ROOM, KeyedRuns
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_chain import chain_pools, chain_snapshot, check_chain
 from estero.engine.store.ed_index import drop_entries, grown_entries, new_entries, sequences_of

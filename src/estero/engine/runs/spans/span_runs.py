@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import Found
-from estero.engine.runs import run_spans
 from estero.engine.runs.cea_runs import ROOM, CeaRuns, Settings
-from estero.engine.runs.run_spans import UNKNOWN, Contest, Spanned, new_made
-from estero.engine.runs.run_split import Order
-from estero.engine.runs.spans import drop_spans, new_members, new_spans
+from estero.engine.runs.spans import run_spans
+from estero.engine.runs.spans.run_spans import UNKNOWN, Contest, Spanned, new_made
+from estero.engine.runs.spans.spans import drop_spans, new_members, new_spans
+from estero.engine.runs.split.run_split import Order
 from estero.engine.runs.tables import Automaton
 from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.open_runs import span_arrays, span_pools

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import RERANK, Found
-from estero.engine.runs import run_split
 from estero.engine.runs.cea_runs import ROOM, CeaRuns, Settings
-from estero.engine.runs.fronts import grown_keys, new_elements, new_groups, new_keys
-from estero.engine.runs.registers import program_of
-from estero.engine.runs.run_split import FIRST_STEP, NEXT, Order, Split, new_taken
+from estero.engine.runs.split import run_split
+from estero.engine.runs.split.fronts import grown_keys, new_elements, new_groups, new_keys
+from estero.engine.runs.split.registers import program_of
+from estero.engine.runs.split.run_split import FIRST_STEP, NEXT, Order, Split, new_taken
 from estero.engine.runs.tables import Automaton
 from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.open_runs import split_arrays, split_pools

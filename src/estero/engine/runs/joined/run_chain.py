@@ -25,7 +25,7 @@ from estero.engine.cursor import (
 )
 from estero.engine.jit import inlined, kernel
 from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
-from estero.engine.runs.run_pcea import firsts
+from estero.engine.runs.joined.run_pcea import firsts
 from estero.engine.store.arena import NONE
 from estero.engine.store.ed_index import first_unequal, insert, newest
 

@@ -18,7 +18,7 @@ from estero.automata.pcea import PCEA, JoinKey
 from estero.errors import DataError
 from estero.language.tree import expressions as e
 from estero.language.tree.literals import Value
-from estero.queries.event_kinds import kinds_of
+from estero.queries.decisions.event_kinds import kinds_of
 from estero.reference.values import Event, compare, evaluate_expression, evaluate_predicate
 
 VALUES: Final = (1, 2, 3)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import CONSUME_NONE, Found, taken_needs
-from estero.engine.runs import run_pcea
+from estero.engine.runs.joined import run_pcea
+from estero.engine.runs.joined.run_pcea import PceaTables, advance_pcea, new_fired
 from estero.engine.runs.keyed_runs import SMALLEST_ROOM, KeyedRuns
-from estero.engine.runs.run_pcea import PceaTables, advance_pcea, new_fired
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_pcea import heaps_of, ordered_of, waiting_arrays, waits
 from estero.engine.snapshots.sound import check_entries, check_heaps, check_trees

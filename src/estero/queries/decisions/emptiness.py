@@ -8,7 +8,7 @@ from estero.automata.inclusion import shortest
 from estero.language.tree.pattern import Pattern, Unless, shortened
 from estero.language.tree.query import EventWindow, QueryTree
 from estero.language.tree.selection import marking
-from estero.queries.event_kinds import kinds_of
+from estero.queries.decisions.event_kinds import kinds_of
 
 
 def why_never(tree: QueryTree, cea: CEA) -> str:

@@ -17,7 +17,7 @@ from estero.automata.inclusion import Letter, MarkedLetter, difference
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.literals import Value, literal_text
 from estero.language.tree.query import EventWindow, QueryTree, Strategy
-from estero.queries.event_kinds import Kind, candidates, kinds_of
+from estero.queries.decisions.event_kinds import Kind, candidates, kinds_of
 from estero.queries.pattern_statement import AutomatonStatement, PatternStatement
 from estero.queries.query import Query
 from estero.reference.queries import ComplexEvent, evaluate_query

@@ -14,7 +14,19 @@ from numpy.typing import NDArray
 
 from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, RERANK, report
 from estero.engine.jit import inlined, kernel
-from estero.engine.runs.fronts import (
+from estero.engine.runs.run_cea import (
+    DEAD,
+    IDLE,
+    MISSING,
+    Partitions,
+    is_behind,
+    is_consumed,
+    is_forgotten,
+    is_read,
+    merged_node,
+    missing,
+)
+from estero.engine.runs.split.fronts import (
     Elements,
     Groups,
     Keys,
@@ -28,19 +40,7 @@ from estero.engine.runs.fronts import (
     new_key,
     slot_of_join,
 )
-from estero.engine.runs.registers import SET, UNSET, take_steps
-from estero.engine.runs.run_cea import (
-    DEAD,
-    IDLE,
-    MISSING,
-    Partitions,
-    is_behind,
-    is_consumed,
-    is_forgotten,
-    is_read,
-    merged_node,
-    missing,
-)
+from estero.engine.runs.split.registers import SET, UNSET, take_steps
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.tecs import Cells, bottom, output
 
