@@ -128,6 +128,19 @@ def test_the_sql_shown_for_spark_runs(spark: SparkSession) -> None:
         assert sorted(row["__bits0"] for row in rows) == sorted(bits)
 
 
+@pytest.mark.parametrize(
+    ("query", "time"),
+    [
+        ("SELECT * WHERE SELL ; BUY+ WITHIN 9 EVENTS", "about as long as recognition"),
+        ("SELECT * WHERE SELL AS a ; BUY AS b FILTER a.name = b.name", "about as long as recognition"),
+        ("SELECT * WHERE SELL : BUY WITHIN 9 EVENTS", "at each end linear in the partial matches"),
+        ("SELECT * WHERE SELL AS a ; BUY+ AS b FILTER avg(b.price) > 3", "as long as listing all"),
+    ],
+)
+def test_it_says_what_counting_takes(query: str, time: str) -> None:
+    assert f"\n  count and share: {time}" in str(explained(query))
+
+
 def test_an_automaton_too_big_to_be_worked_out_is_not() -> None:
     text = str(estero.query("SELECT * WHERE (A OR B):+ : A : (A OR B):{12}").explain())
     assert (

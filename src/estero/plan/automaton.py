@@ -13,7 +13,7 @@ from estero.automata.registers import RegisterProgram, drop_hidden
 from estero.automata.residual import HiddenSet, predicates_called
 from estero.automata.strategies import MaxAutomaton
 from estero.language.check.set_predicates import registered_among
-from estero.language.tree.query import Strategy
+from estero.language.tree.query import Consume, Strategy
 from estero.plan.draft import Compilation, Draft
 from estero.plan.plan import Opened, Plan, Section, residual_text
 
@@ -102,6 +102,12 @@ class AutomatonPlan(Plan):
         automaton = LazyAutomaton(self.automaton, self.state_cap, registers=self.registers)
         chooses = self.strategy is Strategy.MAX and self.chooses
         return MaxAutomaton(automaton, self.state_cap) if chooses else automaton
+
+    @property
+    def tallied(self) -> bool:
+        """Whether complex events are counted by the automaton alone, without a look at the compact set."""
+        plain = self.registers is None and not self.chooses and not self.gaps
+        return plain and not self.sieved and self.consume is Consume.NONE
 
     # ------------------------------------------------------------------------------------- in words
 

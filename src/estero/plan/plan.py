@@ -205,6 +205,21 @@ class Plan(ABC):
         compares = self.strategy in (Strategy.MAX, Strategy.NEXT, Strategy.LAST) and not self.chooses
         return bool(self.residuals) or self.has_hidden or compares
 
+    @property
+    def tallied(self) -> bool:
+        """Whether complex events are counted by the automaton alone, without a look at the compact set."""
+        return False
+
+    def count_line(self) -> str:
+        """What counting an answer and dealing it out take, in words."""
+        if self.sieved:
+            time = "as long as listing all complex events, since each is checked"
+        elif self.window is None or self.tallied:
+            time = "about as long as recognition, however many complex events there are"
+        else:
+            time = "at each end linear in the partial matches inside the window"
+        return f"count and share: {time}"
+
     def showing_nothing(self) -> Self:
         """The same evaluation where only counts are asked for: no attribute crosses that is only shown."""
         known = self.classification

@@ -70,6 +70,7 @@ class Explanation:
 def plan_lines(plan: Plan) -> Iterator[str]:
     """The plan, why it is none that was asked before, and what it does with events, memory and tasks."""
     yield from plan.lines()
+    yield plan.count_line()
     for title, reason in plan.refused:
         yield f"not {title}: {reason}"
     yield from plan.key_lines()
