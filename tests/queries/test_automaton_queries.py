@@ -167,7 +167,7 @@ HERE = "the transition from 'q0' to 'q1'"
             lambda: build(("q0", "A", "q1")),
             "a transition is (state, event, labels, state), not ('q0', 'A', 'q1')",
         ),
-        (lambda: build((["q0"], "A", "a", "q1")), "a state is a hashable value, not ['q0']"),
+        (lambda: build(({"q0": 1}, "A", "a", "q1")), "a state is a hashable value, not {'q0': 1}"),
         (lambda: build(("q0", None, "a", "q1")), f"{HERE} has no text for its event: None"),
         (lambda: build(("q0", "A", {1}, "q1")), f"{HERE} has a label that is not a name: 1"),
         (lambda: build(A1, initial="q9"), "the initial state 'q9' is in no transition; there are 'q0', 'q1'"),

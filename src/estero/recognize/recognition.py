@@ -251,6 +251,8 @@ class Recognition:
         tally, roots = self.recognizer.runs.tally, ended.roots
         if tally is None or self._limit is not None:
             return sum(self.recognizer.counts_by_end(roots, self._limit)[1])
+        if tally.scattered:
+            return tally.rest() + sum(self.recognizer.counts_by_end(roots)[1])
         return tally.add(int(roots.event[0]), int(roots.event[-1]) + 1)
 
     def rest(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from estero.automata.cea import EventPredicate, LabelSet
 from estero.automata.chain import Chain, ChainTransition, Neighbours
@@ -74,10 +74,18 @@ def runs_of(
     return _chain(steps, states, ends)
 
 
+def _sources(given: object) -> tuple[Any, ...]:
+    """The states that a transition leaves, in an order that does not depend on hashes."""
+    if isinstance(given, set):
+        return tuple(sorted(given, key=repr))
+    return tuple(given) if isinstance(given, list) else (given,)
+
+
 def _begins(given: Sequence[Sequence[object]], initial: object) -> list[Hashable]:
     if initial is None:
         return []
-    left = [each[0] for each in given if not isinstance(each, str) and each and not _gathers(each)]
+    whole = [each for each in given if not isinstance(each, str) and each]
+    left = [state for each in whole for state in _sources(each[0])]
     return chosen_states("initial", initial, {each: None for each in left if isinstance(each, Hashable)})
 
 
@@ -92,8 +100,7 @@ def _steps(
             f"a transition is (state or states, event, labels, state[, comparison]), not {given!r}"
         )
     origin, event, labels, target, *compared = given
-    sources = sorted(origin, key=repr) if isinstance(origin, set) else origin
-    sources = tuple(sources) if isinstance(sources, list) else (sources,)
+    sources = _sources(origin)
     for state in (*sources, target):
         if not isinstance(state, Hashable):
             raise ValueError(f"a state is a hashable value, not {state!r}")  # noqa: TRY004

@@ -179,7 +179,9 @@ class CeaRuns(ABC):
         self._cursor["at"], self._cursor["first"] = 0, first
         if self.tally is not None:
             keys = batch.partition if settings.keyed else np.zeros((classes.size, 2), np.uint64)
-            self.tally.append(Stretch(classes, keys, starts), first)
+            self.tally.append(
+                Stretch(classes, keys, starts), first, int(self._keys.size[0]) if settings.keyed else 0
+            )
 
     def advance(self, found: Found) -> int:
         """See `Runs`: a missing row is worked out."""
