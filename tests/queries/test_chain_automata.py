@@ -183,3 +183,20 @@ def test_runs_that_gather_the_same_twice_are_refused() -> None:
     ]
     with pytest.raises(ValueError, match="two runs of this automaton mark the same events alike"):
         estero.automaton(transitions, final="q3")
+
+
+@pytest.mark.parametrize(
+    "transitions",
+    [
+        [([], "A", "a", "q1"), (["q1"], "A", "a", "q1", "before.zz = k")],
+        [
+            ([], "A", "a", "q1"),
+            ([], "B", "b", "q2"),
+            (["q1", "q2"], "C", "c", "q1", "q1.k = k AND q2.zz = k"),
+        ],
+    ],
+)
+def test_an_attribute_that_there_is_not_is_an_error(transitions: list[tuple[object, ...]]) -> None:
+    query = estero.automaton(transitions, final="q1")
+    with pytest.raises(estero.QueryError, match="has no attribute zz"):
+        query.run(EVENTS, type="kind")

@@ -98,11 +98,6 @@ def difference(
     return None
 
 
-def is_empty(cea: CEA, letters: Iterable[int] | None = None) -> bool:
-    """Whether no run accepts; of the kinds of events with these bits, or whatever events there may be."""
-    return shortest(cea, letters) is None
-
-
 def shortest(cea: CEA, letters: Iterable[int] | None = None) -> int | None:
     """The number of events from the start to the end of a shortest complex event; None where there is none.
 

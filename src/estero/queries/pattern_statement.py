@@ -10,7 +10,7 @@ from estero.automata.cea import CEA
 from estero.automata.chain import Chain
 from estero.automata.compile.compile_pattern import Compiled, compile_pattern
 from estero.automata.compile.products import intervals_only
-from estero.automata.formulas.chain_pattern import skeleton
+from estero.automata.formulas.chain_pattern import attributes_compared, skeleton
 from estero.automata.pcea import PCEA
 from estero.errors import LimitExceeded, QueryError, warn
 from estero.language.builder.queries import Built, tree_of
@@ -18,6 +18,7 @@ from estero.language.check.queries import check_query
 from estero.language.syntax.languages import not_ceql
 from estero.language.syntax.parser import parse_query
 from estero.language.syntax.recover import read
+from estero.language.tree.names import listed
 from estero.language.tree.pattern import EventType
 from estero.language.tree.query import Strategy
 from estero.language.tree.schema import Schema, type_names
@@ -93,6 +94,18 @@ class AutomatonStatement(PatternStatement):
         machine = self.automaton if isinstance(self.automaton, CEA) else skeleton(self.automaton)
         interval = self.tree.strategy is Strategy.STRICT
         return Compiled(intervals_only(machine) if interval else machine)
+
+    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+        """Everything in which the query does not fit a schema; without one, whatever the events are."""
+        found = super().errors(schema, type_column)
+        if schema is None or isinstance(self.automaton, CEA) or self.reason is None:
+            return found  # a text has the comparisons in it
+        for name, attribute in dict.fromkeys(attributes_compared(self.automaton)):
+            there = schema.attributes_of(name)
+            if there is not None and attribute not in there:
+                known = listed(tuple(there))
+                found.append(QueryError(f"{name} has no attribute {attribute}", expected=known))
+        return found
 
     def plan(self, layout: Layout) -> Plan:
         return plan_of(self.tree, layout, automaton=self.automaton, text=str(self))

@@ -5,7 +5,7 @@ A chain with loops says more than a pattern of this form can; so does one with t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -103,6 +103,23 @@ def skeleton(automaton: Chain | PCEA, *, comparing: bool = False) -> CEA:
     transitions = [each for each in transitions if each.target == last or each.target in going_on]
     transitions += [Transition(state, ALWAYS, NO_LABELS, state) for state in sorted(going_on)]
     return CEA(last + 1, frozenset({0}), frozenset({last}), tuple(transitions), tuple(predicates))
+
+
+def attributes_compared(automaton: Chain | PCEA) -> Iterator[tuple[str, str]]:
+    """Pairs of a type and an attribute of its events that transitions compare."""
+    sides: list[tuple[Iterable[str], e.Node]] = []
+    if isinstance(automaton, Chain):
+        entered = automaton.entering_types()
+        for each in automaton.transitions:
+            for one in each.comparisons:
+                sides.append((automaton.predicates[each.predicate].types, one.right))
+                sides += [] if each.source is None else [(entered[each.source], one.left)]
+    else:
+        sides += [((name,), side) for key in automaton.keys for name, of in key.forms.items() for side in of]
+    for types, side in sides:
+        for node in side.walk():
+            if isinstance(node, e.Attribute):
+                yield from ((name, node.name) for name in types)
 
 
 def compared_before(
