@@ -42,7 +42,7 @@ from estero.engine.walk.roots import Roots
 ROOM = 256
 """Places in a new pool."""
 
-_SMALLEST_ARENA = 1 << 15
+_SMALLEST_ARENA = 1 << 16
 _FEWEST_PARTITIONS = 64
 
 

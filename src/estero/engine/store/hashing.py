@@ -58,15 +58,7 @@ def _number_rows(table, words, numbers, first, insert):  # type: ignore[no-untyp
     """See `number_rows`. Invariant: no more than half of the slots are taken, so every probe ends."""
     mask = table.slot.size - 1
     width = words.shape[1]
-    last = EMPTY
     for row in range(first, words.shape[0]):
-        if last != EMPTY:
-            same = True
-            for place in range(width):
-                same &= table.words[last, place] == words[row, place]
-            if same:
-                numbers[row] = last
-                continue
         mixed = np.uint64(0x9E3779B97F4A7C15)
         for place in range(width):
             mixed = (mixed ^ words[row, place]) * np.uint64(0xBF58476D1CE4E5B9)
@@ -90,5 +82,4 @@ def _number_rows(table, words, numbers, first, insert):  # type: ignore[no-untyp
                 break
             slot = (slot + 1) & mask
         numbers[row] = number
-        last = number
     return words.shape[0]
