@@ -37,7 +37,7 @@ class Lists:
         self.attributes = attributes
         self.sequences = sequences_of(attributes)
         self.entries: EdEntries = new_entries(LONGEST, self.sequences)
-        self.index: HashIndex = new_index(LONGEST << attributes)
+        self.index: HashIndex = new_index(LONGEST)
 
     def insert(self, values: Row, key: int = 0, place: int = 0) -> int:
         number = int(self.entries.size[0])
@@ -61,9 +61,8 @@ class Lists:
         return number
 
     def newest(self, key: int = 0, place: int = 0) -> int:
-        wanted = self.wanted((0,) * self.attributes)
         with np.errstate(over="ignore"):
-            return int(newest(self.index, place, 0, np.uint64(key), np.uint64(key), wanted, 1, 0))
+            return int(newest(self.index, place, np.uint64(key), np.uint64(key), 0))
 
     def wanted(self, values: Row) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
         row = np.array(values, np.uint64).reshape(1, self.attributes, 1)

@@ -24,7 +24,7 @@ from engine.chain_steps import (
     sequence,
     streams,
 )
-from estero.engine.cursor import CONSUME_ANY, CONSUME_ANY_ASKED, DONE, FULL
+from estero.engine.cursor import CONSUME_ANY, CONSUME_ANY_ASKED, CONSUME_NONE, DONE, FULL
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.joined.chain_runs import ChainRuns
 from estero.engine.runs.joined.run_chain import ChainStep, chain_tables
@@ -47,6 +47,23 @@ def test_every_run_is_found_once_however_the_stream_is_cut(
     assert [end for end, _ in found] == sorted(end for end, _ in found)
     assert recognizer.seen == len(events)
     assert recognizer.oldest == 0
+
+
+@given(chains(), streams(8), st.data())
+def test_runs_that_go_on_alike_wait_together(chain: Chain, events: list[Event], data: st.DataObject) -> None:
+    twin = chain.states  # goes on as another state does
+    state = data.draw(st.integers(0, twin - 1))
+    led = data.draw(st.lists(st.booleans(), min_size=len(chain.steps), max_size=len(chain.steps)))
+    steps = [
+        step._replace(target=twin) if to_twin and step.target == state else step
+        for step, to_twin in zip(chain.steps, led, strict=True)
+    ]
+    steps += [step._replace(source=twin) for step in steps if step.source == state]
+    final = (*chain.final, twin) if data.draw(st.booleans()) else chain.final
+    doubled = Chain(twin + 1, tuple(steps), final)
+    assert doubled.tables.place_key.size == chain.tables.place_key.size
+    found = list(recognized(Recognizer(ChainRuns(doubled.tables, room=3)), events))
+    assert Counter(found) == Counter(all_runs(doubled, events))
 
 
 @given(
@@ -162,6 +179,17 @@ def test_consuming_unasked_is_refused() -> None:
         Recognizer(ChainRuns(sequence(2).tables)).consume()
 
 
+@given(chains(), streams(), st.sampled_from((CONSUME_NONE, CONSUME_ANY)))
+def test_what_is_needed_is_what_a_snapshot_keeps(chain: Chain, events: list[Event], consume: int) -> None:
+    recognizer = Recognizer(ChainRuns(chain.tables, consume=consume))
+    for _ in recognizer.push(batch_of(events)):
+        pass
+    kept = recognizer.snapshot()
+    assert recognizer.needed == sum(
+        map(len, (kept.events, kept.arrays["node_mark"], kept.arrays["entry_node"]))
+    )
+
+
 # --------------------------------------------------------------------------------------------- bounds
 
 
@@ -237,7 +265,7 @@ def test_2_to_the_80_runs_are_counted_started_and_abandoned(room: int) -> None:
 
 def test_whether_there_are_enough_is_told_without_long_numbers() -> None:
     recognizer = Recognizer(ChainRuns(iteration([(1, 1)]).tables, room=1 << 13))
-    counter = ListCounter()
+    counter = ListCounter(2)
     limited = [
         number
         for roots in recognizer.push(batch_of(events_of("A" * 2_000, [place % 7 for place in range(2_000)])))

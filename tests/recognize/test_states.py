@@ -213,7 +213,7 @@ ORDERED = "SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k AND a.n < b.n WITHIN 
         (JOIN, "mark event start made children heap_product heap_weight entries"),
         (
             UNEQUAL,
-            "event node_mark node_place node_head node_newest entry_node entry_place entry_skips entry_same",
+            "event node_mark node_place node_top node_head entry_node entry_place entry_skips entry_before",
         ),
         (UNEQUAL, "entries states_sizes"),
     ],

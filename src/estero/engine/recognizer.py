@@ -56,6 +56,10 @@ class Runs(Protocol):
         """How much is held, in nodes, entries and partitions, in reach or not."""
 
     @property
+    def needed(self) -> int:
+        """How much of `size`, and how many events, are needed to go on, as far as that is told at once."""
+
+    @property
     def forgotten(self) -> int:
         """The first event that is not forgotten in every partition, as far as that is known."""
 
@@ -134,6 +138,11 @@ class Recognizer(Generic[R_co]):
     def size(self) -> int:
         """How much is held, in nodes, entries and partitions, in reach or not."""
         return self.runs.size
+
+    @property
+    def needed(self) -> int:
+        """How much of `size`, and how many events, are needed to go on, as far as that is told at once."""
+        return self.runs.needed
 
     @property
     def idle(self) -> bool:

@@ -58,7 +58,11 @@ class Holding:
 
     def compact(self) -> None:
         """Lets go of what is out of reach, if that can be half of what is held."""
-        if self._size() > 2 * self._kept + _FEW:
+        size = self._size()
+        if size <= 2 * self._kept + _FEW:
+            return
+        self._kept = size
+        if 2 * self._recognizer.needed < size:
             snapshot = self._recognizer.snapshot()
             events = self._store.take(snapshot.events)
             self._recognizer.resume(snapshot)

@@ -282,6 +282,11 @@ class CeaRuns(ABC):
 
     # ------------------------------------------------------------------------- stopping and going on
 
+    @property
+    def needed(self) -> int:
+        """See `Runs`."""
+        return 0
+
     def idle(self, oldest: int) -> bool:
         """See `Runs`."""
         if self.settings.remembers_keys and self._keys.size[0] > 0:

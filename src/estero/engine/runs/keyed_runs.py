@@ -56,6 +56,11 @@ class KeyedRuns(ABC):
         """See `Runs`."""
 
     @property
+    def needed(self) -> int:
+        """See `Runs`."""
+        return 0
+
+    @property
     @abstractmethod
     def _probed(self) -> NDArray[np.int64]:
         """For which event each probe has looked; -1 for none."""

@@ -136,8 +136,8 @@ RUN_NODES = Table(
         Column("event", np.int64, EVENTS),
         Column("mark", np.int32, "marks"),
         Column("place", np.int32, "places", NONE),
+        Column("top", np.int32, "entries", NONE),
         Column("head", np.int32, "entries", NONE),
-        Column("newest", np.int32, "entries", NONE, inner=("subsets",)),
         Column("values", np.uint64, inner=("attributes", 2)),
     ),
     "node_",
@@ -151,7 +151,7 @@ ED_ENTRIES = Table(
         Column("place", np.int32, "places"),
         Column("values", np.uint64, inner=("attributes", 2)),
         Column("skips", np.int32, "entries", NONE, inner=("skips",)),
-        Column("same", np.int32, "entries", NONE, inner=("subsets",)),
+        Column("before", np.int32, "entries", NONE),
     ),
     "entry_",
 )

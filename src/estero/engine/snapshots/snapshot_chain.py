@@ -18,7 +18,7 @@ from estero.engine.store.arena import NONE
 from estero.engine.store.ed_index import EdEntries, Sequences, drop_entries, grown_entries, new_entries
 from estero.engine.store.hash_index import HashIndex
 from estero.engine.store.run_nodes import RunNodes, drop_run_nodes, grown_run_nodes, new_run_nodes
-from estero.engine.walk.lists import Lists
+from estero.engine.walk.list_counts import Lists
 
 
 def chain_snapshot(lists: Lists, index: HashIndex, oldest: int) -> Snapshot:
@@ -38,8 +38,6 @@ def chain_snapshot(lists: Lists, index: HashIndex, oldest: int) -> Snapshot:
     of_node, of_entry = widths[arrays["node_place"]], widths[arrays["entry_place"]]
     for values, width in (("node_values", of_node), ("entry_values", of_entry)):
         _blank(arrays[values], width, 0)
-    _blank(arrays["node_newest"], np.where(arrays["node_place"] == NONE, 0, 1 << of_node), NONE)
-    _blank(arrays["entry_same"], 1 << of_entry, NONE)
     _blank(arrays["entry_skips"], sequences.upto[of_entry] - 1, NONE)
     moved = np.arange(-first_entry, size, dtype=np.int32)
     arrays["entries"] = entry_rows(index, oldest, moved, events)
@@ -67,16 +65,14 @@ def check_chain(arrays: Arrays, lists: Lists, events: int, marks: int) -> None:
     count, attributes = sequences.child.shape
     nodes, entries = RUN_NODES.count(arrays), ED_ENTRIES.count(arrays)
     sizes = {EVENTS: events, "marks": marks, "places": lists.widths.size, "run nodes": nodes}
-    sizes |= {"entries": entries, "attributes": attributes, "subsets": 1 << attributes, "skips": count - 1}
-    event, _, node_place, head, newest, _ = RUN_NODES.check(arrays, sizes)
-    node, place, _, skips, same = ED_ENTRIES.check(arrays, sizes)
+    sizes |= {"entries": entries, "attributes": attributes, "skips": count - 1}
+    event, _, node_place, top, head, _ = RUN_NODES.check(arrays, sizes)
+    node, place, _, skips, before = ED_ENTRIES.check(arrays, sizes)
     need(event[1:] >= event[:-1], "nodes are in the order of their events")
     need(node[1:] >= node[:-1], "entries are in the order of their nodes")
-    for before in (skips, same):
-        need(before < np.arange(entries)[:, None], "entries refer to those before them")
-    need((head == NONE) == (node_place == NONE), "a run goes on with a run, or begins")
-    for referred in (head[:, None], newest):
-        before = np.append(node, NONE)[referred]
-        need(before < np.arange(nodes)[:, None], "a node refers to those before it")
-    need(np.append(place, NONE)[head] == node_place, "a run goes on where one has waited")
+    for earlier in (skips, before[:, None]):
+        need(earlier < np.arange(entries)[:, None], "entries refer to those before them")
+    for referred in (top, head):
+        need(np.append(node, NONE)[referred] < np.arange(nodes), "a node refers to those before it")
+        need(np.append(place, NONE)[referred] == node_place, "a run goes on where one has waited")
     check_entries(arrays, "entries", entries, events)

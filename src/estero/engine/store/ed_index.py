@@ -5,9 +5,6 @@ is a list of entries, newest first, each with d *attributes*: the values that th
 from, pair by pair. For each sequence of attributes an entry has a skip pointer, and `first_unequal` finds by
 d of them at most the first entry that differs in all attributes. Entries are never changed once they are
 written, and new ones come on top: whoever holds an entry holds that version of its list.
-
-Beyond the paper an entry has a pointer to the one before it with the same values of each set of attributes.
-These make counts: inclusion and exclusion over the sets.
 """
 
 from __future__ import annotations
@@ -24,10 +21,6 @@ from estero.engine.store.hash_index import FREE, START, claim, find, heap_of, pu
 
 MOST_ATTRIBUTES = 4
 """The most disequalities of one transition: an entry has 64 skip pointers then."""
-
-_FIRST = np.uint64(0xFF51AFD7ED558CCD)
-_SECOND = np.uint64(0xC4CEB9FE1A85EC53)
-_SHIFT = np.uint64(33)
 
 
 class Sequences(NamedTuple):
@@ -54,8 +47,7 @@ class EdEntries(NamedTuple):
     place   int32  [room]           where it waits
     values  uint64 [room, d, 2]     its attributes, 128 bits each
     skips   int32  [room, n - 1]    skip pointer of sequence k + 1 (NONE: to before the list)
-    same    int32  [room, 2 ** d]   the entry before it with the same values of a set of attributes; of
-                                    the empty set, 0: the one before it in its list
+    before  int32  [room]           the one before it in its list, or NONE
     size    int64  [1]              entries in use
     looked  int64  [1]              entries that were compared with something, ever
     ======= ====== ================ =================================================================
@@ -65,7 +57,7 @@ class EdEntries(NamedTuple):
     place: NDArray[np.int32]
     values: NDArray[np.uint64]
     skips: NDArray[np.int32]
-    same: NDArray[np.int32]
+    before: NDArray[np.int32]
     size: NDArray[np.int64]
     looked: NDArray[np.int64]
 
@@ -95,7 +87,7 @@ def new_entries(capacity: int, sequences: Sequences) -> EdEntries:
         np.empty(capacity, np.int32),
         np.empty((capacity, attributes, 2), np.uint64),
         np.empty((capacity, count - 1), np.int32),
-        np.empty((capacity, 1 << attributes), np.int32),
+        np.empty(capacity, np.int32),
         np.zeros(1, np.int64),
         np.zeros(1, np.int64),
     )
@@ -117,7 +109,7 @@ def drop_entries(entries: EdEntries, first: int, first_node: int) -> None:
     entries.node[:kept] = entries.node[first:used] - first_node
     for unchanged in (entries.place, entries.values):
         unchanged[:kept] = unchanged[first:used].copy()
-    for column in (entries.skips, entries.same):
+    for column in (entries.skips, entries.before):
         column[:kept] = np.maximum(column[first:used] - first, NONE)
     entries.size[0] = kept
 
@@ -154,44 +146,28 @@ def first_unequal(entries, sequences, entry, mask, wanted, row):  # type: ignore
 @inlined
 def find_next(entries, sequences, entry, width, wanted, row):  # type: ignore[no-untyped-def]
     """The next entry after `entry` that differs from wanted[row] in the first `width` attributes, or NONE."""
-    before = entries.same[entry, 0]
+    before = entries.before[entry]
     if width == 0 or before == NONE:
         return before
     return first_unequal(entries, sequences, before, (1 << width) - 1, wanted, row)
 
 
 @inlined
-def set_key(place, subset, one, two, wanted, row):  # type: ignore[no-untyped-def]
-    """Key (numbered place, two words) for the values of a set of attributes, within a place and key.
-
-    A hash of 128 bits of key and values, as the key itself is.
-    """
-    for attribute in range(wanted.shape[1]):
-        if (subset >> attribute) & 1 == 1:
-            one = (one ^ (one >> _SHIFT)) * _FIRST
-            one = (one ^ (one >> _SHIFT)) * _SECOND + wanted[row, attribute, 0]
-            two = (two ^ (two >> _SHIFT)) * _SECOND
-            two = (two ^ (two >> _SHIFT)) * _FIRST + wanted[row, attribute, 1]
-    return (place << wanted.shape[1]) + subset, one, two
-
-
-@inlined
-def newest(index, place, subset, one, two, wanted, row, forgotten):  # type: ignore[no-untyped-def]
-    """The newest entry at (place, key) with the values wanted[row] of a set of attributes, or NONE."""
-    numbered, first, second = set_key(place, subset, one, two, wanted, row)
-    slot = find(index, numbered, first, second)
+def newest(index, place, one, two, forgotten):  # type: ignore[no-untyped-def]
+    """The newest entry at (place, key), or NONE."""
+    slot = find(index, place, one, two)
     if slot == FREE or index.entries[slot, START] < forgotten:
         return NONE
     return heap_of(index, slot)
 
 
-@kernel
+@inlined
 def insert(entries, sequences, index, place, width, one, two, wanted, row, node, event, oldest, since):  # type: ignore[no-untyped-def]
     """Puts a run node on top of the list of (place, key), with the first `width` attributes of wanted[row].
 
-    Needs room for an entry and 2 ** width places in `index`. Entries of events before `since` are none for
-    this key, entries of events before `oldest` for any. Returns the entry. wanted[0] is scratch, so that
-    `row` is another one.
+    Needs room for an entry and a place in `index`. Entries of events before `since` are none for this key,
+    entries of events before `oldest` for any. Returns the entry. wanted[0] is scratch, so that `row` is
+    another one.
     """
     entry = entries.size[0]
     entries.size[0] = entry + 1
@@ -200,12 +176,9 @@ def insert(entries, sequences, index, place, width, one, two, wanted, row, node,
     for attribute in range(width):
         entries.values[entry, attribute, 0] = wanted[row, attribute, 0]
         entries.values[entry, attribute, 1] = wanted[row, attribute, 1]
-    for subset in range(1 << width):
-        numbered, first, second = set_key(place, subset, one, two, wanted, row)
-        slot = claim(index, numbered, first, second, oldest)
-        before = index.entries[slot, START] >= since
-        entries.same[entry, subset] = heap_of(index, slot) if before else NONE
-        put(index, slot, numbered, entry, event)
+    slot = claim(index, place, one, two, oldest)
+    entries.before[entry] = heap_of(index, slot) if index.entries[slot, START] >= since else NONE
+    put(index, slot, place, entry, event)
     for sequence in range(1, sequences.upto[width]):
         entries.skips[entry, sequence - 1] = _skip(entries, sequences, entry, sequence, wanted)
     return entry
@@ -230,4 +203,4 @@ def _skip(entries, sequences, entry, sequence, scratch):  # type: ignore[no-unty
         scratch[0, attribute, 1] = entries.values[holder, attribute, 1]
         mask |= 1 << attribute
         longer = prefix
-    return first_unequal(entries, sequences, entries.same[entry, 0], mask, scratch, 0)
+    return first_unequal(entries, sequences, entries.before[entry], mask, scratch, 0)

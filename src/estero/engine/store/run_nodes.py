@@ -22,8 +22,8 @@ class RunNodes(NamedTuple):
     mark   int32  [room]           label-set id of its event
     event  int64  [room]           its event, as a sequence number
     place  int32  [room]           the waiting place of the runs before it, NONE where a run begins
-    head   int32  [room]           their first entry that it goes with, NONE where a run begins
-    newest int32  [room, 2 ** d]   the newest entry there with its values of a set of attributes
+    top    int32  [room]           the newest entry there with its key, NONE where a run begins
+    head   int32  [room]           the first entry from there on that it goes with
     values uint64 [room, d, 2]     what their attributes differ from
     size   int64  [2]              nodes in use, at the front and at the back
     ====== ====== ================ ==================================================================
@@ -32,20 +32,17 @@ class RunNodes(NamedTuple):
     mark: NDArray[np.int32]
     event: NDArray[np.int64]
     place: NDArray[np.int32]
+    top: NDArray[np.int32]
     head: NDArray[np.int32]
-    newest: NDArray[np.int32]
     values: NDArray[np.uint64]
     size: NDArray[np.int64]
 
 
 def new_run_nodes(capacity: int, attributes: int) -> RunNodes:
     """Room for `capacity` nodes."""
-    mark, place, head = (np.empty(capacity, np.int32) for _ in range(3))
-    newest_entries = np.empty((capacity, 1 << attributes), np.int32)
+    mark, place, top, head = (np.empty(capacity, np.int32) for _ in range(4))
     values = np.empty((capacity, attributes, 2), np.uint64)
-    return RunNodes(
-        mark, np.empty(capacity, np.int64), place, head, newest_entries, values, np.zeros(2, np.int64)
-    )
+    return RunNodes(mark, np.empty(capacity, np.int64), place, top, head, values, np.zeros(2, np.int64))
 
 
 def grown_run_nodes(nodes: RunNodes, capacity: int) -> RunNodes:
@@ -61,6 +58,6 @@ def drop_run_nodes(nodes: RunNodes, first: int, first_entry: int) -> None:
     kept = used - first
     for column in (nodes.mark, nodes.event, nodes.place, nodes.values):
         column[:kept] = column[first:used].copy()
-    for entries in (nodes.head, nodes.newest):
+    for entries in (nodes.top, nodes.head):
         entries[:kept] = np.maximum(entries[first:used] - first_entry, NONE)
     nodes.size[0] = kept

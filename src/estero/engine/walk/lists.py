@@ -1,14 +1,12 @@
-"""Compact sets of run nodes and ED-index lists: counting, seeking and enumerating (chain-CEA, Lemma 11).
+"""Compact sets of run nodes and ED-index lists: enumerating, seeking, exact counts (chain-CEA, Lemma 11).
 
 A complex event is a chain of run nodes from its end backwards; each goes with some of the entries of a list.
 The entries that a node goes with are found one by one, each by one `find_next`, and the next one is a choice
 for later: so the steps between two complex events are as many as the second one has events.
 
-A node counts what it goes with: by inclusion and exclusion over the sets of attributes, each of which has a
-running sum along the entries with the same values (`EdEntries.same`). So a count costs a time that depends
-on the automaton alone. Beside the words stands the sum of everything in the list, rounded, which no
-difference makes inexact. Who asks only whether there are enough is answered by a bound from below as long as
-that will do: without a window exact numbers get as long as the stream.
+A node counts what it goes with by running sums (`list_counts`). Beside the words stands the sum of everything
+in the list, rounded, which no difference makes inexact. Who asks only whether there are enough is answered by
+a bound from below as long as that will do: without a window exact numbers get as long as the stream.
 
 Lists have no places to jump to: in seeking, for each event the entries before the right one are passed one by
 one, which takes far less than to enumerate what goes with them.
@@ -17,116 +15,24 @@ one, which takes far less than to enumerate what goes with them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, SEEK
 from estero.engine.jit import inlined, kernel
-from estero.engine.store.arena import NONE, copy_columns
-from estero.engine.store.ed_index import EdEntries, Sequences, find_next
-from estero.engine.store.run_nodes import RunNodes
+from estero.engine.store.arena import NONE
 from estero.engine.walk.counter import FITS, Counter, Place
 from estero.engine.walk.enumeration import STEPS, go_on, write_back
-
-_CERTAIN = 2.0**52
-"""Where bounds from below end: up to here sums of floats are exact."""
-
-_SUMMED = 8
-"""Entries that a bound from below adds up. One event may have several entries, so that two are too few."""
-
-
-class Lists(NamedTuple):
-    """Run nodes, and the lists that they go with; widths int32[places]: how many attributes differ."""
-
-    nodes: RunNodes
-    entries: EdEntries
-    sequences: Sequences
-    widths: NDArray[np.int32]
-
-
-class ListCounts(NamedTuple):
-    """What is known of each entry.
-
-    exact uint64[entries, 2 ** d]: running sums modulo 2**64; most float64[entries]: not less than any of
-    them; least float64[entries]: not more than what its node alone counts.
-    """
-
-    exact: NDArray[np.uint64]
-    most: NDArray[np.float64]
-    least: NDArray[np.float64]
-
-
-@inlined
-def next_entry(lists, node, entry):  # type: ignore[no-untyped-def]
-    """The entry that a node goes with after `entry`, or NONE."""
-    width = lists.widths[lists.nodes.place[node]]
-    return find_next(lists.entries, lists.sequences, entry, width, lists.nodes.values, node)
-
-
-@inlined
-def count_of(lists, counts, node):  # type: ignore[no-untyped-def]
-    """The complex events that end with a node, modulo 2**64, and a number that is at least as many."""
-    place = lists.nodes.place[node]
-    if place == NONE:
-        return np.uint64(1), 1.0
-    exact = np.uint64(0)
-    for subset in range(1 << lists.widths[place]):
-        entry = lists.nodes.newest[node, subset]
-        if entry == NONE:
-            continue
-        sign = 0
-        for attribute in range(lists.widths[place]):
-            sign ^= (subset >> attribute) & 1
-        if sign == 0:
-            exact += counts.exact[entry, subset]
-        else:
-            exact -= counts.exact[entry, subset]
-    return exact, counts.most[lists.nodes.newest[node, 0]]
-
-
-@inlined
-def bound_of(lists, counts, node):  # type: ignore[no-untyped-def]
-    """A number that is at most that of a node: of the first `_SUMMED` entries it goes with."""
-    entry = lists.nodes.head[node]
-    if entry == NONE:
-        return 1.0
-    least = 0.0
-    for _ in range(_SUMMED):
-        if entry == NONE:
-            break
-        least += counts.least[entry]
-        entry = next_entry(lists, node, entry)
-    return min(least, _CERTAIN)
-
-
-@kernel
-def count_entries(lists, counts, first):  # type: ignore[no-untyped-def]
-    """Fills the sums of the entries from `first` on; those before are done.
-
-    Invariant: what a node goes with is done before the node's own entries.
-    """
-    entries = lists.entries
-    for entry in range(first, entries.size[0]):
-        exact, most = count_of(lists, counts, entries.node[entry])
-        for subset in range(1 << lists.widths[entries.place[entry]]):
-            before = entries.same[entry, subset]
-            counts.exact[entry, subset] = exact
-            if before != NONE:
-                counts.exact[entry, subset] += counts.exact[before, subset]
-        before = entries.same[entry, 0]
-        counts.most[entry] = most + (counts.most[before] if before != NONE else 0.0)
-        counts.least[entry] = bound_of(lists, counts, entries.node[entry])
-
-
-@kernel
-def count_run_nodes(lists, counts, roots, exact, most, least):  # type: ignore[no-untyped-def]
-    """See `Counter.count`; there is no rim, as there is no window."""
-    for place in range(roots.root.size):
-        exact[place], most[place] = count_of(lists, counts, roots.root[place])
-        least[place] = bound_of(lists, counts, roots.root[place])
-    return 0
+from estero.engine.walk.list_counts import (
+    Lists,
+    caught_up,
+    count_of,
+    count_run_nodes,
+    new_list_counts,
+    next_entry,
+    nothing_alike,
+)
 
 
 @inlined
@@ -220,30 +126,23 @@ class ListCounter(Counter[Lists]):
 
     walk, count = staticmethod(walk_chains), staticmethod(count_run_nodes)
 
-    def __init__(self) -> None:
+    def __init__(self, subsets: int) -> None:
         super().__init__()
-        self.counts = _new_counts(0, 1)
+        self._subsets = subsets
         self._large: dict[int, int] = {}
-        self._done = self._large_done = 0
+        self.forget()
 
     def forget(self) -> None:
         """Numbers of nodes and entries have changed: start again."""
         super().forget()
+        self.counts = new_list_counts(0, 0, self._subsets)
+        self._alike = nothing_alike()
         self._large.clear()
-        self._done = self._large_done = 0
+        self._large_done = 0
 
     def catch_up(self, lists: Lists) -> None:
         """Counts the entries that are new."""
-        used = int(lists.entries.size[0])
-        if used == self._done:
-            return
-        if self.counts.most.size < used:
-            bigger = _new_counts(*lists.entries.same.shape)
-            copy_columns(self.counts, bigger, self._done)
-            self.counts = bigger
-        with np.errstate(over="ignore"):  # words wrap around and are not used where they do
-            count_entries(lists, self.counts, self._done)
-        self._done = used
+        self.counts, self._alike = caught_up(self.counts, self._alike, lists)
 
     @property
     def long_numbers(self) -> int:
@@ -257,15 +156,15 @@ class ListCounter(Counter[Lists]):
 
     def _sum_up(self, lists: Lists) -> None:
         """Sums beyond a word, oldest first."""
-        entries, subsets = lists.entries, lists.entries.same.shape[1]
-        fresh = np.flatnonzero(~(self.counts.most[self._large_done : self._done] < FITS)) + self._large_done
-        widths = lists.widths[entries.place[fresh]].tolist()
-        same, numbers = entries.same[fresh].tolist(), self._numbers_of(lists, entries.node[fresh])
+        counts, subsets, done = self.counts, self._subsets, self.counts.done_entries
+        fresh = np.flatnonzero(~(counts.most[self._large_done : done] < FITS)) + self._large_done
+        widths = lists.widths[lists.entries.place[fresh]].tolist()
+        same, numbers = counts.same[fresh].tolist(), self._numbers_of(lists, lists.entries.node[fresh])
         for entry, width, before, number in zip(fresh.tolist(), widths, same, numbers, strict=True):
             for subset in range(1 << width):
                 total = number if before[subset] == NONE else number + self._sum(before[subset], subset)
                 self._large[entry * subsets + subset] = total
-        self._large_done = self._done
+        self._large_done = done
 
     def _number(self, lists: Lists, node: int) -> int:
         """The exact number of a run node."""
@@ -273,12 +172,14 @@ class ListCounter(Counter[Lists]):
 
     def _sum(self, entry: int, subset: int) -> int:
         """A running sum."""
-        number = self._large.get(entry * self.counts.exact.shape[1] + subset)
+        number = self._large.get(entry * self._subsets + subset)
         return self.counts.exact.item(entry, subset) if number is None else number
 
     def _numbers_of(self, lists: Lists, nodes: NDArray[np.int32]) -> Iterator[int]:
         """The exact number of each run node, of which the sums that it reads must be known by then."""
-        places, newest = lists.nodes.place[nodes], lists.nodes.newest[nodes].tolist()
+        places = lists.nodes.place[nodes]
+        rows = np.where(nodes < lists.nodes.size[0], nodes, nodes - lists.nodes.mark.size)
+        newest = self.counts.newest[rows].tolist()
         subsets = np.where(places == NONE, 0, 1 << lists.widths[places]).tolist()
         for entries, size in zip(newest, subsets, strict=True):
             total = 0
@@ -305,7 +206,3 @@ class ListCounter(Counter[Lists]):
             node = int(entries.node[entry])
         place.choices.append((NONE, node, len(place.items)))
         return place
-
-
-def _new_counts(capacity: int, subsets: int) -> ListCounts:
-    return ListCounts(np.zeros((capacity, subsets), np.uint64), np.zeros(capacity), np.zeros(capacity))

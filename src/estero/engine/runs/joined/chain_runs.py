@@ -18,10 +18,12 @@ from estero.engine.runs.joined.run_chain import (
 from estero.engine.runs.keyed_runs import SMALLEST_ROOM, KeyedRuns
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_chain import chain_pools, chain_snapshot, check_chain
+from estero.engine.store.arena import NONE
 from estero.engine.store.ed_index import drop_entries, grown_entries, new_entries, sequences_of
 from estero.engine.store.hash_index import rename_roots
 from estero.engine.store.run_nodes import drop_run_nodes, grown_run_nodes, new_run_nodes
-from estero.engine.walk.lists import ListCounter, Lists
+from estero.engine.walk.list_counts import Lists
+from estero.engine.walk.lists import ListCounter
 from estero.engine.walk.roots import Roots
 
 
@@ -43,7 +45,7 @@ class ChainRuns(KeyedRuns):
         self.nodes = new_run_nodes(room, attributes)
         self.entries = new_entries(room, self.sequences)
         self._fired = new_chain_fired(tables)
-        self.counter = ListCounter()
+        self.counter = ListCounter(1 << attributes)
 
     @property
     def tables(self) -> ChainTables:
@@ -63,6 +65,14 @@ class ChainRuns(KeyedRuns):
     def compact(self) -> Lists:
         """See `Runs`."""
         return Lists(self.nodes, self.entries, self.sequences, self.tables.place_width)
+
+    @property
+    def needed(self) -> int:
+        """See `Runs`."""
+        first, first_entry = self._first_kept()
+        kept = self.nodes.event[first : self.nodes.size[0]]
+        events = int(np.count_nonzero(np.diff(kept, prepend=NONE)))
+        return kept.size + int(self.entries.size[0]) - first_entry + events
 
     def idle(self, oldest: int) -> bool:  # noqa: ARG002 - there is no window
         """See `Runs`."""
@@ -94,16 +104,20 @@ class ChainRuns(KeyedRuns):
 
     def _drop_forgotten(self) -> None:
         """Lists go back to the first event that is not forgotten, so what is kept is a suffix."""
-        first = int(np.searchsorted(self.nodes.event[: self.nodes.size[0]], self.forgotten))
+        first, first_entry = self._first_kept()
         if first == 0:
             return
         used_entries = int(self.entries.size[0])
-        first_entry = int(np.searchsorted(self.entries.node[:used_entries], first))
         moved = np.arange(-first_entry, used_entries - first_entry)
         drop_entries(self.entries, first_entry, first)
         drop_run_nodes(self.nodes, first, first_entry)
         rename_roots(self.index, self.forgotten, moved)
         self.counter.forget()
+
+    def _first_kept(self) -> tuple[int, int]:
+        """The first node and the first entry that are not forgotten."""
+        node = int(np.searchsorted(self.nodes.event[: self.nodes.size[0]], self.forgotten))
+        return node, int(np.searchsorted(self.entries.node[: self.entries.size[0]], node))
 
     def _grow(self, nodes: int, entries: int, held: Sequence[Roots]) -> None:
         """Sees to it that no more than half of anything is in use, with the room that is needed."""
@@ -118,7 +132,7 @@ class ChainRuns(KeyedRuns):
         """Makes room; nodes that only end stay last, so that those who hold them hold other numbers then."""
         old, ended = self.nodes, int(self.nodes.size[1])
         self.nodes = grown_run_nodes(old, room)
-        for name in ("mark", "event", "place", "head", "newest", "values"):
+        for name in ("mark", "event", "place", "top", "head", "values"):
             getattr(self.nodes, name)[room - ended :] = getattr(old, name)[old.mark.size - ended :]
         self.nodes.size[1] = ended
         for roots in held:

@@ -7,8 +7,9 @@ event. An event costs a time that depends on the automaton alone.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +54,9 @@ class ChainStep(NamedTuple):
 class ChainTables(NamedTuple):
     """A chain automaton of t transitions, p predicates, q states, w waiting places, d disequalities at most.
 
-    Transitions that look with the same columns of the event at hand into one waiting place share one of b
-    *probes*. Runs in a state that are looked for by the same columns share a waiting place.
+    States from which runs go on alike are one, so it is transitions that accept. Those that look with the
+    same columns of the event at hand into one waiting place share one of b *probes*. Runs in a state that are
+    looked for by the same columns share a waiting place.
 
     ============= ===== ======== ===============================================================
     array         dtype shape    meaning
@@ -70,7 +72,7 @@ class ChainTables(NamedTuple):
     place_key     int32 [w]      key column of the event that enters the state
     place_unequal int32 [w, d]   its columns that differ
     place_width   int32 [w]      how many these are
-    final         int8  [q]      whether the state is final
+    accepts       int8  [t]      whether a run that takes it is accepted
     ============= ===== ======== ===============================================================
     """
 
@@ -85,7 +87,7 @@ class ChainTables(NamedTuple):
     place_key: NDArray[np.int32]
     place_unequal: NDArray[np.int32]
     place_width: NDArray[np.int32]
-    final: NDArray[np.int8]
+    accepts: NDArray[np.int8]
 
     @property
     def values(self) -> int:
@@ -109,14 +111,22 @@ def chain_tables(states: int, steps: Sequence[ChainStep], final: Sequence[int]) 
             raise ValueError(f"transition {number} names a state that is not below {states}")
         if step.source is None and step.unequal:
             raise ValueError(f"transition {number} compares the first event with one before it")
-    fired = sorted(steps, key=lambda step: step.predicate)
+    block = _going_on_alike(states, steps, final)
+    first = [block.index(number) for number in range(len(set(block)))]
+    fired = sorted(
+        (step for step in steps if step.source is None or step.source in first),
+        key=lambda step: step.predicate,
+    )
+    accepts = np.array([step.target in final for step in fired], np.int8)
+    fired = [
+        step._replace(source=None if step.source is None else block[step.source], target=block[step.target])
+        for step in fired
+    ]
     predicates = fired[-1].predicate + 1 if fired else 0
     probe_of_step = [_probe(step) for step in fired]
     probes = sorted({probe for probe in probe_of_step if probe is not None})
     places = sorted({place for place, _, _ in probes})
     width = max((len(unequal) for _, _, unequal in places), default=0)
-    is_final = np.zeros(states, np.int8)
-    is_final[list(final)] = 1
     return ChainTables(
         firsts([step.predicate for step in fired], predicates),
         np.array([step.mark for step in fired], np.int32),
@@ -125,12 +135,31 @@ def chain_tables(states: int, steps: Sequence[ChainStep], final: Sequence[int]) 
         np.array([places.index(place) for place, _, _ in probes], np.int32),
         np.array([right for _, right, _ in probes], np.int32),
         _padded([unequal for _, _, unequal in probes], width),
-        firsts([state for state, _, _ in places], states),
+        firsts([state for state, _, _ in places], len(first)),
         np.array([left for _, left, _ in places], np.int32),
         _padded([unequal for _, _, unequal in places], width),
         np.array([len(unequal) for _, _, unequal in places], np.int32),
-        is_final,
+        accepts,
     )
+
+
+def _going_on_alike(states: int, steps: Sequence[ChainStep], final: Sequence[int]) -> list[int]:
+    """For each state the number of its block: from states of one block runs go on alike (Moore).
+
+    What makes a state final is told by the transitions to it.
+    """
+    block = [0] * states
+    while True:
+        after = defaultdict[int | None, list[tuple[Any, ...]]](list)
+        for step in steps:
+            to = block[step.target], step.target in final
+            after[step.source].append((step.predicate, step.mark, *to, _probe(step._replace(source=0))))
+        numbers: dict[object, int] = {}
+        futures = [(block[state], *sorted(after[state])) for state in range(states)]
+        finer = [numbers.setdefault(future, len(numbers)) for future in futures]
+        if len(numbers) == len(set(block)):
+            return finer
+        block = finer
 
 
 _Place = tuple[int, int, tuple[int, ...]]
@@ -153,12 +182,14 @@ def _padded(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int32]:
 class ChainFired(NamedTuple):
     """Scratch of one step: the transitions that fire int32[t]; what probes have found, for event `probed`.
 
-    probed int64[b], head int32[b] (NONE: nothing). wanted uint64[2, d, 2]: row 1 the values that are looked
+    probed int64[b]; top int32[b]: the newest entry that is looked at; head int32[b]: the first one from there
+    on that goes with the event, or NONE. wanted uint64[2, d, 2]: row 1 the values that are looked
     for or put in, row 0 scratch of the index.
     """
 
     transition: NDArray[np.int32]
     probed: NDArray[np.int64]
+    top: NDArray[np.int32]
     head: NDArray[np.int32]
     wanted: NDArray[np.uint64]
 
@@ -169,6 +200,7 @@ def new_chain_fired(tables: ChainTables) -> ChainFired:
     return ChainFired(
         np.empty(tables.mark.size, np.int32),
         np.full(probes, -1, np.int64),
+        np.empty(probes, np.int32),
         np.empty(probes, np.int32),
         np.empty((2, attributes, 2), np.uint64),
     )
@@ -192,25 +224,25 @@ def want(fired, keys, place, unequal, row, width):  # type: ignore[no-untyped-de
         fired.wanted[1, attribute, 1] = keys[place, column, 1]
 
 
-@kernel
+@inlined
 def look(tables, sequences, entries, index, fired, events, place, probe, forgotten):  # type: ignore[no-untyped-def]
-    """The first entry that goes with the event at `place` of the batch where a probe looks, or NONE."""
+    """Writes to `fired` what a probe finds for the event at `place` of the batch."""
+    fired.head[probe] = NONE
     waiting = tables.probe_place[probe]
     width = tables.place_width[waiting]
     key = tables.probe_key[probe]
     if not all_known(events.known, place, key, tables.probe_unequal, probe, width):
-        return NONE
-    one = events.keys[place, key, 0]
-    two = events.keys[place, key, 1]
-    entry = newest(index, waiting, 0, one, two, fired.wanted, 1, forgotten)
-    if entry == NONE or width == 0:
-        return entry
-    want(fired, events.keys, place, tables.probe_unequal, probe, width)
-    return first_unequal(entries, sequences, entry, (1 << width) - 1, fired.wanted, 1)
+        return
+    entry = newest(index, waiting, events.keys[place, key, 0], events.keys[place, key, 1], forgotten)
+    fired.top[probe] = entry
+    if entry != NONE and width > 0:
+        want(fired, events.keys, place, tables.probe_unequal, probe, width)
+        entry = first_unequal(entries, sequences, entry, (1 << width) - 1, fired.wanted, 1)
+    fired.head[probe] = entry
 
 
-@kernel
-def new_run_node(tables, nodes, index, fired, events, place, event, transition, waits, forgotten):  # type: ignore[no-untyped-def]
+@inlined
+def new_run_node(tables, nodes, fired, events, place, event, transition, waits):  # type: ignore[no-untyped-def]
     """A node for a transition that fires, with what its neighbourhood is asked for by."""
     if waits:
         node = nodes.size[0]
@@ -221,27 +253,23 @@ def new_run_node(tables, nodes, index, fired, events, place, event, transition, 
     nodes.mark[node] = tables.mark[transition]
     nodes.event[node] = event
     nodes.place[node] = NONE
+    nodes.top[node] = NONE
     nodes.head[node] = NONE
     probe = tables.probe[transition]
     if probe == NONE:
         return node
     waiting = tables.probe_place[probe]
-    width = tables.place_width[waiting]
-    key = tables.probe_key[probe]
-    one = events.keys[place, key, 0]
-    two = events.keys[place, key, 1]
-    want(fired, events.keys, place, tables.probe_unequal, probe, width)
     nodes.place[node] = waiting
+    nodes.top[node] = fired.top[probe]
     nodes.head[node] = fired.head[probe]
-    for attribute in range(width):
-        nodes.values[node, attribute, 0] = fired.wanted[1, attribute, 0]
-        nodes.values[node, attribute, 1] = fired.wanted[1, attribute, 1]
-    for subset in range(1 << width):
-        nodes.newest[node, subset] = newest(index, waiting, subset, one, two, fired.wanted, 1, forgotten)
+    for attribute in range(tables.place_width[waiting]):
+        column = tables.probe_unequal[probe, attribute]
+        nodes.values[node, attribute, 0] = events.keys[place, column, 0]
+        nodes.values[node, attribute, 1] = events.keys[place, column, 1]
     return node
 
 
-@kernel
+@inlined
 def let_wait(tables, sequences, entries, index, fired, events, place, event, node, target, oldest, since):  # type: ignore[no-untyped-def]
     """Puts a node on top of its lists, in all waiting places of its state."""
     for waiting in range(tables.first_place[target], tables.first_place[target + 1]):
@@ -272,7 +300,7 @@ def places_to_wait(tables, events, place, target):  # type: ignore[no-untyped-de
 def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, until DONE, GROW or FULL; resumable with more room.
 
-    `lists` are `walk.lists.Lists`.
+    `lists` are `walk.list_counts.Lists`.
 
     Loop invariant: at the top the index has, for each waiting place and key, the runs of all events
     before cursor.at that wait there. What fires looks at that version and is put in only then. Nothing is
@@ -302,35 +330,32 @@ def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor,
             for transition in range(tables.first_fired[predicate], tables.first_fired[predicate + 1]):
                 target = tables.target[transition]
                 waits = places_to_wait(tables, events, place, target)
-                if waits == 0 and not tables.final[target]:
+                if waits == 0 and not tables.accepts[transition]:
                     continue
                 probe = tables.probe[transition]
                 if probe != NONE:
                     if fired.probed[probe] != event:
-                        fired.head[probe] = look(
-                            tables, sequences, entries, index, fired, events, place, probe, since
-                        )
+                        look(tables, sequences, entries, index, fired, events, place, probe, since)
                         fired.probed[probe] = event
                     if fired.head[probe] == NONE:
                         continue
                 fired.transition[fires] = transition
                 fires += 1
                 insertions += waits
-                ends += tables.final[target]
+                ends += tables.accepts[transition]
         if fires > 0:
             short_of_partitions = False
             if forgotten is not None:
                 short_of_partitions = not has_room_for_one(forgotten)
-            slots = insertions << tables.place_unequal.shape[1]
             if (
                 nodes.size[0] + nodes.size[1] + fires > nodes.mark.size
                 or entries.size[0] + insertions > entries.node.size
-                or 2 * (index.used[0] + slots) > index.words.shape[0]
+                or 2 * (index.used[0] + insertions) > index.words.shape[0]
                 or short_of_partitions
             ):
                 cursor.need_nodes = fires
                 cursor.need_entries = insertions
-                cursor.need_slots = slots
+                cursor.need_slots = insertions
                 fired.probed[:] = -1  # entries may be renumbered before this event is tried again
                 return GROW
             if found.size[0] + ends > found.event.size:
@@ -340,10 +365,8 @@ def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor,
                 transition = fired.transition[number]
                 target = tables.target[transition]
                 waits = places_to_wait(tables, events, place, target) > 0
-                node = new_run_node(
-                    tables, nodes, index, fired, events, place, event, transition, waits, since
-                )
-                if tables.final[target]:
+                node = new_run_node(tables, nodes, fired, events, place, event, transition, waits)
+                if tables.accepts[transition]:
                     report(found, event, node, since)
                 fired.transition[number] = target if waits else NONE
             node = first_new

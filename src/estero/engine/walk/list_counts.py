@@ -1,0 +1,266 @@
+"""How many complex events end with a run node: running sums along the lists of an ED-index (chain-CEA).
+
+A node counts what it goes with by inclusion and exclusion over the sets of attributes. For each set an entry
+knows the one before it with the same values, and so their sum; a node knows the newest one with its values.
+A count then costs a time that depends on the automaton alone. All of this is worked out when somebody counts:
+entries and nodes are gone through in the order of their events, and each node sees what was put in before it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined, kernel
+from estero.engine.store.arena import NONE, copy_columns
+from estero.engine.store.ed_index import EdEntries, Sequences, find_next
+from estero.engine.store.hash_index import (
+    FREE,
+    START,
+    HashIndex,
+    claim,
+    find,
+    heap_of,
+    new_index,
+    put,
+    rebuilt,
+)
+from estero.engine.store.run_nodes import RunNodes
+
+_CERTAIN = 2.0**52
+"""Where bounds from below end: up to here sums of floats are exact."""
+
+_SUMMED = 8
+"""Entries that a bound from below adds up. One event may have several entries, so that two are too few."""
+
+_NODES, _ENTRIES, _EVENT = 0, 1, 2
+"""Places in `ListCounts.done`."""
+
+_FIRST = np.uint64(0xFF51AFD7ED558CCD)
+_SECOND = np.uint64(0xC4CEB9FE1A85EC53)
+_SHIFT = np.uint64(33)
+
+
+class Lists(NamedTuple):
+    """Run nodes, and the lists that they go with; widths int32[places]: how many attributes differ."""
+
+    nodes: RunNodes
+    entries: EdEntries
+    sequences: Sequences
+    widths: NDArray[np.int32]
+
+
+class ListCounts(NamedTuple):
+    """What is known of nodes and entries. Rows of nodes that only end are the last ones (see `row_of`).
+
+    ====== ======= ================= ================================================================
+    array  dtype   shape             meaning
+    ====== ======= ================= ================================================================
+    newest int32   [nodes, 2 ** d]   the newest entry that a node sees with its values of a set
+    same   int32   [entries, 2 ** d] the entry before this one in its list with the same values of a set
+    bottom int32   [entries]         the first entry ever of its list, which tells the list
+    exact  uint64  [entries, 2 ** d] running sums along `same`, modulo 2**64
+    most   float64 [entries]         not less than any of them
+    least  float64 [entries]         not more than what its node alone counts
+    done   int64   [3]               nodes that wait and entries that are done; the last event among them
+    ====== ======= ================= ================================================================
+    """
+
+    newest: NDArray[np.int32]
+    same: NDArray[np.int32]
+    bottom: NDArray[np.int32]
+    exact: NDArray[np.uint64]
+    most: NDArray[np.float64]
+    least: NDArray[np.float64]
+    done: NDArray[np.int64]
+
+    @property
+    def done_entries(self) -> int:
+        """How many entries are done."""
+        return int(self.done[_ENTRIES])
+
+
+def new_list_counts(nodes: int, entries: int, subsets: int) -> ListCounts:
+    """Nothing is known, with room for so many."""
+    return ListCounts(
+        np.empty((nodes, subsets), np.int32),
+        np.empty((entries, subsets), np.int32),
+        np.empty(entries, np.int32),
+        np.empty((entries, subsets), np.uint64),
+        np.empty(entries),
+        np.empty(entries),
+        np.array([0, 0, NONE]),
+    )
+
+
+def caught_up(counts: ListCounts, alike: HashIndex, lists: Lists) -> tuple[ListCounts, HashIndex]:
+    """The counts with all nodes and entries that are new, which follow those that are done.
+
+    `alike` leads from a list and values to the newest entry with these.
+    """
+    nodes, entries, subsets = counts.newest.shape[0], counts.most.size, counts.newest.shape[1]
+    used = int(lists.entries.size[0])
+    if lists.nodes.size.sum() > nodes or used > entries:
+        room = max(nodes, lists.nodes.mark.size), max(entries, lists.entries.node.size)
+        bigger = new_list_counts(*room, subsets)
+        waiting = int(counts.done[_NODES])
+        bigger.newest[:waiting] = counts.newest[:waiting]
+        bigger.newest[room[0] - nodes + waiting :] = counts.newest[waiting:]
+        copy_columns(counts[1:-1], bigger[1:-1], counts.done_entries)
+        bigger.done[:] = counts.done
+        counts = bigger
+    fresh = max(used - counts.done_entries, 0) * (subsets - 1)
+    if 2 * (alike.used[0] + fresh) > alike.words.shape[0]:
+        alike = rebuilt(alike, 0, fresh)
+    with np.errstate(over="ignore"):  # words wrap around and are not used where they do
+        _count_all(lists, counts, alike)
+    return counts, alike
+
+
+def nothing_alike() -> HashIndex:
+    """An index of no values."""
+    return new_index(1)
+
+
+@inlined
+def row_of(lists, node):  # type: ignore[no-untyped-def]
+    """The row of a node in `newest`; that of a node that only ends is told from the end, as in any room."""
+    return node if node < lists.nodes.size[0] else node - lists.nodes.mark.size
+
+
+@inlined
+def _key_of(bottom, subset, values, row):  # type: ignore[no-untyped-def]
+    """A hash of 128 bits of a list and of values[row] of a set of attributes."""
+    one = np.uint64(bottom)
+    two = one
+    for attribute in range(values.shape[1]):
+        if (subset >> attribute) & 1 == 1:
+            one = (one ^ (one >> _SHIFT)) * _FIRST
+            one = (one ^ (one >> _SHIFT)) * _SECOND + values[row, attribute, 0]
+            two = (two ^ (two >> _SHIFT)) * _SECOND
+            two = (two ^ (two >> _SHIFT)) * _FIRST + values[row, attribute, 1]
+    return one, two
+
+
+@inlined
+def _see(lists, counts, alike, node, row):  # type: ignore[no-untyped-def]
+    """Fills what a node sees, which is all that was put in so far."""
+    counts.done[_EVENT] = max(counts.done[_EVENT], lists.nodes.event[node])
+    place = lists.nodes.place[node]
+    if place == NONE:
+        return
+    top = lists.nodes.top[node]
+    counts.newest[row, 0] = top
+    for subset in range(1, 1 << lists.widths[place]):
+        one, two = _key_of(counts.bottom[top], subset, lists.nodes.values, node)
+        slot = find(alike, subset, one, two)
+        counts.newest[row, subset] = NONE if slot == FREE else heap_of(alike, slot)
+
+
+@inlined
+def _sum_up(lists, counts, alike, entry):  # type: ignore[no-untyped-def]
+    """Puts an entry in, with its sums."""
+    entries = lists.entries
+    before = entries.before[entry]
+    bottom = entry if before == NONE else counts.bottom[before]
+    counts.bottom[entry] = bottom
+    exact, most = count_of(lists, counts, entries.node[entry])
+    for subset in range(1 << lists.widths[entries.place[entry]]):
+        same = before
+        if subset > 0:
+            one, two = _key_of(bottom, subset, entries.values, entry)
+            slot = claim(alike, subset, one, two, 0)
+            same = heap_of(alike, slot) if alike.entries[slot, START] >= 0 else NONE
+            put(alike, slot, subset, entry, 0)
+        counts.same[entry, subset] = same
+        counts.exact[entry, subset] = exact
+        if same != NONE:
+            counts.exact[entry, subset] += counts.exact[same, subset]
+    counts.most[entry] = most + (counts.most[before] if before != NONE else 0.0)
+    counts.least[entry] = bound_of(lists, counts, entries.node[entry])
+
+
+@kernel
+def _count_all(lists, counts, alike):  # type: ignore[no-untyped-def]
+    """Goes on from what is done; needs the room that `caught_up` makes.
+
+    Invariant: before an entry is put in, all nodes of its event and of those before have seen what is there.
+    """
+    nodes, entries, _, _ = lists
+    node = counts.done[_NODES]
+    entry = counts.done[_ENTRIES]
+    room = nodes.mark.size
+    ended = nodes.size[1]
+    while ended > 0 and nodes.event[room - ended] > counts.done[_EVENT]:
+        ended -= 1
+    while True:
+        event = np.int64(-1)
+        if entry < entries.size[0]:
+            event = nodes.event[entries.node[entry]]
+        while node < nodes.size[0] and (event < 0 or nodes.event[node] <= event):
+            _see(lists, counts, alike, node, node)
+            node += 1
+        while ended < nodes.size[1] and (event < 0 or nodes.event[room - ended - 1] <= event):
+            ended += 1
+            _see(lists, counts, alike, room - ended, -ended)
+        if event < 0:
+            break
+        _sum_up(lists, counts, alike, entry)
+        entry += 1
+    counts.done[_NODES] = node
+    counts.done[_ENTRIES] = entry
+
+
+@inlined
+def next_entry(lists, node, entry):  # type: ignore[no-untyped-def]
+    """The entry that a node goes with after `entry`, or NONE."""
+    width = lists.widths[lists.nodes.place[node]]
+    return find_next(lists.entries, lists.sequences, entry, width, lists.nodes.values, node)
+
+
+@inlined
+def count_of(lists, counts, node):  # type: ignore[no-untyped-def]
+    """The complex events that end with a node, modulo 2**64, and a number that is at least as many."""
+    place = lists.nodes.place[node]
+    if place == NONE:
+        return np.uint64(1), 1.0
+    row = row_of(lists, node)
+    exact = np.uint64(0)
+    for subset in range(1 << lists.widths[place]):
+        entry = counts.newest[row, subset]
+        if entry == NONE:
+            continue
+        sign = 0
+        for attribute in range(lists.widths[place]):
+            sign ^= (subset >> attribute) & 1
+        if sign == 0:
+            exact += counts.exact[entry, subset]
+        else:
+            exact -= counts.exact[entry, subset]
+    return exact, counts.most[lists.nodes.top[node]]
+
+
+@inlined
+def bound_of(lists, counts, node):  # type: ignore[no-untyped-def]
+    """A number that is at most that of a node: of the first `_SUMMED` entries it goes with."""
+    entry = lists.nodes.head[node]
+    if entry == NONE:
+        return 1.0
+    least = 0.0
+    for _ in range(_SUMMED):
+        if entry == NONE:
+            break
+        least += counts.least[entry]
+        entry = next_entry(lists, node, entry)
+    return min(least, _CERTAIN)
+
+
+@kernel
+def count_run_nodes(lists, counts, roots, exact, most, least):  # type: ignore[no-untyped-def]
+    """See `Counter.count`; there is no rim, as there is no window."""
+    for place in range(roots.root.size):
+        exact[place], most[place] = count_of(lists, counts, roots.root[place])
+        least[place] = bound_of(lists, counts, roots.root[place])
+    return 0
