@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,11 @@ import estero
 from estero.errors import DataError
 from estero.spark import recognize, register
 from estero.spark.failures import jobs
-from spark.frames import in_any_order, without_positions
+from spark.frames import in_any_order, parquet_frame, without_positions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -54,6 +56,12 @@ def in_process(query: str, table: pa.Table | None = None, **how: Any) -> list[di
     found = estero.query(query).run(trades() if table is None else table, **(how or HOW)).to_arrow()
     rows: list[dict[str, Any]] = found.to_pylist()
     return rows
+
+
+def plan_of(found: DataFrame) -> str:
+    """What Spark is going to do, as `explain` prints it."""
+    plan: str = found._jdf.queryExecution().executedPlan().toString()
+    return plan
 
 
 def rows_of(found: DataFrame) -> list[dict[str, Any]]:
@@ -149,6 +157,62 @@ def test_what_is_found_is_a_table_like_others(sql: Callable[[str], DataFrame]) -
     assert [(row.name, row.number) for row in found.collect()] == [
         (name, names.count(name)) for name in ("x", "y", "z")
     ]
+
+
+# ----------------------------------------------------------------------------- what reaches Python
+
+
+@pytest.mark.parametrize(
+    ("table", "query", "before"),
+    [
+        ("TABLE(trades)", f"{AFTER} PARTITION BY [name] WITHIN 9 [t]", "Scan"),
+        ("TABLE(trades)", f"{AFTER} PARTITION BY [name] WITHIN 9 [t] CONSUME BY ANY", "Scan"),
+        ("TABLE(trades) PARTITION BY name ORDER BY (t, place)", f"{AFTER} WITHIN 9 [t]", "Sort"),
+    ],
+)
+def test_irrelevant_events_are_dropped_in_the_jvm(
+    spark: SparkSession, tmp_path: Path, table: str, query: str, before: str
+) -> None:
+    register(spark)
+    parquet_frame(spark, trades(), tmp_path / "trades.parquet").createOrReplaceTempView("trades")
+    found = spark.sql(f"SELECT * FROM recognize({table}, '{query}', type => 'kind', time => 't')")
+    listed = re.findall(r"^[ :]*\+- (?:\*\(\d+\) )?(?:File)?(\w+)", plan_of(found), re.MULTILINE)
+    operators = [name for name in listed if name != "Project"]
+    assert operators[-operators[::-1].index("Generate")] == before
+    assert in_any_order(rows_of(found))
+
+
+def test_where_positions_count_irrelevant_events_are_there(sql: Callable[[str], DataFrame]) -> None:
+    query = f"{AFTER} PARTITION BY [name] WITHIN 9 EVENTS"
+    found = sql(f"SELECT * FROM recognize(TABLE(trades), '{query}', type => 'kind', time => 't')")
+    assert "explode" not in plan_of(found)
+
+
+@pytest.mark.parametrize(
+    ("table", "partitioned"),
+    [
+        ("TABLE(trades)", " PARTITION BY [name]"),
+        ("TABLE(trades) WITH SINGLE PARTITION ORDER BY (t, place)", ""),
+    ],
+)
+def test_a_condition_may_be_checked_in_python(
+    sql: Callable[[str], DataFrame], table: str, partitioned: str
+) -> None:
+    query = f"{AFTER} FILTER a[name ~ '^(x|yz)*(x|y)$']{partitioned} WITHIN 9 [t]"
+    order = ", order => 'place'" if partitioned else ""
+    found = sql(f"SELECT * FROM recognize({table}, \"{query}\", type => 'kind', time => 't'{order})")
+    assert "estero_matches" in plan_of(found)
+    assert in_any_order(rows_of(found)) == in_any_order(without_positions(in_process(query)))
+
+
+def test_an_irrelevant_event_needs_no_time(spark: SparkSession) -> None:
+    register(spark)
+    spark.sql(
+        "SELECT * FROM VALUES ('A', 1L), ('X', CAST(NULL AS bigint)), ('B', 2L) AS t(kind, t)"
+    ).createOrReplaceTempView("timeless")
+    call = f"recognize(TABLE(timeless) WITH SINGLE PARTITION, '{AFTER}', time => 't', type => 'kind')"
+    (row,) = spark.sql(f"SELECT * FROM {call}").collect()
+    assert (row.start_time, row.end_time) == (1, 2)
 
 
 # ------------------------------------------------------------------------------------------ mistakes

@@ -2,9 +2,13 @@
 
 Spark asks `analyze` once, with the schema of the table and the constant arguments: it checks and plans the
 query, and answers with the columns of the result and with what is to cross of the table, as SQL that the JVM
-computes. So classification costs what it costs `recognize_frame`; but a table function sees all rows, and
-drops irrelevant ones here. Where the query has PARTITION BY, `analyze` also says how to share the rows: by
-buckets of keys, because Spark makes one instance of the function for each value that it partitions by.
+computes. So classification costs what it costs `recognize_frame`. Where the query has PARTITION BY, `analyze`
+also says how to share the rows: by buckets of keys, because Spark makes one instance of the function for each
+value that it partitions by.
+
+Spark gives a table function no way to filter its table. But what it computes may be a generator, and one
+that gives no row for an irrelevant event (`_where`) is a filter: in place of the bucket it drops events
+before they are moved, in place of a column before they cross to Python.
 """
 
 from __future__ import annotations
@@ -28,17 +32,17 @@ from estero.language.tree.query import AttributeWindow, QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.queries.query import Query
 from estero.queries.texts import query as ceql
+from estero.spark.batch.ranges import shuffle_partitions
 from estero.spark.frames import Crossing, columns_of_frame, give_matcher, quoted, spared
+from estero.spark.streams.packing import group_numbers
 from estero.spark.work import Work, classified_batch, layout_of_schema, spark_schema
+from estero.spark.workers import spare_collector
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.udtf import AnalyzeArgument
 
     from estero.recognize.recognition import Recognition
-
-BUCKETS = 256
-"""How many groups the keys of a query are in: each is an instance of the function, in one task."""
 
 _TEMPLATE = "${"
 
@@ -61,12 +65,15 @@ def register(spark: SparkSession, *, name: str = "recognize") -> None:
     """
     from pyspark.util import PythonEvalType
 
+    buckets = 1 << (shuffle_partitions(spark) - 1).bit_length()
+
     class Registered(Recognize):
         @staticmethod
         def analyze(*arguments: AnalyzeArgument, **options: AnalyzeArgument) -> Analyzed:
+            spare_collector()
             try:
                 schema, text, said = _named(arguments, options)
-                return analyze(schema, ceql(text), said)
+                return analyze(schema, ceql(text), said, buckets)
             except EsteroError as error:  # Spark shows the traceback: as short a one as can be
                 raise error.with_traceback(None) from None
 
@@ -112,6 +119,7 @@ class Recognize:
     def __init__(self, analyzed: Analyzed) -> None:
         if analyzed.work is None:
             raise TypeError("an instance of the function needs what `analyze` has found")
+        spare_collector()
         self._analyzed = analyzed
         self._work = analyzed.work
         self._recognition: Recognition | None = None
@@ -145,9 +153,10 @@ class Recognize:
         self._last = int(times[-1])
 
 
-def analyze(schema: StructType, query: Query, options: Mapping[str, Any]) -> Analyzed:
+def analyze(schema: StructType, query: Query, options: Mapping[str, Any], buckets: int) -> Analyzed:
     """What Spark has to know of a call on a table with this schema: columns, what crosses, in which order.
 
+    The keys of the query are in so many `buckets`, a power of two; each is an instance of the function.
     Raises `QueryError` where the query does not fit the table, and `DataError` for a column that is missing
     or of a wrong kind: Spark shows their texts.
     """
@@ -162,11 +171,14 @@ def analyze(schema: StructType, query: Query, options: Mapping[str, Any]) -> Ana
     plan = query.plan(layout_of_schema(schema, named))
     clauses = Crossing(plan.classification, columns_of_frame(schema))
     relevant, texts, order = clauses.relevant(), clauses.texts(), clauses.order()
-    crossing = {RELEVANT: relevant} | spared(texts, relevant)
-    _check_templates(schema.names, "".join((*crossing.values(), *order)))
     work = Work.of(schema, plan, positions=bool(options.get("positions")), every=True)
     work.check_shown()
-    by_query = bool(query.tree.partition_by)
+    by_query, counted = bool(query.tree.partition_by), work.division.positions
+    if counted:
+        crossing = {RELEVANT: relevant} | spared(texts, relevant)
+    else:
+        crossing = {RELEVANT: "true" if by_query else _where(relevant, "true")} | texts
+    _check_templates(schema.names, "".join((*crossing.values(), relevant, *order)))
     analyzed = Analyzed(
         spark_schema(work.answer),
         work=work,
@@ -175,11 +187,22 @@ def analyze(schema: StructType, query: Query, options: Mapping[str, Any]) -> Ana
         select=[SelectedColumn(text, alias=name) for name, text in crossing.items()],
     )
     if by_query:
-        bucket = f"pmod(hash({', '.join(texts[key] for key in KEYS)}), {BUCKETS})"
-        analyzed.withSinglePartition = work.division.one_order
-        analyzed.partitionBy = [] if work.division.one_order else [PartitioningColumn(bucket)]
+        bucket = "0" if work.division.one_order else _bucket([texts[key] for key in KEYS], buckets)
+        analyzed.withSinglePartition = counted
+        analyzed.partitionBy = [] if counted else [PartitioningColumn(_where(relevant, bucket))]
         analyzed.orderBy = [OrderingColumn(text, overrideNullsFirst=False) for text in order]
     return analyzed
+
+
+def _where(condition: str, value: str) -> str:
+    """SQL that gives a row with the value where the condition holds, and no row elsewhere."""
+    return f"explode(IF({condition}, array({value}), NULL))"
+
+
+def _bucket(keys: Sequence[str], buckets: int) -> str:
+    """SQL of the number of the bucket that a key is in: as many tasks, or half of them, get equally many."""
+    numbers = ", ".join(map(str, group_numbers(buckets)))
+    return f"element_at(array({numbers}), 1 + pmod(hash({', '.join(keys)}), {buckets}))"
 
 
 def _check_templates(columns: Sequence[str], sql: str) -> None:

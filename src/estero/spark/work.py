@@ -23,6 +23,7 @@ from estero.plan.division import Division, division_of
 from estero.plan.plan import Layout, Plan
 from estero.spark.batch.tasks import after_halo
 from estero.spark.frames import arrow_type, classified_schema, columns_of_frame, payload_name
+from estero.spark.workers import spare_collector
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -104,6 +105,7 @@ class Work:
         self, batches: Batches, *, counting: bool = False, shares: int | None = None
     ) -> Iterator[tuple[Recognition, Ended]]:
         """The compact sets that end in a task's own events, each with what recognized it."""
+        spare_collector()
         recognition = None
         for piece in after_halo(batches):
             if recognition is None:  # a task without events needs no kernels
