@@ -1,0 +1,61 @@
+"""The other side of `session` for engines that Python drives: ``python -m benchmarks.peers.child …``."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+class Engine(Protocol):
+    """An engine with events in its own form."""
+
+    version: str
+
+    def tables(self, events: int) -> Iterable[pa.Table]:
+        """The answers over the first `events` events: a column for each position, or list of positions."""
+
+
+def main() -> None:
+    """Serves requests until the input ends. What an engine prints goes to standard error."""
+    replies = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    name, folder, query, text = sys.argv[1:]
+    engine: Engine = importlib.import_module(f"benchmarks.peers.{name}").engine(Path(folder), query, text)
+    print(json.dumps({"version": engine.version}), file=replies)
+    for line in sys.stdin:
+        events, path = line.split()
+        begun = time.perf_counter(), time.process_time()
+        tables = list(engine.tables(int(events)))
+        answers, total = sum(table.num_rows for table in tables), sum(map(_sum, tables))
+        wall, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
+        if path != "-":
+            lines = (" ".join(map(str, each)) + "\n" for table in tables for each in positions(table))
+            Path(path).write_text("".join(lines), encoding="utf-8")
+        print(json.dumps({"wall": wall, "cpu": cpu, "answers": answers, "sum": total}), file=replies)
+
+
+def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.list_flatten(column) if pa.types.is_nested(column.type) else column
+
+
+def _sum(table: pa.Table) -> int:
+    return sum(pc.sum(_flat(column)).as_py() or 0 for column in table.columns)
+
+
+def positions(table: pa.Table) -> Iterator[list[int]]:
+    """All positions of each answer."""
+    for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        yield [each for value in row for each in (value if isinstance(value, list) else [value])]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Peers: every engine has an answer to every query, texts mean the same, and the page says who is fastest."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from estero.language.syntax.parser import parse_query
+from estero.reference.queries import Event, evaluate_query
+
+sys.path.append(str(Path(__file__).parents[2]))
+
+from benchmarks.peers import child, duckdb_engine, events, pandas_engine, queries
+from benchmarks.peers.engines import ENGINES, Engine, flink_patterns
+from benchmarks.peers.page import page, picture
+from benchmarks.peers.queries import QUERIES, Unsaid
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+def test_every_engine_has_a_text_or_a_reason_for_every_query(engine: Engine) -> None:
+    assert list(engine.said) == [query.name for query in QUERIES]
+    assert all(isinstance(each, Unsaid) or each.strip() for each in engine.said.values())
+
+
+def test_flink_gets_a_pattern_for_each_query_that_it_can_say() -> None:
+    text = flink_patterns()
+    for name, said in queries.FLINK.items():
+        assert (f'case "{name}":' in text) == isinstance(said, str)
+
+
+def test_columns_come_back_from_the_folder(tmp_path: Path) -> None:
+    events.save(tmp_path, 200_000)
+    made = list(events.STREAM.blocks(200_000))
+    for name, column in events.load(tmp_path).items():
+        assert np.array_equal(column, np.concatenate([block[name] for block in made]))
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
+@pytest.mark.parametrize("seed", range(3))
+def test_sql_and_frames_answer_what_the_query_means(query: queries.Query, seed: int, tmp_path: Path) -> None:
+    random = np.random.default_rng(seed)
+    count = 20 if query.name == "kleene" else 40
+    columns = {
+        "type": random.integers(0, 4 if query.name == "kleene" else 5, count),
+        "key": random.integers(0, 3, count),
+        "price": np.sort(random.integers(0, 1_000, (count, 2)), axis=1)[:, seed % 2],
+    }
+    if query.name == "rising":
+        columns["price"][5:8], columns["price"][20:23] = (50, 500, 950), (99, 100, 901)
+    if query.name == "kleene":
+        columns["type"][2:7] = (0, 1, 4, 1, 3)
+    for name, kind in events.FILES.items():
+        (tmp_path / name).write_bytes(columns[name].astype(kind).tobytes())
+    text = queries.ESTERO[query.name]
+    assert isinstance(text, str)
+    expected = _by_reference(text, columns)
+    assert expected
+    for module, said in ((duckdb_engine, queries.DUCKDB), (pandas_engine, queries.PANDAS)):
+        words = said[query.name]
+        assert isinstance(words, str)
+        tables = module.engine(tmp_path, query.name, words).tables(count)
+        assert _answers(tables) == expected
+
+
+def _by_reference(text: str, columns: dict[str, np.ndarray]) -> list[tuple[int, ...]]:
+    rows = [dict(zip(columns, map(int, row), strict=True)) for row in zip(*columns.values(), strict=True)]
+    stream = []
+    for row in rows:
+        name = events.TYPES[row["type"]]
+        stream.append(Event("S" if " FROM " in text else name, {**row, "type": name}))
+    return sorted(
+        tuple(sorted(found.support))
+        for each in evaluate_query(parse_query(text), stream).values()
+        for found in each
+    )
+
+
+def _answers(tables: list[pa.Table]) -> list[tuple[int, ...]]:
+    return sorted(tuple(sorted(row)) for table in tables for row in child.positions(table))
+
+
+def _figures() -> dict[str, Any]:
+    def run(engine: str, events: int, seconds: float | None) -> dict[str, Any]:
+        line: dict[str, Any] = {
+            "query": "sequence",
+            "engine": engine,
+            "events": events,
+            "seconds": seconds,
+        }
+        return line | ({"over": 20.0} if seconds is None else {"answers": 7})
+
+    runs = [
+        run("estero", 10_000, 0.5),
+        run("estero", 100_000, 0.6),
+        run("duckdb", 10_000, 0.25),
+        run("duckdb", 100_000, 1.2),
+        run("flink", 10_000, 3.0),
+        run("flink", 100_000, None),
+        {"query": "sequence", "engine": "esper", "problem": "it said no"},
+    ]
+    return {"setting": {"machine": "m"}, "missing": {"core": "not there"}, "runs": runs}
+
+
+def test_the_page_says_who_is_fastest() -> None:
+    said = page(_figures())
+    assert "| sequence | 100,000 | Estero | DuckDB ×2.0 | 2.0 times as fast as DuckDB |" in said
+    assert "| Estero | 0.500 | **0.600** |" in said
+    assert "| DuckDB | **0.250** | 1.20 |" in said
+    assert "| FlinkCEP | 3.00 | > 20 |" in said
+    assert "CORE is missing: not there" in said
+    assert "Esper: it said no" in said
+    assert "Siddhi: a started match goes on with the next event that fits" in said
+
+
+def test_the_page_says_where_a_peer_wins() -> None:
+    figures = _figures()
+    figures["runs"] = [run for run in figures["runs"] if run.get("events") != 100_000]
+    assert "| DuckDB | Estero ×2.0, FlinkCEP ×12.0 | **2.0 times as slow as DuckDB** |" in page(figures)
+
+
+def test_the_picture_is_drawn() -> None:
+    assert picture(_figures()).svg().startswith("<?xml")
