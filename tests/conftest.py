@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from engines import Engine, InProcess, Pushed, Restored, SparkBatch, SparkStream
+from engines import Engine, InProcess, Pushed, PushedOneByOne, Restored, SparkBatch, SparkStream
 from estero.language.check import set_predicates
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ _ON_SPARK = {f"Spark, {tasks} tasks": tasks for tasks in (1, 2, 7)}
     params=[
         "in process",
         "pushed",
+        "one by one",
         "restored",
         *(pytest.param(name, marks=pytest.mark.spark) for name in _ON_SPARK),
         pytest.param("stream on Spark", marks=[pytest.mark.spark, pytest.mark.slow]),
@@ -95,6 +96,8 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
             return InProcess()
         case "pushed":
             return Pushed()
+        case "one by one":
+            return PushedOneByOne()
         case "restored":
             return Restored()
         case "stream on Spark":

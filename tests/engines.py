@@ -1,9 +1,9 @@
 """Every engine that runs a query, behind one interface: a table of events in, the rows of the answer out.
 
 The fixture `engine` (conftest.py) is each of them in turn. All but the first cut the table somewhere: into
-pieces that are pushed, with a restart from a snapshot between two of them, into the tasks of a job on Spark,
-and into the files that a stream on Spark reads one after the other. `make interpreted` runs the first three
-with the kernels as plain Python.
+pieces that are pushed, with a restart from a snapshot between two of them, into single events, into the tasks
+of a job on Spark, and into the files that a stream on Spark reads one after the other. `make interpreted`
+runs those in this process with the kernels as plain Python.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,24 @@ class Pushed(Engine):
     def gone_on(self, _query: Query, recognizer: Recognizer) -> Recognizer:
         """What the next piece is pushed to."""
         return recognizer
+
+
+class PushedOneByOne(Engine):
+    """A recognizer to which events are pushed alone, in every form, and some as a table of two."""
+
+    def rows(self, query: str, events: pa.Table, layout: Layout) -> list[Row]:
+        """The rows of the answers of all pushes."""
+        recognizer = estero.query_of_text(query).recognizer(events.schema, **layout)
+        rows: list[Row] = []
+        for piece in cut(events, seed=3, most=2):
+            for each in (piece,) if piece.num_rows > 1 else _in_some_form(piece, recognizer.position):
+                rows += recognizer.push(each).to_arrow().to_pylist()
+        return rows
+
+
+def _in_some_form(one: pa.Table, number: int) -> Iterator[object]:
+    (row,) = one.to_pylist()
+    yield (row, tuple(row.values()), one, one.to_batches()[0])[number % 4]
 
 
 class Restored(Pushed):

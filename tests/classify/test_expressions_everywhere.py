@@ -1,4 +1,4 @@
-"""Expressions mean the same on every engine: each line of semantics.md on DuckDB, Spark and the reference."""
+"""Expressions mean the same on every engine: semantics.md on DuckDB, Spark, in Python and the reference."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.expressions import ExpressionWriter
+from estero.classify.rows.functions import FunctionWriter, NotInPythonError, RowColumn
 from estero.classify.spark_dialect import SPARK
 from estero.errors import DataError
+from estero.events.streams.row_types import row_type
 from estero.language.tree.expressions import (
     And,
     Arithmetic,
@@ -39,6 +41,7 @@ from estero.language.tree.expressions import (
     Range,
 )
 from estero.language.tree.literals import Value
+from estero.language.tree.schema import Kind
 from estero.reference.queries import Event, evaluate_expression
 from strategies import TABLE, predicates, streams, to_table
 
@@ -121,6 +124,43 @@ def on_duckdb(nodes: Sequence[Node], rows: pa.Table) -> list[list[Value]]:
     return [answer.column(n).to_pylist() for n in range(len(nodes))]
 
 
+def on_rows(nodes: Sequence[Node], rows: pa.Table) -> list[list[Value]]:
+    """In Python, as single events are classified; what Python refuses is asked of DuckDB."""
+    columns = {field.name: _row_column(place, field.type) for place, field in enumerate(rows.schema)}
+    readers = [row_type(field.type) for field in rows.schema]
+    values = [
+        tuple(
+            [
+                reader.of_scalar(column[row])
+                for reader, column in zip(readers, rows.columns, strict=True)
+                if reader
+            ]
+        )
+        for row in range(rows.num_rows)
+    ]
+    writer = FunctionWriter(columns)
+    found = []
+    for node in nodes:
+        try:
+            function = writer.value(node).function
+        except NotInPythonError:
+            found += on_duckdb([node], rows)
+        else:
+            found.append([function(row) for row in values])
+    return found
+
+
+def _row_column(place: int, of: pa.DataType) -> RowColumn:
+    if pa.types.is_timestamp(of):
+        return RowColumn(place, Kind.TIMESTAMP, "ns" if of.unit == "ns" else "us")
+    if of == pa.date32():
+        return RowColumn(place, Kind.TIMESTAMP, scale=86_400_000_000)
+    return RowColumn(place, _KINDS[of])
+
+
+_KINDS = {pa.int64(): Kind.INT, pa.float64(): Kind.FLOAT, pa.string(): Kind.STRING, pa.bool_(): Kind.BOOL}
+
+
 def on_spark(spark: SparkSession) -> Evaluate:
     def evaluate(nodes: Sequence[Node], rows: pa.Table) -> list[list[Value]]:
         frame = _frame(spark, rows)
@@ -143,11 +183,11 @@ def _frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
     return frame
 
 
-@pytest.fixture(params=["duckdb", "spark", "spark-otherwise-set"])
+@pytest.fixture(params=["duckdb", "rows", "spark", "spark-otherwise-set"])
 def evaluate(request: pytest.FixtureRequest) -> Iterator[Evaluate]:
     """Expressions on the engine of the test; Spark also in another zone and without its ANSI mode."""
-    if request.param == "duckdb":
-        yield on_duckdb
+    if request.param in {"duckdb", "rows"}:
+        yield on_duckdb if request.param == "duckdb" else on_rows
         return
     spark: SparkSession = request.getfixturevalue("spark")
     changed = {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "America/Santiago"}
@@ -188,7 +228,8 @@ def test_integers_and_floats_compare_as_exact_numbers(evaluate: Evaluate) -> Non
 
 @pytest.mark.parametrize("number", [number for number in FLOATS if number is not None])
 def test_integers_compare_exactly_with_float_literals(number: float) -> None:
-    assert_same(on_duckdb, [*comparisons(I, Literal(number)), *comparisons(Literal(number), I)])
+    for evaluate in (on_duckdb, on_rows):
+        assert_same(evaluate, [*comparisons(I, Literal(number)), *comparisons(Literal(number), I)])
 
 
 def test_literals_of_either_kind_compare_exactly(evaluate: Evaluate) -> None:
@@ -326,20 +367,30 @@ def test_nanoseconds_count(zone: str | None) -> None:
     moment = Literal(datetime.fromtimestamp(second, UTC))
     nodes = [Comparison("<", T, moment), Comparison("=", T, U), In(T, (moment,)), Between(T, U, moment)]
     nodes += [Comparison(">=", U, T), Comparison("<", T, Literal(datetime(9999, 1, 1, tzinfo=UTC)))]
-    assert on_duckdb([*nodes, Call("second", (T,))], rows) == [
-        [True, False, False, None],
-        [False, True, False, None],
-        [False, True, False, None],
-        [False, True, False, None],
-        [True, True, False, None],
-        [True, True, True, None],
-        [39, 40, 40, None],
-    ]
+    nodes.append(Call("second", (T,)))
+    assert (
+        on_rows(nodes, rows)
+        == on_duckdb(nodes, rows)
+        == [
+            [True, False, False, None],
+            [False, True, False, None],
+            [False, True, False, None],
+            [False, True, False, None],
+            [True, True, False, None],
+            [True, True, True, None],
+            [39, 40, 40, None],
+        ]
+    )
     early = pa.table({"t": pa.array([-1, -1000, -61_000_000_001, 0], pa.timestamp("ns", zone))})
-    assert on_duckdb([Call("second", (T,)), Call("year", (T,))], early) == [
-        [59, 59, 58, 0],
-        [1969, 1969, 1969, 1970],
-    ]
+    parts = [Call("second", (T,)), Call("year", (T,))]
+    assert (
+        on_rows(parts, early)
+        == on_duckdb(parts, early)
+        == [
+            [59, 59, 58, 0],
+            [1969, 1969, 1969, 1970],
+        ]
+    )
 
 
 def test_functions_of_numbers_and_strings(evaluate: Evaluate) -> None:
@@ -396,6 +447,7 @@ def test_random_predicates_on_duckdb_mean_what_the_reference_says(
 ) -> None:
     table = to_table(events)
     assert_same(on_duckdb, nodes, table)
+    assert_same(on_rows, nodes, table)
 
 
 @settings(max_examples=4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pandas as pd
@@ -66,6 +68,15 @@ def test_one_event_is_a_dict() -> None:
     assert spans(recognizer.push(row("A", 1))) == []
     assert spans(recognizer.push(row("B", 1))) == [(0, 1)]
     assert recognizer.position == 2
+
+
+def test_one_event_is_a_tuple_in_the_order_of_the_columns() -> None:
+    recognizer = begun()
+    assert spans(recognizer.push(("A", 1, 0, "x"))) == []
+    assert spans(recognizer.push([("B", 1, 0, "x"), ("B", 2, 0, "x")])) == [(0, 1), (0, 2)]
+    held = begun(lateness=5)
+    assert spans(held.push(("A", 1, 0, "x"))) == []
+    assert (held.held_back, held.push(("B", 2, 0, "x")).count(), held.flush().count()) == (1, 0, 1)
 
 
 def test_types_may_have_tables_of_their_own() -> None:
@@ -231,6 +242,81 @@ def test_it_says_how_far_it_is() -> None:
     assert repr(recognizer) == f"ContinuousRecognizer(1 events, 1 held back, 1 late)\n{QUERY}"
 
 
+def test_what_is_found_is_told() -> None:
+    recognizer = begun()
+    told: list[object] = []
+
+    @recognizer.on_match
+    def tell(answer: Answer) -> None:
+        told.append(spans(answer))
+
+    recognizer.on_match(lambda answer: told.append(answer.count()))
+    recognizer.push([row("A", 1), row("C", 1)])
+    recognizer.push(row("C", 1))
+    recognizer.push(row("B", 2))
+    recognizer.push([row("B", 3)])
+    recognizer.flush()
+    assert told == [[(0, 3)], 1, [(0, 4)], 1]
+    assert callable(tell)
+
+
+def test_what_is_held_back_is_told_when_it_is_let_go() -> None:
+    recognizer, told = begun(lateness=5), []
+    recognizer.on_match(lambda answer: told.append(spans(answer)))
+    recognizer.push([row("B", 2), row("A", 1)])
+    recognizer.close()
+    assert told == [[(0, 1)]]
+
+
+def test_nothing_is_told_of_what_a_filter_leaves_out() -> None:
+    query = estero.query("SELECT * WHERE A+ AS a ; B FILTER count(a) > 1")
+    recognizer, told = query.recognizer(SCHEMA, type="kind", time="ts"), []
+    recognizer.on_match(lambda answer: told.append(spans(answer)))
+    for kind in "ABAB":
+        recognizer.push(row(kind, 1))
+    assert told == [[(0, 3)]]
+
+
+def test_an_error_in_what_is_told_leaves_the_recognizer_sound() -> None:
+    recognizer = begun()
+    recognizer.on_match(lambda _: 1 // 0)
+    recognizer.push(row("A", 1))
+    with pytest.raises(ZeroDivisionError):
+        recognizer.push(row("B", 2))
+    assert recognizer.position == 2
+    recognizer.push(row("C", 3))
+
+
+@pytest.mark.parametrize("lateness", [None, 1])
+def test_events_that_are_waited_for_are_pushed(lateness: int | None) -> None:
+    recognizer = begun(lateness=lateness)
+
+    async def events() -> AsyncIterator[object]:
+        for each in (row("A", 1), [row("C", 2), row("B", 2)], ("B", 3, 0, "x"), row("C", 3)):
+            yield each
+
+    async def found() -> list[list[tuple[int, int]]]:
+        return [spans(answer) async for answer in recognizer.over(events())]
+
+    assert asyncio.run(found()) == [[(0, 2)], [(0, 3)]]
+    assert recognizer.position == 5
+
+
+def test_an_answer_without_anything_stays_so() -> None:
+    recognizer = begun()
+    empty = recognizer.push(row("C", 1))
+    recognizer.push(row("A", 1))
+    assert not empty
+    assert empty.to_arrow().equals(recognizer.flush().to_arrow())
+    assert (list(empty), empty.count(), list(empty.share(0, 2)), list(empty.sample(3))) == ([], 0, [], [])
+
+
+def test_a_stream_says_why_its_events_go_by_sql() -> None:
+    assert begun().why_slow is None
+    assert begun(lateness=1).why_slow == "events are held back for late ones"
+    assert begun(order=["n"]).why_slow == "columns break ties of time"
+
+
 # ------------------------------------------------------------------------------------- what it refuses
 
 
@@ -264,9 +350,33 @@ def test_batches_of_another_form_are_refused_and_change_nothing() -> None:
     assert message_of(recognizer, {"kind": "A", "ts": "soon"}).startswith(
         "column 'ts': not a value of type int64: "
     )
+    assert message_of(recognizer, [row("A", 1), row("A", 2) | {"n": "many"}]).startswith(
+        "row 2, column 'n': not a value of type int64: "
+    )
+    assert message_of(recognizer, [row("A", 1), ("A", 2)]) == (
+        "row 2: the event has 2 values, and there are 4 columns\n  hint: the columns are kind, ts, n, k"
+    )
     assert message_of(recognizer, 17).startswith("events of type int cannot be read\n  hint: pass a path")
     assert spans(recognizer.push(row("B", 8))) == []
     assert spans(recognizer.flush()) == [(0, 2), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ({"kind": "A", "ts": "soon"}, "column 'ts': not a value of type int64: "),
+        ({"kind": "A", "k": "x"}, "row 1, column 'ts': the time is NULL\n"),
+        (("A", 1, 2**63, "x"), "column 'n': not a value of type int64: "),
+        (("A", 1), "row 1: the event has 2 values, and there are 4 columns\n"),
+        (("A", 1, 0, "\ud800"), "column 'k': not a value of type string: "),
+        (table(row("A", 1)).drop_columns(["n"]), "there is no column 'n'\n"),
+    ],
+)
+def test_a_single_event_of_another_form_is_refused(event: object, message: str) -> None:
+    recognizer = begun()
+    recognizer.push(row("A", 1))
+    assert message_of(recognizer, event).startswith(message)
+    assert spans(recognizer.push(row("B", 8))) == [(0, 1)]
 
 
 def test_an_overflow_in_a_predicate_changes_nothing() -> None:

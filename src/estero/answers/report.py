@@ -10,7 +10,7 @@ an underscore at its end; the metadata of the field keeps the label, see `label_
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.classify.column_names import POSITION, TIME, event_column, is_kept
+from estero.classify.rows.classifier import ClassifiedRow
 from estero.errors import DataError
 from estero.events.tables.shown_types import plain, plain_type
 from estero.language.tree.selection import Shown
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 LABEL_KEY = b"estero:label"
 _MANY, _FEW = 32, 2048
 """Beyond so many batches, those of at most so many events are joined: events may be appended one by one."""
+_TOGETHER = 256
+"""So many single events become one batch."""
+
+Single = tuple[int, ClassifiedRow]
+"""A classified event that came alone, with its position."""
 
 
 class EventStore:
@@ -45,6 +51,7 @@ class EventStore:
         self.schema: pa.Schema = pa.schema([pa.field(field.name, plain_type(field.type)) for field in kept])
         self._chunks: list[pa.RecordBatch] = []
         self._starts: list[int] = []
+        self._single: list[Single] = []
         self.first = 0
         """The smallest sequence number that can still be taken."""
         self.next = 0
@@ -54,9 +61,28 @@ class EventStore:
         """Keeps the events of `batch`; they get the next sequence numbers, in order."""
         if batch.num_rows == 0:
             return
-        self._chunks.append(_without_views(batch.select(self._names)))
-        self._starts.append(self.next)
+        self._put_together()
+        self._keep(batch, self.next)
         self.next += batch.num_rows
+
+    def append_one(self, event: Single, as_batch: Callable[[Sequence[Single]], pa.RecordBatch]) -> None:
+        """Keeps a single event, which gets the next sequence number; `as_batch` makes a batch of some."""
+        self._single.append(event)
+        self._as_batch = as_batch
+        self.next += 1
+        if len(self._single) == _TOGETHER:
+            self._put_together()
+
+    def _put_together(self) -> None:
+        """Makes a batch of the single events that are kept last."""
+        if self._single:
+            single, self._single = self._single, []
+            self._keep(self._as_batch(single), self.next - len(single))
+
+    def _keep(self, batch: pa.RecordBatch, first: int) -> None:
+        """Keeps the events of a batch, of which the first has this number."""
+        self._chunks.append(_without_views(batch.select(self._names)))
+        self._starts.append(first)
         while len(self._chunks) > _MANY and self._are_small(*self._chunks[-2:]):
             self._chunks[-2:] = [_joined(self._chunks[-2:])]
             self._starts.pop()
@@ -71,6 +97,8 @@ class EventStore:
         gone = bisect_right(self._starts, first_needed) - 1
         if first_needed >= self.next:
             gone = len(self._chunks)
+            self._single.clear()
+            self.first = self.next
         if gone > 0:
             del self._chunks[:gone], self._starts[:gone]
             self.first = self._starts[0] if self._starts else self.next
@@ -79,6 +107,7 @@ class EventStore:
         """Keeps only these events, in place of all others; they are numbered from 0."""
         self._chunks.clear()
         self._starts.clear()
+        self._single.clear()
         self.first = self.next = 0
         self.append(events)
 
@@ -104,6 +133,7 @@ class EventStore:
         first and the last event is joined if that is dense, and else the distinct events are taken
         from one batch after the other: what is copied stays within a constant factor of what is asked.
         """
+        self._put_together()
         asked = [each for each in sequences if len(each)]
         if not asked:
             return pa.RecordBatch.from_pylist([], schema=self.schema), list(sequences)

@@ -45,6 +45,39 @@ class EventBatch(NamedTuple):
     ordinal: NDArray[np.int64] = _NO_ORDINALS
 
 
+class OneEvent(NamedTuple):
+    """One relevant event, as numbers of Python; see `EventBatch`.
+
+    Bit k of `bits` is predicate k, of which there are `words` words. `partition` is None without a key;
+    `values` are 0 where they are not `valid`.
+    """
+
+    stamp: int
+    bits: int
+    words: int
+    partition: tuple[int, int] | None
+    ordinal: int
+    values: tuple[int, ...] = ()
+    valid: tuple[bool, ...] = ()
+
+    def batch(self) -> EventBatch:
+        """The same event as a batch."""
+        batch = EventBatch(
+            np.array([self.stamp]), words_of(self.bits, self.words), ordinal=np.array([self.ordinal])
+        )
+        if self.partition is not None:
+            batch = batch._replace(partition=np.array([self.partition], np.uint64))
+        if self.values:
+            batch = batch._replace(values=np.array([self.values]), valid=np.array([self.valid]))
+        return batch
+
+
+def words_of(bits: int, words: int) -> NDArray[np.uint64]:
+    """The words of one event, uint64[1, words]."""
+    full = (1 << BITS_IN_WORD) - 1
+    return np.array([[bits >> BITS_IN_WORD * word & full for word in range(words)]], np.uint64)
+
+
 def constant(column: NDArray[Any], dtype: Any) -> NDArray[Any]:
     """The same numbers side by side, not to be written to; copied only where they are not so already.
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import EventBatch
+from estero.engine.batch import EventBatch, OneEvent
 from estero.engine.cursor import (
     CONSUME_ANY_ASKED,
     CONSUME_PARTITION_ASKED,
@@ -23,7 +23,7 @@ from estero.engine.cursor import (
 )
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.sound import check_stamps
-from estero.engine.stamps import out_of_reach, window_starts
+from estero.engine.stamps import Stamps
 from estero.engine.tally.tally import Tally
 from estero.engine.walk.counter import Counter
 from estero.engine.walk.enumeration import Enumeration, match_at
@@ -69,6 +69,9 @@ class Runs(Protocol):
         `first` is the sequence number of its first event. Raises ValueError where it has not all that the
         automaton asks about; then nothing has changed.
         """
+
+    def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
+        """As `load`, of one event; `oldest` is the earliest start in its window."""
 
     def advance(self, found: Found) -> int:
         """Goes on with the batch until DONE, FULL or GROW."""
@@ -119,15 +122,13 @@ class Recognizer(Generic[R_co]):
         """Whether roots stay valid until the next push begins; what is out of reach waits so long, too."""
         self._held: list[Roots] = []
         self._found = new_found(min(runs.room, _FOUND_ROOM))
-        self._stamps = np.empty(0, np.int64)
-        self._stamps_from = 0
+        self._stamps = Stamps(runs.window)
         self._seen = 0
-        self._oldest = 0
 
     @property
     def oldest(self) -> int:
         """The earliest sequence number that a complex event can still hold."""
-        return max(self._oldest, self.runs.forgotten)
+        return max(self._stamps.oldest, self.runs.forgotten)
 
     @property
     def seen(self) -> int:
@@ -147,7 +148,7 @@ class Recognizer(Generic[R_co]):
     @property
     def idle(self) -> bool:
         """Whether no run is open and nothing else has to be remembered."""
-        return self.runs.idle(self._oldest)
+        return self.runs.idle(self._stamps.oldest)
 
     def push(self, batch: EventBatch) -> Iterator[Roots]:
         """Recognises a batch; yields roots whenever some are there. Must be read to its end.
@@ -158,9 +159,22 @@ class Recognizer(Generic[R_co]):
         if count == 0:
             return
         self._held.clear()
-        stamps, starts = self._window_starts(np.ascontiguousarray(batch.stamps, np.int64))
+        together, starts = self._stamps.ahead(np.ascontiguousarray(batch.stamps, np.int64))
         self.runs.load(batch, starts, self._seen)
-        self._stamps, self._stamps_from = stamps, self._oldest
+        self._stamps.extend(together, starts)
+        yield from self._advanced()
+        self._seen += count
+
+    def push_one(self, event: OneEvent) -> list[Roots]:
+        """As `push`, of a batch of one event; the roots stay valid as long as those of `push`."""
+        self._held.clear()
+        self.runs.load_one(event, self._stamps.append(event.stamp), self._seen)
+        found = list(self._advanced())
+        self._seen += 1
+        return found
+
+    def _advanced(self) -> Iterator[Roots]:
+        """Goes on with what the runs have loaded; yields roots whenever some are there."""
         while True:
             with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
                 code = self.runs.advance(self._found)
@@ -177,8 +191,6 @@ class Recognizer(Generic[R_co]):
                 break
             if code == GROW:
                 self.runs.make_room(self._held if self.holding else None)
-        self._seen += count
-        self._oldest = int(starts[-1])
 
     def consume(self) -> None:
         """Forgets everything read so far, or what was read of the partition of the event at hand.
@@ -192,14 +204,13 @@ class Recognizer(Generic[R_co]):
 
     def expire(self, stamp: int) -> None:
         """No event before `stamp` comes any more: what started too long before that has left the window."""
-        if self.runs.window is not None:
-            self._oldest += out_of_reach(self._kept_stamps(), stamp, self.runs.window)
+        self._stamps.expire(stamp)
 
     def snapshot(self) -> Snapshot:
         """What is needed to go on, without what has left the window; nothing changes by that."""
-        snapshot = self.runs.snapshot(self._oldest)
+        snapshot = self.runs.snapshot(self._stamps.oldest)
         if self.runs.window is not None:
-            snapshot.arrays["stamp"] = self._stamps[snapshot.events - self._stamps_from]
+            snapshot.arrays["stamp"] = self._stamps.of(snapshot.events)
         return snapshot
 
     def check(self, snapshot: Snapshot, marks: int) -> None:
@@ -216,8 +227,7 @@ class Recognizer(Generic[R_co]):
         self.runs.resume(snapshot)
         self._held.clear()
         self._seen = snapshot.events.size
-        self._stamps = snapshot.arrays.get("stamp", np.empty(0, np.int64))
-        self._stamps_from = self._oldest = 0
+        self._stamps.restart(snapshot.arrays.get("stamp", np.empty(0, np.int64)))
 
     def matches(
         self, roots: Roots, limit: int | None = None, first_batch: int = 256, part: Part | None = None
@@ -243,15 +253,3 @@ class Recognizer(Generic[R_co]):
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:
         """The complex event number `index` of root number `place`, without enumerating those before it."""
         return match_at(self.runs.compact, self.runs.counter, roots, place, index)
-
-    def _kept_stamps(self) -> NDArray[np.int64]:
-        """The stamps of the events from the oldest one on."""
-        return self._stamps[self._oldest - self._stamps_from :]
-
-    def _window_starts(self, stamps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The stamps from the oldest event on, and the earliest event in the window of each new one."""
-        if self.runs.window is None:
-            return self._stamps, np.zeros(stamps.size, np.int64)
-        kept = self._kept_stamps()
-        together = np.concatenate((kept, stamps))
-        return together, window_starts(together, kept.size, self.runs.window) + self._oldest

@@ -12,6 +12,72 @@ from numpy.typing import NDArray
 from estero.engine.int64 import count_before
 from estero.engine.jit import kernel
 
+_LEAST_ROOM = 1 << 10
+
+
+class Stamps:
+    """The stamps of the events that a window can still reach, by sequence number.
+
+    `width` is the length of the window, None where there is none: then all events are reached, and no stamps
+    are kept. `oldest` is the earliest event that is reached.
+    """
+
+    def __init__(self, width: int | None) -> None:
+        self._width = width
+        self._kept = np.empty(0, np.int64)
+        self._first = self._end = 0
+        self.oldest = 0
+
+    def ahead(self, stamps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What is kept with these behind it, and the earliest event in the window of each of these.
+
+        Nothing changes before they are handed to `extend`.
+        """
+        if self._width is None:
+            return self._kept, np.zeros(stamps.size, np.int64)
+        kept = self._reached()
+        together = np.concatenate((kept, stamps))
+        return together, window_starts(together, kept.size, self._width) + self.oldest
+
+    def extend(self, together: NDArray[np.int64], starts: NDArray[np.int64]) -> None:
+        """Takes the events that were asked about."""
+        self._kept, self._first = together, self.oldest
+        self._end = self._first + together.size
+        self.oldest = int(starts[-1])
+
+    def append(self, stamp: int) -> int:
+        """Takes one event; the earliest event in its window."""
+        if self._width is None:
+            return 0
+        if self._end - self._first == self._kept.size:
+            kept = self._reached()
+            self._kept = np.empty(max(_LEAST_ROOM, 2 * kept.size), np.int64)
+            self._kept[: kept.size] = kept
+            self._first = self.oldest
+        self._kept[self._end - self._first] = stamp
+        self._end += 1
+        place, least = self.oldest - self._first, stamp - self._width
+        while self._kept.item(place) < least:
+            place += 1
+        self.oldest = self._first + place
+        return self.oldest
+
+    def of(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The stamps of events that are reached."""
+        return self._kept[events - self._first]
+
+    def expire(self, stamp: int) -> None:
+        """No event before `stamp` comes any more: what is too long before that is out of reach."""
+        if self._width is not None:
+            self.oldest += out_of_reach(self._reached(), stamp, self._width)
+
+    def restart(self, stamps: NDArray[np.int64]) -> None:
+        """Keeps only these, of events that are numbered from 0."""
+        self._kept, self._first, self._end, self.oldest = stamps, 0, stamps.size, 0
+
+    def _reached(self) -> NDArray[np.int64]:
+        return self._kept[self.oldest - self._first : self._end - self._first]
+
 
 def window_starts(stamps: NDArray[np.int64], first: int, width: int) -> NDArray[np.int64]:
     """For each stamp from place `first` on, the place of the earliest one that is at most `width` before.

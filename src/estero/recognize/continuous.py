@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -10,16 +11,18 @@ from numpy.typing import NDArray
 
 from estero.answers.answer import Answer
 from estero.classify.column_names import HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
+from estero.classify.rows.functions import AskSqlError, NotInPythonError
 from estero.errors import DataError
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Classifier, Incoming
 from estero.events.streams.reorder_buffer import ReorderBuffer
+from estero.events.streams.single_events import SingleEvents
 from estero.events.streams.stream_layout import StreamLayout
 from estero.events.tables.shown_types import plain_type
 from estero.plan.plan import Plan
 from estero.recognize.in_process import time_type
-from estero.recognize.increment import PushedRun, Turn
-from estero.recognize.recognition import Recognition
+from estero.recognize.increment import NothingFound, PushedRun, Turn
+from estero.recognize.recognition import Ended, Recognition
 from estero.recognize.state import plan_about
 from estero.recognize.state_bytes import (
     State,
@@ -30,6 +33,8 @@ from estero.recognize.state_bytes import (
     sound_content,
     written,
 )
+
+T = TypeVar("T")
 
 KIND = "a recognizer"
 """What such a state says that it is of."""
@@ -66,6 +71,7 @@ class ContinuousRecognizer:
         self._position = 0
         self._late = 0
         self._late_events = self._classifier.columns.empty_table()
+        self._no_events = self._late_events
         self._turn = Turn()
         self._recognition: Recognition = Recognition(
             plan,
@@ -74,6 +80,17 @@ class ContinuousRecognizer:
             state=None if state is None else self._taken_up(state),
         )
         self._recognition.recognizer.holding = True
+        self._found: list[Ended] = []
+        self._nothing = Answer(NothingFound(self._recognition))
+        self._told: list[Callable[[Answer], object]] = []
+        self._single: SingleEvents | None = None
+        self._why_slow: str | None = None
+        try:
+            self._single = SingleEvents(
+                layout, source, plan.classification, self._events, self._classifier.ask
+            )
+        except NotInPythonError as reason:
+            self._why_slow = str(reason)
 
     @property
     def schema(self) -> pa.Schema:
@@ -95,19 +112,70 @@ class ContinuousRecognizer:
         """The position that the next event gets."""
         return self._position
 
+    @property
+    def why_slow(self) -> str | None:
+        """Why single events go the way of batches, through DuckDB; None where they do not."""
+        return self._why_slow
+
     def late_events(self) -> pa.Table:
         """The events of the last push that came too late, as they were pushed."""
         return self._late_events.rename_columns(list(map(attribute_in, self._late_events.column_names)))
 
     def push(self, events: object) -> Answer:
-        """The complex events that end with this batch, or with what was held back until it came.
+        """The complex events that end with these events, or with what was held back until they came.
 
-        `events` is a record batch, a table of pyarrow, pandas or Polars, a list of batches, a dict or a list
-        of dicts (a missing key is NULL); where each type has its own table, a mapping of type name to these.
-        The answer is good until the next push. Raises `DataError` where the batch does not have the columns
-        and types that were declared, or an event has no time; nothing is changed then.
+        `events` is one event, as a dict (a missing key is NULL) or as a tuple with a value for each column;
+        or a list of these, a record batch, a table of pyarrow, pandas or Polars, a list of batches; where
+        each type has its own table, a mapping of type name to these. The answer is good until the next push.
+        Raises `DataError` where an event does not have the columns and types that were declared, or no time;
+        nothing is changed then.
         """
         self._turn.check_sound()
+        answer = None if self._single is None else self._pushed_one(events, self._single)
+        return self._told_of(self._pushed(events) if answer is None else answer)
+
+    def on_match(self, tell: Callable[[Answer], T]) -> Callable[[Answer], T]:
+        """Has `tell` called, from now on, with each answer that is not empty, before it is returned.
+
+        Several are called in the order in which they came. Returns `tell`, so it can decorate a function.
+        """
+        self._told.append(tell)
+        return tell
+
+    async def over(self, events: AsyncIterable[object]) -> AsyncIterator[Answer]:
+        """The answers that are not empty, of pushing all that comes, and of a flush where that ends.
+
+        Each is good until the next one is asked for.
+        """
+        async for each in events:
+            answer = self.push(each)
+            if self._is_something(answer):
+                yield answer
+        answer = self.flush()
+        if self._is_something(answer):
+            yield answer
+
+    def _pushed_one(self, events: object, single: SingleEvents) -> Answer | None:
+        """The answer to a single event, None for what has to go the way of batches."""
+        try:
+            row = single.row(events)
+            if row is None:
+                return None
+            time = single.time(row)
+            event = single.classified(row, time)
+        except AskSqlError:
+            return None
+        if not self._held.passes_one(time):
+            return None
+        self._late_events = self._no_events
+        position, self._position = self._position, self._position + 1
+        if event is None:
+            self._turn.next()
+            return self._nothing
+        return self._answer(lambda: self._recognition.recognize_one((position, event), single.batch))
+
+    def _pushed(self, events: object) -> Answer:
+        """The answer to a batch."""
         incoming = self._classifier.classified(events)
         order = [
             _one_array(incoming.events.column(event_column(name))) for name in self._layout.columns.order
@@ -129,7 +197,7 @@ class ContinuousRecognizer:
         """
         self._turn.check_sound()
         self._late_events = self._late_events.slice(0, 0)
-        return self._let_go(everything=True)
+        return self._told_of(self._let_go(everything=True))
 
     def close(self) -> Answer:
         """As `flush`; nothing can be pushed afterwards."""
@@ -191,18 +259,36 @@ class ContinuousRecognizer:
 
     def _recognized(self, relevant: pa.RecordBatch, count: int) -> Answer:
         """The answer to the relevant ones of the next `count` events, which are numbered from 0."""
+        answer = self._answer(lambda: list(self._recognition.recognize(self._numbered(relevant))))
+        self._position += count
+        return answer
+
+    def _answer(self, recognize: Callable[[], list[Ended]]) -> Answer:
+        """The answer to what is found now; from before, nothing is needed any more."""
         number = self._turn.next()
         try:
             self._recognition.let_go()
-            found = list(self._recognition.recognize(self._numbered(relevant)))
+            found = recognize()
         except BaseException:
             self._turn.fail(
                 "recognition broke off in an earlier push, so that its state is not to be trusted: "
                 "restore the last snapshot"
             )
             raise
-        self._position += count
+        self._found = found
         return Answer(PushedRun(self._recognition, found, self._turn, number))
+
+    def _told_of(self, answer: Answer) -> Answer:
+        if self._told and self._is_something(answer):
+            for tell in self._told:
+                tell(answer)
+        return answer
+
+    def _is_something(self, answer: Answer) -> bool:
+        """Whether the answer of the last push is not empty."""
+        if answer is self._nothing or not self._found:
+            return False
+        return bool(answer) if self._plan.sieved else True
 
     def _numbered(self, relevant: pa.RecordBatch) -> pa.RecordBatch:
         """With positions in the whole stream, which are the times where there are none."""

@@ -91,3 +91,34 @@ class PushedRun(Reading):
     def _check_valid(self) -> None:
         """Enumeration reads what the recognizer holds, so it cannot go on after that has."""
         self.turn.check(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class NothingFound(Reading):
+    """What a push has found that has found nothing; it stays so when the recognizer goes on."""
+
+    recognition: Recognition
+    share: Share = WHOLE
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.recognition.schema
+
+    @property
+    def query(self) -> str:
+        return self.recognition.plan.text
+
+    @property
+    def counts_quickly(self) -> bool:
+        return True
+
+    def shared(self, share: Share) -> NothingFound:
+        return replace(self, share=share)
+
+    @property
+    def _sieved(self) -> bool:
+        return False
+
+    def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
+        del share, counting, showing
+        return iter(())

@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from estero.answers.report import EventStore, Reporter
+from estero.answers.report import EventStore, Reporter, Single
 from estero.answers.sieve import Sieve, sifted_to_limit
 from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, VALUES, numbered
 from estero.classify.join_keys import join_keys
+from estero.classify.rows.classifier import as_integer
 from estero.classify.values import as_integers
-from estero.engine.batch import NO_PARTITION, EventBatch
+from estero.engine.batch import NO_PARTITION, EventBatch, OneEvent
 from estero.engine.recognizer import Recognizer
 from estero.engine.walk.matches import Matches, chosen, joined
 from estero.engine.walk.roots import Roots, by_end
@@ -140,6 +141,30 @@ class Recognition:
                 self.recognizer.consume()
         if not self.recognizer.holding:
             self._trim()
+
+    def recognize_one(
+        self, event: Single, as_batch: Callable[[Sequence[Single]], pa.RecordBatch]
+    ) -> list[Ended]:
+        """The compact sets that end in a single event; `as_batch` makes a classified batch of some."""
+        consumed_when_asked = self._sieve is not None and self.plan.consume is not Consume.NONE
+        if consumed_when_asked or self._opened.keys or self._dealer is not None:
+            return list(self.recognize(as_batch([event])))
+        self.store.append_one(event, as_batch)
+        position, row = event
+        values = row.values if self._values else ()
+        one = OneEvent(
+            position if self._in_positions else row.time,
+            row.bits,
+            self._opened.words,
+            row.key if self._opened.partitioned else None,
+            position,
+            tuple(map(as_integer, values)),
+            tuple([value is not None for value in values]),
+        )
+        found = [Ended(roots, np.full(roots.event.size, position)) for roots in self.recognizer.push_one(one)]
+        if not self.recognizer.holding:
+            self._trim()
+        return found
 
     def _batch(self, classified: pa.RecordBatch, positions: NDArray[np.int64]) -> EventBatch:
         """The columns that the automaton asks about, as integers."""

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD, EventBatch, constant
+from estero.engine.batch import BITS_IN_WORD, EventBatch, OneEvent, constant, words_of
 from estero.engine.cursor import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
@@ -26,6 +26,7 @@ from estero.engine.cursor import (
     reset,
     taken_needs,
 )
+from estero.engine.runs.one_event import OneLoaded
 from estero.engine.runs.run_cea import NO_EVENTS, Events, Partitions
 from estero.engine.runs.split.registers import RegisterTables
 from estero.engine.runs.split.run_split import FIRST_STEP, NO_ORDER
@@ -121,6 +122,7 @@ class CeaRuns(ABC):
         self._partitions = _new_partitions(_FEWEST_PARTITIONS, settings.order)
         self._events = NO_EVENTS
         self._batch_keys = np.empty((0, 2), np.uint64)
+        self._one: OneLoaded | None = None
         self._cursor = new_cursor("generation", "miss_state", "miss_class", "need_nodes", *self.needs)
         self.counter = PathCounter(choices=settings.chooses)
         self.tally = Tally(self._builder) if settings.tallied else None
@@ -182,6 +184,32 @@ class CeaRuns(ABC):
             self.tally.append(
                 Stretch(classes, keys, starts), first, int(self._keys.size[0]) if settings.keyed else 0
             )
+
+    def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
+        """See `Runs`: numbers are remembered, as long as they stand for the same."""
+        if self.settings.first_bit is not None or self.tally is not None:  # these look at batches
+            self.load(event.batch(), np.array([oldest]), number)
+            return
+        if self._one is None:
+            self._one = OneLoaded.of(len(event.values))
+        one = self._one
+        event_class = one.classes.get(event.bits)
+        if event_class is None:
+            event_class = int(self._class_numbers(words_of(event.bits, self.settings.words))[0])
+            one.classes[event.bits] = event_class
+        one.event_class[0] = event_class
+        if event.partition is not None and self.settings.keyed:
+            one.key[0] = event.partition
+            partition = one.number_of(event.partition, self._keys)
+            if partition is None:
+                partition = one.partitions[event.partition] = int(self._numbered(one.key)[0])
+            one.partition[0] = partition
+        one.ordinal[0] = event.ordinal
+        one.oldest[0] = oldest
+        if event.values:
+            one.values[0], one.valid[0] = event.values, event.valid
+        self._events, self._batch_keys = one.events, one.key
+        self._cursor["at"], self._cursor["first"] = 0, number
 
     def advance(self, found: Found) -> int:
         """See `Runs`: a missing row is worked out."""

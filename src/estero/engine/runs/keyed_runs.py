@@ -9,7 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD, NO_EVENTS, NO_PARTITION, EventBatch, KeyedEvents, constant
+from estero.engine.batch import (
+    BITS_IN_WORD,
+    NO_EVENTS,
+    NO_PARTITION,
+    EventBatch,
+    KeyedEvents,
+    OneEvent,
+    constant,
+)
 from estero.engine.cursor import new_cursor, reset
 from estero.engine.runs.forgotten import forget, forgotten_rows, new_forgotten, with_room_for_one
 from estero.engine.runs.joined.run_chain import ChainTables
@@ -104,6 +112,10 @@ class KeyedRuns(ABC):
             constant(batch.partition if self._forgotten is not None else NO_PARTITION, np.uint64),
         )
         self._cursor["at"], self._cursor["first"] = 0, first
+
+    def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
+        """See `Runs`."""
+        self.load(event.batch(), np.array([oldest]), number)
 
     @cached_property
     def _asked(self) -> tuple[int, int, int]:

@@ -95,6 +95,17 @@ class ReorderBuffer:
         self._arrived += times.size
         return True
 
+    def passes_one(self, time: int) -> bool:
+        """As `passes`, of a single event, which is not late then."""
+        if self._chunks or self._order or self._lateness:
+            return False
+        if self._greatest is not None and time < self._greatest:
+            return False
+        self._greatest = time
+        self._last = (time,)
+        self._arrived += 1
+        return True
+
     def add(self, events: pa.Table, times: NDArray[np.int64], order: Sequence[pa.Array]) -> None:
         """Takes the events of a batch that are not late."""
         if not times.size:

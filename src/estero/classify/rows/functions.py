@@ -1,0 +1,430 @@
+"""Expressions over one event → functions of its row in Python, with the same meaning as in SQL.
+
+For single events only: a comparison takes about 0.1 µs here, and a statement in DuckDB 1 ms. What SQL alone
+can say is refused: with `NotInPythonError` when a function is made, with `AskSqlError` of single values.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from operator import itemgetter
+from typing import Any, Final
+
+from estero.classify.columns import Tick
+from estero.classify.dialect import micros_of
+from estero.classify.rows.texts import MOST_LETTERS, like_test, regex_test
+from estero.engine.int64 import GREATEST, LEAST
+from estero.errors import QueryError
+from estero.language.tree import expressions as e
+from estero.language.tree.literals import Value
+from estero.language.tree.schema import NUMBERS, Kind
+
+Row = Sequence[Any]
+"""The values of one event by the places of their columns; None is NULL, and timestamps are ticks."""
+Function = Callable[[Row], Any]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_BEGIN: Final = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_END: Final = _BEGIN + (date.max.toordinal() - date.min.toordinal() + 1) * 86_400 * 10**6
+"""The microseconds for which Python has a calendar, and the first after them."""
+_CONDITIONS = (e.Comparison, e.Between, e.In, e.Like, e.Matches, e.IsNull, e.And, e.Or, e.Not)
+
+
+class NotInPythonError(Exception):
+    """Something that only SQL says; the message is the reason, in words for users."""
+
+
+class AskSqlError(Exception):
+    """A value of which only SQL says what it means: one beyond 64 bits, for instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowColumn:
+    """Where expressions find a column in a row: at `place`; ticks there are multiplied by `scale`."""
+
+    place: int
+    kind: Kind
+    tick: Tick = "us"
+    scale: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A function with the kind of its value (None: it is NULL), and its literal value where it has one."""
+
+    function: Function
+    kind: Kind | None
+    literal: Value = None
+    tick: Tick = "us"
+
+
+class FunctionWriter:
+    """Makes functions of rows; `columns` says where they find the attributes, of which others are NULL."""
+
+    def __init__(self, columns: Mapping[str, RowColumn]) -> None:
+        self._columns = columns
+
+    def condition(self, node: e.Node) -> Function:
+        """A predicate over one event: True, False, or None for unknown."""
+        match node:
+            case e.And(parts) | e.Or(parts):
+                tests = [self.condition(part) for part in parts]
+                join = _all_true if isinstance(node, e.And) else _any_true
+                return join(tests, together=any(map(self._may_overflow, parts)))
+            case e.Not(part):
+                return _negated(self.condition(part))
+            case e.Comparison(sign, left, right):
+                return self.compare(sign, self.value(left), self.value(right))
+            case e.Between(operand, low, high):
+                return self._between(self.value(operand), self.value(low), self.value(high))
+            case e.In(operand, members):
+                return self._is_member(self.value(operand), members)
+            case e.Like(operand, pattern):
+                return _of_text(self.value(operand), like_test(pattern))
+            case e.Matches(operand, regex):
+                return self._matches(self.value(operand), regex)
+            case e.IsNull(operand):
+                function = self.value(operand).function
+                return lambda row: function(row) is None
+            case _:
+                return self.value(node).function
+
+    def value(self, node: e.Node) -> Typed:
+        """An expression over one event."""
+        match node:
+            case e.Literal(value):
+                return _literal(value)
+            case e.Attribute(name, None):
+                return self._attribute(name)
+            case e.Negative(e.Literal(int() | float() as number)) if not isinstance(number, bool):
+                return _literal(-number)
+            case e.Negative(operand):
+                typed = self.value(operand)
+                if typed.kind is Kind.FLOAT:
+                    return Typed(of_one(typed.function, operator.neg), Kind.FLOAT)
+                return self._arithmetic("-", _literal(0), typed)
+            case e.Arithmetic(sign, left, right):
+                return self._arithmetic(sign, self.value(left), self.value(right))
+            case e.Call("coalesce", arguments):
+                return _coalesced([self.value(argument) for argument in arguments])
+            case e.Call(name, (argument,)):
+                return _called(node, name, self.value(argument))
+            case _ if isinstance(node, _CONDITIONS):
+                return Typed(self.condition(node), Kind.BOOL)
+            case _:
+                raise QueryError(f"{type(node).__name__} is not an expression over one event", span=node.span)
+
+    def _attribute(self, name: str) -> Typed:
+        column = self._columns.get(name)
+        if column is None or column.kind is Kind.NULL:
+            return _literal(None)
+        read: Function = itemgetter(column.place)
+        if column.scale != 1:
+            read = of_one(read, column.scale.__mul__)
+        return Typed(read, column.kind, tick=column.tick)
+
+    def _may_overflow(self, condition: e.Node) -> bool:
+        """Whether computing a condition may be an error."""
+        return any(
+            isinstance(node, e.Negative | e.Arithmetic)
+            or (isinstance(node, e.Call) and node.name in {"abs", *_PARTS})
+            for node in condition.walk()
+        )
+
+    # ------------------------------------------------------------------------------ comparisons
+
+    def compare(self, sign: e.ComparisonOperator, left: Typed, right: Typed) -> Function:
+        """``left sign right`` as semantics.md means it."""
+        kinds = {left.kind, right.kind}
+        if None in kinds:
+            return _unknown
+        if not (len(kinds) == 1 or kinds <= NUMBERS) or Kind.OPAQUE in kinds:
+            raise NotInPythonError(f"values of different kinds are compared by {sign}")
+        one, other = left.function, right.function
+        if kinds == {Kind.TIMESTAMP} and left.tick != right.tick:
+            one, other = _in_nanoseconds(left), _in_nanoseconds(right)
+        test = (_FLOAT_TESTS if Kind.FLOAT in kinds else _TESTS)[sign]
+        if right.literal is not None:
+            return _compared_with(one, test, other(()))
+        return _of_two(one, other, test)
+
+    def _between(self, value: Typed, low: Typed, high: Typed) -> Function:
+        tests = [self.compare(">=", value, low), self.compare("<=", value, high)]
+        return _all_true(tests, together=True)
+
+    def _is_member(self, value: Typed, members: tuple[e.Literal | e.Range, ...]) -> Function:
+        """``IN {…}``: plain strings and numbers are looked up together, the rest one by one."""
+        listed: set[Any] = set()
+        tests: list[Function] = []
+        for member in members:
+            if isinstance(member, e.Range):
+                tests.append(self._between(value, self.value(member.low), self.value(member.high)))
+            elif isinstance(member.value, str | int | float) and value.kind in _LOOKED_UP[type(member.value)]:
+                listed.add(member.value)
+            else:
+                tests.append(self.compare("=", value, self.value(member)))
+        if listed:
+            tests.insert(0, of_one(value.function, listed.__contains__))
+        return _any_true(tests, together=True)
+
+    def _matches(self, value: Typed, regex: str) -> Function:
+        test = regex_test(regex)
+        if test is None:
+            raise NotInPythonError(f"the regular expression {regex!r} is only matched in SQL, in linear time")
+        quick = test
+
+        def is_matched(text: str) -> bool:
+            if len(text) > MOST_LETTERS:
+                raise AskSqlError("a long string")
+            return quick(text)
+
+        return _of_text(value, is_matched)
+
+    # ------------------------------------------------------------------------------- arithmetic
+
+    def _arithmetic(self, sign: e.ArithmeticOperator, left: Typed, right: Typed) -> Typed:
+        if left.kind is None or right.kind is None:
+            return _literal(None)
+        if sign == "/":
+            return Typed(_of_two(left.function, right.function, _divided), Kind.FLOAT)
+        if left.kind is Kind.INT and right.kind is Kind.INT:
+            return Typed(_of_two(left.function, right.function, _OF_INTEGERS[sign]), Kind.INT)
+        return Typed(_of_two(left.function, right.function, _OF_FLOATS[sign]), Kind.FLOAT)
+
+
+# --------------------------------------------------------------------------------------- functions of rows
+
+
+def _unknown(row: Row) -> None:
+    """NULL of every row."""
+
+
+def _literal(value: Value) -> Typed:
+    match value:
+        case None:
+            return Typed(_unknown, None)
+        case datetime():
+            utc = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+            micros = micros_of(utc)
+            return Typed(lambda _: micros, Kind.TIMESTAMP, utc)
+    return Typed(lambda _: value, _KINDS[type(value)], value)
+
+
+_KINDS: Final[Mapping[type, Kind]] = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.STRING}
+_LOOKED_UP: Final[Mapping[type, frozenset[Kind]]] = {
+    bool: frozenset(),
+    int: NUMBERS,
+    float: NUMBERS,
+    str: frozenset({Kind.STRING}),
+}
+"""Kinds whose values equal a literal exactly where they hash and compare so in Python."""
+
+
+def of_one(function: Function, change: Callable[[Any], Any]) -> Function:
+    """`change` of a value, NULL for NULL."""
+
+    def changed(row: Row) -> Any:
+        value = function(row)
+        return None if value is None else change(value)
+
+    return changed
+
+
+def _of_two(left: Function, right: Function, join: Callable[[Any, Any], Any]) -> Function:
+    """`join` of two values, NULL where one is NULL. Both are evaluated: one may be an error."""
+
+    def joined(row: Row) -> Any:
+        one, other = left(row), right(row)
+        return None if one is None or other is None else join(one, other)
+
+    return joined
+
+
+def _compared_with(function: Function, test: Callable[[Any, Any], bool], constant: Any) -> Function:
+    """A value beside a constant, which is not NULL."""
+
+    def compared(row: Row) -> bool | None:
+        value = function(row)
+        return None if value is None else test(value, constant)
+
+    return compared
+
+
+def _of_text(value: Typed, test: Callable[[str], bool]) -> Function:
+    return _unknown if value.kind is None else of_one(value.function, test)
+
+
+def _negated(function: Function) -> Function:
+    return of_one(function, operator.not_)
+
+
+def _all_true(tests: Sequence[Function], *, together: bool) -> Function:
+    """Kleene's AND. `together`: all are asked, as any may be an error; else only until one is false."""
+
+    def all_true(row: Row) -> bool | None:
+        unknown = False
+        for test in tests:
+            truth = test(row)
+            if truth is None:
+                unknown = True
+            elif not truth:
+                return False
+        return None if unknown else True
+
+    def all_true_of_all(row: Row) -> bool | None:
+        truths = [test(row) for test in tests]
+        return False if False in truths else None if None in truths else True
+
+    return all_true_of_all if together else all_true
+
+
+def _any_true(tests: Sequence[Function], *, together: bool) -> Function:
+    """Kleene's OR; `together` as for `_all_true`."""
+    if len(tests) == 1:
+        return tests[0]
+    return _negated(_all_true([_negated(test) for test in tests], together=together))
+
+
+# ------------------------------------------------------------------------------------------ comparing
+
+
+def _is_less(one: float, other: float) -> bool:
+    """NaN is the largest number."""
+    return one < other or (other != other and one == one)  # noqa: PLR0124 - NaN is not itself
+
+
+def _is_equal(one: float, other: float) -> bool:
+    """NaN is equal to itself."""
+    return one == other or (one != one and other != other)  # noqa: PLR0124
+
+
+_TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_FLOAT_TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "=": _is_equal,
+    "!=": lambda one, other: not _is_equal(one, other),
+    "<": _is_less,
+    "<=": lambda one, other: not _is_less(other, one),
+    ">": lambda one, other: _is_less(other, one),
+    ">=": lambda one, other: not _is_less(one, other),
+}
+"""Python compares integers with floats exactly, as semantics.md wants it."""
+
+
+def _in_nanoseconds(value: Typed) -> Function:
+    return value.function if value.tick == "ns" else of_one(value.function, (1000).__mul__)
+
+
+# ------------------------------------------------------------------------------------------ computing
+
+
+def _fit(number: int) -> int:
+    """`number`, if it is of 64 bits; what an overflow is depends on what SQL evaluates."""
+    if not LEAST <= number <= GREATEST:
+        raise AskSqlError("64-bit overflow")
+    return number
+
+
+def _divided(dividend: float, divisor: float) -> float | None:
+    return None if divisor == 0 else float(dividend) / float(divisor)
+
+
+def _remainder(dividend: int, divisor: int) -> int | None:
+    """It has the sign of the dividend."""
+    if divisor == 0:
+        return None
+    remainder = abs(dividend) % abs(divisor)
+    return -remainder if dividend < 0 else remainder
+
+
+def _float_remainder(dividend: float, divisor: float) -> float | None:
+    if divisor == 0:
+        return None
+    return math.nan if math.isinf(dividend) else math.fmod(dividend, divisor)
+
+
+_OF_INTEGERS: Final[Mapping[str, Callable[[int, int], int | None]]] = {
+    "+": lambda one, other: _fit(one + other),
+    "-": lambda one, other: _fit(one - other),
+    "*": lambda one, other: _fit(one * other),
+    "%": _remainder,
+}
+_OF_FLOATS: Final[Mapping[str, Callable[[float, float], float | None]]] = {
+    "+": lambda one, other: float(one) + float(other),
+    "-": lambda one, other: float(one) - float(other),
+    "*": lambda one, other: float(one) * float(other),
+    "%": lambda one, other: _float_remainder(float(one), float(other)),
+}
+
+
+# ---------------------------------------------------------------------------------- built-in functions
+
+
+def _called(node: e.Node, name: str, argument: Typed) -> Typed:
+    if argument.kind is None:
+        return argument
+    match name:
+        case "abs":
+            change = abs if argument.kind is Kind.FLOAT else lambda number: _fit(abs(number))
+            return Typed(of_one(argument.function, change), argument.kind)
+        case "floor" | "ceil":
+            if argument.kind is Kind.INT:
+                return argument
+            whole = math.floor if name == "floor" else math.ceil
+            return Typed(
+                of_one(argument.function, lambda x: float(whole(x)) if math.isfinite(x) else x), Kind.FLOAT
+            )
+        case "length":
+            return Typed(of_one(argument.function, len), Kind.INT)
+        case _ if name in _PARTS:
+            return Typed(of_one(argument.function, _part_of_time(name, argument.tick)), Kind.INT)
+        case _:
+            raise QueryError(f"there is no function {name}", span=node.span)
+
+
+_PARTS: Final = ("year", "month", "day", "hour", "minute", "second")
+
+
+def _part_of_time(part: str, tick: Tick) -> Callable[[int], int]:
+    per_microsecond = 1000 if tick == "ns" else 1
+    read = operator.attrgetter(part)
+
+    def part_of(ticks: int) -> int:
+        micros = ticks // per_microsecond
+        if not _BEGIN <= micros < _END:
+            raise AskSqlError("a time without a calendar")
+        number: int = read(_EPOCH + timedelta(microseconds=micros))
+        return number
+
+    return part_of
+
+
+def _coalesced(arguments: Sequence[Typed]) -> Typed:
+    """The first that is not NULL; of integers and floats a float."""
+    typed = [argument for argument in arguments if argument.kind is not None]
+    if not typed:
+        return _literal(None)
+    kinds = {argument.kind for argument in typed}
+    functions = [argument.function for argument in typed]
+    kind = typed[0].kind
+    if kinds == NUMBERS:
+        functions, kind = [of_one(each, float) for each in functions], Kind.FLOAT
+    elif len(kinds) > 1 or len({argument.tick for argument in typed}) > 1:
+        raise NotInPythonError("coalesce takes values of several kinds")
+
+    def first_known(row: Row) -> Any:
+        values = [function(row) for function in functions]
+        return next((value for value in values if value is not None), None)
+
+    return Typed(first_known, kind, tick=typed[0].tick)

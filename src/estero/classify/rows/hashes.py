@@ -1,0 +1,61 @@
+"""Hashes of single values, equal to those that DuckDB gives the events of a batch: it is asked once for each.
+
+So keys are numbered alike whichever way an event comes, and snapshots do not tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from sqlglot import exp
+
+from estero.classify.duckdb_dialect import DUCKDB
+from estero.classify.sql_trees import SQL, cast
+from estero.language.tree.schema import Kind
+
+Ask = Callable[[str, Sequence[str]], tuple[int, int]]
+"""Runs a statement that gives one row, with texts for its parameters."""
+
+MOST_REMEMBERED: Final = 1 << 17
+"""Keys whose hashes are remembered; then they are asked for anew."""
+_TYPES: Final = {Kind.INT: "BIGINT", Kind.FLOAT: "DOUBLE", Kind.STRING: "VARCHAR"}
+
+
+class Hashes:
+    """The two hashes of tuples of values of these kinds, of which none is NULL."""
+
+    def __init__(self, kinds: Sequence[Kind], ask: Ask) -> None:
+        names = [f"v{place}" for place in range(len(kinds))]
+        given = [
+            f"CAST(CAST(${place} AS VARCHAR) AS {_TYPES[kind]}) AS {name}"
+            for place, (name, kind) in enumerate(zip(names, kinds, strict=True), 1)
+        ]
+        parts: list[tuple[SQL, Kind]] = [
+            (exp.column(name), kind) for name, kind in zip(names, kinds, strict=True)
+        ]
+        halves = [DUCKDB.text(cast(half, DUCKDB.hash_type)) for half in DUCKDB.hashes(parts)]
+        self._statement = f"SELECT {', '.join(halves)} FROM (SELECT {', '.join(given)})"
+        self._ask = ask
+        self._remembered: dict[tuple[Any, ...], tuple[int, int]] = {}
+
+    def of(self, values: tuple[Any, ...]) -> tuple[int, int]:
+        """Both hashes, unsigned; of floats, -0.0 is as 0.0, and every NaN as the same."""
+        found = self._remembered.get(values)
+        return self._asked(values) if found is None else found
+
+    def _asked(self, values: tuple[Any, ...]) -> tuple[int, int]:
+        plain = tuple(_one_of_equal_ones(value) for value in values)
+        found = self._ask(self._statement, list(map(str, plain)))
+        if len(self._remembered) >= MOST_REMEMBERED:
+            self._remembered.clear()
+        if plain == values:  # not of NaN, which no look-up finds
+            self._remembered[values] = found
+        return found
+
+
+def _one_of_equal_ones(value: Any) -> Any:
+    if isinstance(value, float):
+        return math.nan if math.isnan(value) else value + 0.0
+    return value

@@ -1,0 +1,113 @@
+"""Tests of strings in Python that find what the engines find, and take no longer than linear time allows.
+
+Python's regular expressions go back and try again where RE2 does not, up to exponentially often. So only
+those are asked here that vary in a few places, and of short strings; the others are asked in SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from estero.language.regex.dialects import for_python
+from estero.language.regex.parser import parse_regex
+from estero.language.regex.tree import Characters, Choice, Part, Repeated, Row
+
+Test = Callable[[str], bool]
+
+MOST_LETTERS: Final = 200
+"""Strings up to this length are asked for a regular expression in Python."""
+_MOST_VARYING: Final = 2
+_MOST_REPEATED: Final = 100
+
+
+def like_test(pattern: str) -> Test:
+    r"""Whether a string is LIKE the pattern; a backslash escapes ``% _ \`` and nothing else.
+
+    Parts between two ``%`` are looked for from left to right: the first place is always a good one.
+
+    >>> test = like_test("a%b_")
+    >>> test("a and bc"), test("ab")
+    (True, False)
+    """
+    first, *others = _parts(pattern)
+    if not others:
+        whole = re.compile("".join(first), re.DOTALL).fullmatch
+        return _equal_to(first) or (lambda text: whole(text) is not None)
+    *middle, last = others
+    begin = re.compile("".join(first), re.DOTALL).match
+    searches = [re.compile("".join(part), re.DOTALL).search for part in middle if part]
+    end, length = re.compile("".join(last), re.DOTALL).match, len(last)
+
+    def is_like(text: str) -> bool:
+        found = begin(text)
+        if found is None:
+            return False
+        place = found.end()
+        for search in searches:
+            found = search(text, place)
+            if found is None:
+                return False
+            place = found.end()
+        tail = len(text) - length
+        return tail >= place and end(text, tail) is not None
+
+    return is_like
+
+
+def _parts(pattern: str) -> list[list[str]]:
+    """What is between the ``%`` of a pattern: a regular expression for each character."""
+    parts: list[list[str]] = [[]]
+    characters = iter(pattern)
+    for character in characters:
+        if character == "%":
+            parts.append([])
+        elif character == "\\":
+            parts[-1].append(re.escape(next(characters, "\\")))
+        else:
+            parts[-1].append("." if character == "_" else re.escape(character))
+    return parts
+
+
+def _equal_to(part: list[str]) -> Test | None:
+    """The test of a pattern without wildcards; None where it has one."""
+    if "." in part:
+        return None
+    text = "".join(each[-1] for each in part)
+    return text.__eq__
+
+
+def regex_test(regex: str) -> Test | None:
+    """Whether a string of at most `MOST_LETTERS` has a part that matches; None where SQL must say it.
+
+    >>> regex_test("^a.*b$")("a or b"), regex_test("(a|ab)*c")
+    (True, None)
+    """
+    if not _is_quick(parse_regex(regex)):
+        return None
+    search = re.compile(for_python(regex)).search
+    return lambda text: search(text) is not None
+
+
+def _is_quick(part: Part) -> bool:
+    """Whether there are few ways to match, each of few steps."""
+    repeated = [each for each in _walk(part) if isinstance(each, Repeated)]
+    varying = [each for each in repeated if each.least != each.most]
+    inside = [below for each in repeated for below in _walk(each.part)]
+    return (
+        len(varying) <= _MOST_VARYING
+        and all(isinstance(each.part, Characters) for each in varying)
+        and not any(isinstance(each, Choice | Repeated) for each in inside)
+        and all(each.least <= _MOST_REPEATED for each in repeated)
+    )
+
+
+def _walk(part: Part) -> Iterator[Part]:
+    yield part
+    match part:
+        case Row(parts) | Choice(parts):
+            for each in parts:
+                yield from _walk(each)
+        case Repeated(inner):
+            yield from _walk(inner)

@@ -1,0 +1,156 @@
+"""Values of single events in Python: of each type of Arrow those that are its values as they are.
+
+A row has them as expressions read them: timestamps and dates are integers, in the unit of the column.
+Whatever else Arrow takes for a value (a NumPy scalar, a timestamp of pandas) is turned into one by Arrow.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+
+from estero.classify.rows.functions import AskSqlError
+from estero.events.tables.shown_types import plain_type
+
+Change = Callable[[Any], Any]
+
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - a clock in UTC
+_UTC_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_DAY: Final = date(1970, 1, 1).toordinal()
+_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_EXACT: Final = 2**53
+_FURTHEST: Final = 2**61
+"""Ticks beyond these are left to SQL: some are infinite, others overflow where they are multiplied."""
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RowType:
+    """A type of Arrow: `takes` says of each type of Python how its values are checked, and read.
+
+    `stored` is the type of the integers that stand for its values; None where they stand for themselves.
+    """
+
+    arrow: pa.DataType
+    takes: Mapping[type, Change]
+    stored: pa.DataType | None = None
+
+    def by_arrow(self, value: Any) -> Any:
+        """A value of any other type, if Arrow takes it; raises `AskSqlError` where it does not."""
+        try:
+            return self.of_scalar(pa.array([value], self.arrow)[0])
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise AskSqlError from error
+
+    def of_scalar(self, scalar: pa.Scalar) -> Any:
+        """A value of this type in Arrow, as it is in a row; `AskSqlError` for one that is not taken."""
+        if not scalar.is_valid:
+            return None
+        try:
+            value = scalar.as_py() if self.stored is None else scalar.value
+        except UnicodeDecodeError as error:
+            raise AskSqlError from error
+        if self.stored is not None:
+            return _within(value, _FURTHEST)
+        check = self.takes.get(type(value))
+        if check is None:
+            raise AskSqlError
+        return check(value)
+
+    def array(self, values: Sequence[Any]) -> pa.Array:
+        """Values of rows as an array of Arrow."""
+        if self.stored is None:
+            return pa.array(values, self.arrow)
+        return pa.array(values, self.stored).view(self.arrow)
+
+
+def row_type(declared: pa.DataType) -> RowType | None:
+    """How values of a type are read from rows; None where only Arrow and SQL do that."""
+    kind = plain_type(declared)
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        bits = kind.bit_width
+        signed = pa.types.is_signed_integer(kind)
+        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+        return RowType(kind, {int: _integer(low, high)})
+    if pa.types.is_timestamp(kind):
+        return RowType(kind, {datetime: _ticks(_PER_SECOND[kind.unit])}, pa.int64())
+    return _PLAIN.get(kind)
+
+
+def same(value: Any) -> Any:
+    """The value: it is in a row as it is given."""
+    return value
+
+
+def _integer(low: int, high: int) -> Change:
+    def checked(value: int) -> int:
+        if not low <= value <= high:
+            raise AskSqlError
+        return value
+
+    return checked
+
+
+def _float(value: int) -> float:
+    return float(_within(value, _EXACT))
+
+
+def _short_float(value: float) -> float:
+    """The nearest float of 32 bits."""
+    try:
+        (nearest,) = struct.unpack("<f", struct.pack("<f", value))
+    except OverflowError as error:
+        raise AskSqlError from error
+    return float(nearest)
+
+
+def _within(value: int, most: int) -> int:
+    if not -most <= value <= most:
+        raise AskSqlError
+    return value
+
+
+def _text(value: str) -> str:
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise AskSqlError from error
+    return value
+
+
+def _ticks(per_second: int) -> Change:
+    """The ticks of a moment; one without a zone is in UTC."""
+
+    def ticks(moment: datetime) -> int:
+        since = moment - (_EPOCH if moment.tzinfo is None else _UTC_EPOCH)
+        micros = since // _MICROSECOND
+        number, beyond = divmod(micros * per_second, 10**6)
+        if beyond:
+            raise AskSqlError
+        return _within(number, _FURTHEST)
+
+    return ticks
+
+
+def _days(day: date) -> int:
+    return day.toordinal() - _FIRST_DAY
+
+
+_PLAIN: Final[Mapping[pa.DataType, RowType]] = {
+    each.arrow: each
+    for each in (
+        RowType(pa.null(), {}),
+        RowType(pa.bool_(), {bool: same}),
+        RowType(pa.float64(), {float: same, int: _float}),
+        RowType(pa.float32(), {float: _short_float}),
+        RowType(pa.string(), {str: _text}),
+        RowType(pa.large_string(), {str: _text}),
+        RowType(pa.date32(), {date: _days}, pa.int32()),
+    )
+}
