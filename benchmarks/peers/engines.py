@@ -44,6 +44,8 @@ class Engine:
     said: dict[str, Said]
     most: int = 10**8
     """It gets no more events than this."""
+    whole: bool = False
+    """It looks at a whole table at once, not at a stream."""
     least: float = 0.0
     """Seconds below which its figures mean nothing."""
     module: str = ""
@@ -97,8 +99,8 @@ ENGINES = (
         "flink",
         "FlinkCEP",
         "the pattern API in event time; a job on a mini-cluster, one task (source and matches are two "
-        "threads), object reuse, state on the heap; from the first event made to the last answer, without "
-        "deployment",
+        "threads), object reuse, state on the heap, a watermark for every 16 events; from the first event "
+        "made to the last answer, without deployment",
         queries.FLINK,
         program="Flink",
         jars="flink",
@@ -132,16 +134,18 @@ ENGINES = (
         "duckdb",
         "DuckDB",
         "SQL by hand: joins, ASOF joins, window functions, recursion; from a table in its memory to an Arrow "
-        "table, on both cores; it looks at a whole table at once, not at a stream",
+        "table, on both cores",
         queries.DUCKDB,
+        whole=True,
         module="duckdb_engine",
     ),
     Engine(
         "pandas",
         "pandas",
         "by hand, with NumPy where pandas has no join over a range (`pandas_engine.py`); from a DataFrame "
-        "with categories to DataFrames; it looks at a whole table at once, not at a stream",
+        "with categories to DataFrames",
         queries.PANDAS,
+        whole=True,
         module="pandas_engine",
     ),
 )

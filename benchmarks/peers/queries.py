@@ -126,7 +126,7 @@ def _matched(measures: str, pattern: str, define: str, window: str, partition: s
     DEFINE {define})"""
 
 
-_ONE_MATCH = Unsaid("MATCH_RECOGNIZE gives at most one match for each first row, not every combination")
+_ONE_MATCH = Unsaid("it gives at most one match for each first row, not every combination")
 _SQL_NEXT = (
     "C.id AS c, A.id AS a, B.id AS b",
     "C X* A Y* B",
@@ -219,12 +219,17 @@ DUCKDB: dict[str, Said] = {
 FROM {_D}
 JOIN {_A} ON a.id BETWEEN d.id - {_W["sequence"]} AND d.id - 1
 JOIN {_B} ON b.id BETWEEN a.id + 1 AND d.id - 1""",
-    "kleene": f"""WITH RECURSIVE chosen(first, bs, d) AS (
-    SELECT b.id, [b.id], d.id FROM {_D} JOIN {_B} ON b.id BETWEEN d.id - {_W["kleene"] - 1} AND d.id - 1
+    "kleene": f"""WITH RECURSIVE
+starts AS MATERIALIZED (
+    SELECT d.id AS d, a.id AS a FROM {_D} JOIN {_A} ON a.id BETWEEN d.id - {_W["kleene"]} AND d.id - 1),
+near AS MATERIALIZED (
+    SELECT d.id AS d, b.id AS b FROM {_D} JOIN {_B} ON b.id BETWEEN d.id - {_W["kleene"]} AND d.id - 1),
+chosen(d, first, bs) AS (
+    SELECT d, b, [b] FROM near
     UNION ALL
-    SELECT b.id, list_prepend(b.id, bs), d FROM chosen
-    JOIN {_B} ON b.id BETWEEN d - {_W["kleene"] - 1} AND first - 1)
-SELECT a.id AS a, bs, d FROM chosen JOIN {_A} ON a.id BETWEEN d - {_W["kleene"]} AND first - 1""",
+    SELECT chosen.d, near.b, list_prepend(near.b, bs)
+    FROM chosen JOIN near ON near.d = chosen.d AND near.b < first)
+SELECT a, bs, chosen.d AS d FROM chosen JOIN starts ON starts.d = chosen.d AND a < first""",
     "absence": f"""SELECT a.id AS a, e.id AS c
 FROM {_A} ASOF JOIN (SELECT id, type FROM events WHERE type IN ('B', 'C')) AS e ON a.id < e.id
 WHERE e.type = 'C' AND e.id - a.id <= {_W["absence"]}""",
