@@ -152,6 +152,10 @@ class Plan(ABC):
     predicates: Mapping[str, RegisteredPredicate] = field(default_factory=dict)
     shared: Mapping[str, str] = field(default_factory=dict)
     refused: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    _fingerprints: dict[tuple[str, ...], str] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """By columns; a bucket of a stream asks twice in each micro-batch."""
 
     # ------------------------------------------------------------------------------- what all plans say
 
@@ -233,10 +237,12 @@ class Plan(ABC):
         `events` are the columns of the classified events. It depends on what the plan says, and neither on
         the process nor on how sets are ordered there.
         """
-        common = ("text", "classification", "window", "residuals", "predicates")
-        parts = [getattr(self, name) for name in (*common, *self.evaluated)]
-        columns = [f"{name} {kind}" for name, kind in zip(events.names, events.types, strict=True)]
-        return digest([type(self).__name__, *parts, columns])
+        columns = tuple(f"{name} {kind}" for name, kind in zip(events.names, events.types, strict=True))
+        if columns not in self._fingerprints:
+            common = ("text", "classification", "window", "residuals", "predicates")
+            parts = [getattr(self, name) for name in (*common, *self.evaluated)]
+            self._fingerprints[columns] = digest([type(self).__name__, *parts, columns])
+        return self._fingerprints[columns]
 
     def residual_lines(self) -> Iterator[str]:
         """What is checked of complex events, and why not before."""

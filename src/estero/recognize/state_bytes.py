@@ -102,7 +102,8 @@ def _body(state: State) -> pa.Buffer:
         pa.Array.from_buffers(pa.large_binary(), len(narrowed), [None, pa.py_buffer(offsets), content]),
     ]
     schema = _SCHEMA.with_metadata(state.about)
-    options = pa.ipc.IpcWriteOptions(compression="lz4" if content.size >= _SMALL else None)
+    compression = "lz4" if content.size >= _SMALL else None
+    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)  # one column is large
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema, options=options) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))

@@ -77,7 +77,7 @@ def sound_batch(stream: pa.Buffer) -> pa.RecordBatch:
     Raises ValueError, or one of Arrow's errors, where it is damaged or there is none.
     """
     pieces = Pieces(pa.BufferReader(stream))
-    reader = _open(pa.BufferReader(stream), pieces)
+    reader = _open(pa.BufferReader(stream), pieces, threads=False)
     batch = next(_of_stream(reader, pieces, reader.schema), None)
     if batch is None:
         raise DamagedError("there is no batch")
@@ -86,15 +86,18 @@ def sound_batch(stream: pa.Buffer) -> pa.RecordBatch:
 
 
 def _open(
-    opened: pa.NativeFile, pieces: Pieces, included: list[int] | None = None
+    opened: pa.NativeFile, pieces: Pieces, included: list[int] | None = None, *, threads: bool = True
 ) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
-    """What reads the columns with these numbers, or all."""
+    """What reads the columns with these numbers, or all.
+
+    With `threads` each column is uncompressed by one: a small batch is read before they are awake.
+    """
     footed = pieces.size >= len(MAGIC) and pieces.read(0, len(MAGIC)) == MAGIC
     if not footed:
         if not pieces.begins_a_stream():
             raise DamagedError("it begins neither like a file nor like a stream of Arrow")
         pieces.message(0)  # Arrow asks for as much memory as it says
-    options = pa.ipc.IpcReadOptions(included_fields=included)
+    options = pa.ipc.IpcReadOptions(included_fields=included, use_threads=threads)
     reader = (pa.ipc.open_file if footed else pa.ipc.open_stream)(opened, options=options)
     try:
         _read_names(reader.schema)

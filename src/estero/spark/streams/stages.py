@@ -13,6 +13,7 @@ from estero.classify.column_names import EVENT
 from estero.spark.streams.bucket import NEVER, Duty, Held, Turn, refuse_other
 from estero.spark.streams.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, gathered, joined
 from estero.spark.work import Batches
+from estero.spark.workers import spare_collector
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +49,7 @@ class Stages:
         def pack(batches: Batches) -> Batches:
             from pyspark import TaskContext
 
+            spare_collector()
             context = TaskContext.get()
             return packing.packed(batches, 0 if context is None else context.partitionId())
 
@@ -57,6 +59,7 @@ class Stages:
         """The function for ``applyInPandasWithState``, grouped by buckets."""
 
         def turn(key: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState) -> Frames:
+            spare_collector()
             held = Held(*state.get) if state.exists else None
             return self._guard(held, state) if key[0] == GUARD else self._turn(held, frames, state)
 
@@ -72,6 +75,7 @@ class Stages:
         kinds = pa.struct([field.with_nullable(True) for field in answer]), pa.struct(list(events))
 
         def unpack(batches: Batches) -> Batches:
+            spare_collector()
             for batch in batches:
                 for row in zip(*(batch.column(name) for name in _BLOBS), strict=True):
                     for place, (blob, schema) in enumerate(zip(row, (answer, events), strict=True)):
