@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.streams import batch_of, recognizer_of
 from estero.engine.store.arena import NONE, UNION, Arena
 from estero.engine.walk import long_paths
-from estero.engine.walk.counter import FITS
+from estero.engine.walk.counter import FITS, SHORT
 
 
 def plain_counts(arena: Arena, oldest: int) -> list[int]:
@@ -87,3 +87,16 @@ def test_numbers_of_different_windows_are_kept_apart() -> None:
             )
         assert len(set(numbers)) > 3
         assert np.unique(roots.oldest).size > 3
+
+
+@pytest.mark.parametrize("pattern", ["A ; B ; C", "A ; (B OR C) ; C"])
+@pytest.mark.parametrize("window", [5, 30, 300])
+def test_the_edge_of_the_window_is_counted_however_long_it_is(pattern: str, window: int) -> None:
+    recognizer, bits = recognizer_of(pattern, window=window)
+    for roots in recognizer.push(batch_of("".join(random.Random(window).choices("ABC", k=500)), bits)):
+        numbers = recognizer.counts(roots)
+        assert recognizer.total(roots) == sum(numbers)
+        for number, root, oldest in zip(numbers, roots.root.tolist(), roots.oldest.tolist(), strict=True):
+            assert number == plain_counts(recognizer.runs.arena, oldest)[root]
+    assert max(numbers) < FITS
+    assert (recognizer.runs.counter.steps > 2 * SHORT * len(numbers)) == (window == 300)

@@ -240,6 +240,10 @@ class Recognizer(Generic[R_co]):
         """The number of complex events of each root, exact, or `enough` where there are more."""
         return self.runs.counter.of_roots(self.runs.compact, roots, enough)
 
+    def total(self, roots: Roots) -> int:
+        """The exact number of complex events of all roots together."""
+        return self.runs.counter.total(self.runs.compact, roots)
+
     def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
         """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
         if limit is None or limit > _READ_OFF or self.runs.window is None:

@@ -274,10 +274,12 @@ class Recognition:
         if self._sieve is not None or ended.part is not None:
             return sum(number for _, number in self.counts(ended))
         tally, roots = self.recognizer.runs.tally, ended.roots
-        if tally is None or self._limit is not None:
+        if self._limit is not None:
             return sum(self.recognizer.counts_by_end(roots, self._limit)[1])
+        if tally is None:
+            return self.recognizer.total(roots)
         if tally.scattered:
-            return tally.rest() + sum(self.recognizer.counts_by_end(roots)[1])
+            return tally.rest() + self.recognizer.total(roots)
         return tally.add(int(roots.event[0]), int(roots.event[-1]) + 1)
 
     def rest(self) -> int:

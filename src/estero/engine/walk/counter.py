@@ -26,8 +26,15 @@ FITS = 2.0**62
 SURE = FITS / 2
 """Where a float count is at least FITS, the exact one is at least this."""
 
+SHORT = 64
+"""Up to so many nodes of the rim are looked at for a root, each time anew and with nothing noted."""
+
 S = TypeVar("S", bound=tuple[Any, ...])
 """The pools of a compact set: a named tuple."""
+
+
+Counted = tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]
+"""Of roots the counts modulo 2**64, the same rounded, and bounds from below (see `Counter.count`)."""
 
 
 class Counts(NamedTuple):
@@ -157,7 +164,19 @@ class Counter(ABC, Generic[S]):
         Where there are more than `enough`, it is that number.
         """
         self.catch_up(compact)
-        words, rough, least = self._counted(compact, roots)
+        return self._exact(compact, roots, self._counted(compact, roots), enough)
+
+    def total(self, compact: S, roots: Roots) -> int:
+        """The exact number of complex events below all roots together."""
+        self.catch_up(compact)
+        counted = self._counted(compact, roots)
+        if counted[1].sum() < FITS:
+            return int(counted[0].sum())
+        return sum(self._exact(compact, roots, counted, None))
+
+    def _exact(self, compact: S, roots: Roots, counted: Counted, enough: int | None) -> list[int]:
+        """See `of_roots`."""
+        words, rough, least = counted
         unknown = ~(rough < FITS)
         if enough is not None and enough < FITS:
             np.minimum(words, np.uint64(enough), out=words)
@@ -172,9 +191,7 @@ class Counter(ABC, Generic[S]):
                 numbers[place] = number if enough is None else min(number, enough)
         return numbers
 
-    def _counted(
-        self, compact: S, roots: Roots
-    ) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]:
+    def _counted(self, compact: S, roots: Roots) -> Counted:
         """What `count` fills."""
         size = roots.root.size
         found = np.zeros(size, np.uint64), np.zeros(size), np.zeros(size)

@@ -33,6 +33,7 @@ from estero.engine.store.heap import HeapNodes, Products, inside
 from estero.engine.walk.branches import write_sorted
 from estero.engine.walk.counter import (
     FITS,
+    SHORT,
     SURE,
     Counter,
     Counts,
@@ -49,9 +50,6 @@ from estero.engine.walk.counter import (
 )
 from estero.engine.walk.enumeration import STEPS, go_on
 from estero.engine.walk.roots import Roots
-
-SHORT = 64
-"""Up to so many nodes of lists are looked at for a root, each time anew."""
 
 
 class Heaps(NamedTuple):
