@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
     from estero.queries.texts import check, conjunctive, query, query_of_text, restore
+    from estero.queries.warming import warm
     from estero.recognize.continuous import ContinuousRecognizer
 
 __version__ = "0.1.0"
@@ -75,6 +76,7 @@ __all__ = [
     "restore",
     "select",
     "var",
+    "warm",
 ]
 
 _HOMES = {
@@ -103,6 +105,7 @@ _HOMES = {
     "restore": "estero.queries.texts",
     "select": "estero.language.builder.queries",
     "var": "estero.language.builder.conditions",
+    "warm": "estero.queries.warming",
 }
 
 

@@ -43,7 +43,7 @@ if "full" in sys.argv:
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 if "changed" in sys.argv:
     from estero.engine import kernel_files
-    kernel_files._engine_stamp = lambda: (0.0, 0)
+    kernel_files.kernels_version = lambda: "another"
 import doubling
 for name, kernel in sorted(vars(doubling).items()):
     if name.startswith("doubled"):
@@ -139,7 +139,7 @@ def test_on_a_full_disk_kernels_stay_in_memory(tmp_path: Path) -> None:
     assert said.startswith(f"estero: compiled kernels cannot be kept on disk ({run.cache}")
     assert said.endswith(
         ": File too large), so that each run compiles them: "
-        "set NUMBA_CACHE_DIR to a directory that can be written\n"
+        "set ESTERO_CACHE to a directory that can be written\n"
     )
 
 
@@ -152,7 +152,7 @@ def test_where_no_directory_can_be_written_kernels_stay_in_memory(tmp_path: Path
     assert answer == COMPILED
     assert said == (
         "estero: compiled kernels cannot be kept on disk (there is no directory for them), so that each run "
-        "compiles them: set NUMBA_CACHE_DIR to a directory that can be written\n"
+        "compiles them: set ESTERO_CACHE to a directory that can be written\n"
     )
 
 
@@ -162,3 +162,35 @@ def test_a_kernel_is_called_like_a_function() -> None:
         return 3 * number
 
     assert thrice(2) == 6
+
+
+def test_a_directory_of_ones_own_has_one_for_each_version(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    named = {"ESTERO_CACHE": str(tmp_path / "own")}
+    assert run(**named) == (COMPILED, "")
+    written = {file: file.read_bytes() for file in (tmp_path / "own").rglob("*.nb?")}
+    assert len({file.parent for file in written}) == 1
+    assert run("changed", **named) == (COMPILED, "")
+    assert len({file.parent for file in (tmp_path / "own").rglob("*.nb?")}) == 2
+    assert {file: file.read_bytes() for file in written} == written
+    assert run(**named) == (FROM_DISK, "")
+    assert not run.files("nbc")
+
+
+def test_code_for_another_processor_is_left_alone(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    named = {"ESTERO_CACHE": str(tmp_path / "own")}
+    assert run(NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="", **named) == (COMPILED, "")
+    (elsewhere,) = (tmp_path / "own").rglob("*.nbc")
+    before = elsewhere.read_bytes()
+    assert run(**named) == (COMPILED, "")
+    assert run(**named) == (FROM_DISK, "")
+    assert elsewhere.read_bytes() == before
+
+
+def test_a_directory_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    (tmp_path / "own").write_text("no directory")
+    answer, said = run(ESTERO_CACHE=str(tmp_path / "own"))
+    assert answer == COMPILED
+    assert said.startswith(f"estero: compiled kernels cannot be kept on disk ({tmp_path / 'own'}")

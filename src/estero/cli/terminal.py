@@ -58,6 +58,21 @@ def working(what: str) -> Iterator[None]:
 
 
 @contextmanager
+def progressing(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A function that shows how many of how many parts are done; nothing in a pipe."""
+    console = messages()
+    if not console.is_terminal:
+        yield lambda _done, _of: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, of: progress.update(task, completed=done, total=of)
+
+
+@contextmanager
 def following(*, shown: bool) -> Iterator[Callable[[str], None]]:
     """A function that shows a line in place of the one before, the last of which stays; nothing in a pipe."""
     console = messages()

@@ -4,15 +4,22 @@ Numba raises whatever reading and writing its files raises, runs what a garbled 
 that write at once can leave the code of one signature under the name of another. Here each file ends with a
 digest of it, and says what it is of. What is not as it was written is compiled anew, and where it cannot be
 written, it stays in memory.
+
+`ESTERO_CACHE` names a directory for them that can be made elsewhere and copied: kernels of another version of
+Estero, Numba or Python have a directory of their own in it, and those of another processor are told apart by
+the index. Without it they are where Numba puts them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import pickle
+import platform
 from collections.abc import Callable
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +28,11 @@ from numba.core import caching
 _log = logging.getLogger("estero")
 _digest = hashlib.sha256
 _DIGEST_SIZE = 32
+
+DIRECTORY = "ESTERO_CACHE"
+"""The variable of the environment that says where kernels are kept."""
+
+_ROOM = Path(__file__).parent
 
 
 def keep_on_disk(dispatcher: Any) -> Any:
@@ -48,7 +60,7 @@ def _say_not_kept(why: str) -> None:
         _Said.already = True
         _log.warning(
             "estero: compiled kernels cannot be kept on disk (%s), so that each run compiles them: "
-            "set NUMBA_CACHE_DIR to a directory that can be written",
+            f"set {DIRECTORY} to a directory that can be written",
             why,
         )
 
@@ -108,18 +120,56 @@ def _is_sound(file: Path, head: bytes = b"") -> bool:
 
 
 @cache
-def _engine_stamp() -> tuple[float, int]:
-    """When a file of this room was last changed, and how long all are: kernels inline code of other files."""
-    files = [file.stat() for file in Path(__file__).parent.rglob("*.py")]  # none where it runs from a zip
-    return max((file.st_mtime for file in files), default=0.0), sum(file.st_size for file in files)
+def kernels_version() -> str:
+    """What code depends on beside the processor: all files of this room, and what compiles them."""
+    compilers = [f"{name} {version(name)}" for name in ("numba", "llvmlite", "numpy")]
+    content = _digest(" ".join([*compilers, platform.python_version(), platform.machine()]).encode())
+    for file in sorted(_ROOM.rglob("*.py")):  # none where it runs from a zip
+        content.update(file.relative_to(_ROOM).as_posix().encode())
+        content.update(file.read_bytes())
+    return content.hexdigest()[:16]
+
+
+class _Directory(caching._CacheLocator):  # noqa: SLF001 - as those that Numba has
+    """The directory that `ESTERO_CACHE` names, whether it can be written to or not."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        self._py_file = file
+        self._line = function.__code__.co_firstlineno
+        self._path = Path(os.environ[DIRECTORY], kernels_version())
+
+    def get_cache_path(self) -> str:
+        """The directory for this version."""
+        return str(self._path)
+
+    def get_source_stamp(self) -> str:
+        """The version."""
+        return kernels_version()
+
+    def get_disambiguator(self) -> str:
+        """The line where a kernel begins."""
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], file: str) -> _Directory | None:
+        """The place of a kernel; None where no directory is named."""
+        return cls(function, file) if os.environ.get(DIRECTORY) else None
+
+
+class _Place(caching.CompileResultCacheImpl):
+    """Where a kernel is kept."""
+
+    _locator_classes = (_Directory, *caching.CompileResultCacheImpl._locator_classes)  # noqa: SLF001
 
 
 class _KernelCache(caching.FunctionCache):
     """What Numba asks for one kernel."""
 
+    _impl_class = _Place
+
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp(), _engine_stamp()
+        stamp = self._impl.locator.get_source_stamp(), kernels_version()
         self._cache_file = _KernelFile(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -133,6 +183,7 @@ class _KernelCache(caching.FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         """Writes code, if that can be done."""
         try:
+            Path(self._cache_path).mkdir(parents=True, exist_ok=True)
             super().save_overload(sig, data)
         except OSError as error:
             _say_not_kept(f"{self._cache_path}: {error.strerror or error}")

@@ -70,7 +70,8 @@ def _notes() -> Path:
     import estero.engine
 
     state = _state_of(Path(estero.engine.__path__[0]))
-    where = f"{version('numba')} {os.environ.get('NUMBA_CACHE_DIR', '')} {state}"
+    named = [os.environ.get(name, "") for name in ("ESTERO_CACHE", "NUMBA_CACHE_DIR")]
+    where = f"{version('numba')} {named} {state}"
     digest = hashlib.sha256(where.encode()).hexdigest()[:12]
     notes = Path(tempfile.gettempdir()) / f"estero-{_user()}" / digest
     notes.mkdir(parents=True, exist_ok=True)

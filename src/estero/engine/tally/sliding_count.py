@@ -105,10 +105,10 @@ def accepting_ways(tables, row):  # type: ignore[no-untyped-def]
 @inlined
 def start_anew(through):  # type: ignore[no-untyped-def]
     """Through becomes the ways over no event: one from each state to itself."""
-    through.exact[:, :] = 0
-    through.rough[:, :] = 0.0
-    for state in range(through.exact.shape[1]):
-        add(through, state, state, np.uint64(1), 1.0)
+    for origin in range(through.exact.shape[0]):
+        for state in range(through.exact.shape[1]):
+            through.exact[origin, state] = 1 if origin == state else 0
+            through.rough[origin, state] = 1.0 if origin == state else 0.0
 
 
 @inlined

@@ -125,9 +125,11 @@ def nothing_alike() -> HashIndex:
 
 
 @inlined
-def row_of(lists, node):  # type: ignore[no-untyped-def]
+def row_of(lists, counts, node):  # type: ignore[no-untyped-def]
     """The row of a node in `newest`; that of a node that only ends is told from the end, as in any room."""
-    return node if node < lists.nodes.size[0] else node - lists.nodes.mark.size
+    if node < lists.nodes.size[0]:
+        return node
+    return counts.newest.shape[0] - lists.nodes.mark.size + node
 
 
 @inlined
@@ -204,7 +206,7 @@ def _count_all(lists, counts, alike):  # type: ignore[no-untyped-def]
             node += 1
         while ended < nodes.size[1] and (event < 0 or nodes.event[room - ended - 1] <= event):
             ended += 1
-            _see(lists, counts, alike, room - ended, -ended)
+            _see(lists, counts, alike, room - ended, counts.newest.shape[0] - ended)
         if event < 0:
             break
         _sum_up(lists, counts, alike, entry)
@@ -226,7 +228,7 @@ def count_of(lists, counts, node):  # type: ignore[no-untyped-def]
     place = lists.nodes.place[node]
     if place == NONE:
         return np.uint64(1), 1.0
-    row = row_of(lists, node)
+    row = row_of(lists, counts, node)
     exact = np.uint64(0)
     for subset in range(1 << lists.widths[place]):
         entry = counts.newest[row, subset]

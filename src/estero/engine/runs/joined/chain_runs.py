@@ -108,7 +108,7 @@ class ChainRuns(KeyedRuns):
         if first == 0:
             return
         used_entries = int(self.entries.size[0])
-        moved = np.arange(-first_entry, used_entries - first_entry)
+        moved = np.arange(-first_entry, used_entries - first_entry, dtype=np.int32)
         drop_entries(self.entries, first_entry, first)
         drop_run_nodes(self.nodes, first, first_entry)
         rename_roots(self.index, self.forgotten, moved)

@@ -26,7 +26,7 @@ from estero.engine.cursor import (
 )
 from estero.engine.jit import inlined, kernel
 from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
-from estero.engine.runs.joined.run_pcea import firsts
+from estero.engine.runs.joined.run_pcea import firsts, forget_probes
 from estero.engine.store.arena import NONE
 from estero.engine.store.ed_index import first_unequal, insert, newest
 
@@ -356,7 +356,7 @@ def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor,
                 cursor.need_nodes = fires
                 cursor.need_entries = insertions
                 cursor.need_slots = insertions
-                fired.probed[:] = -1  # entries may be renumbered before this event is tried again
+                forget_probes(fired)
                 return GROW
             if found.size[0] + ends > found.event.size:
                 return FULL

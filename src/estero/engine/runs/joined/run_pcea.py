@@ -261,6 +261,13 @@ def new_fired(tables: PceaTables) -> Fired:
     )
 
 
+@kernel
+def forget_probes(fired):  # type: ignore[no-untyped-def]
+    """What probes have found is looked for again: before that, runs may be renumbered."""
+    for probe in range(fired.probed.size):
+        fired.probed[probe] = -1
+
+
 @inlined
 def look(tables, index, fired, events, place, probe, oldest):  # type: ignore[no-untyped-def]
     """Notes what waits for the event at `place` of the batch where a probe looks."""
@@ -380,7 +387,7 @@ def advance_pcea(tables, heaps, index, ordered, forgotten, fired, found, events,
                             look_in_order(tables, nodes, ordered, fired, events, place, probe, since)
                         else:
                             cursor.need_nodes = most_nodes(ordered, nodes, tables.ordered_steps)
-                            fired.probed[:] = -1  # see below
+                            forget_probes(fired)
                             return GROW
                         fired.probed[probe] = event
                     if fired.probe_heap[probe] == NONE:
@@ -423,7 +430,7 @@ def advance_pcea(tables, heaps, index, ordered, forgotten, fired, found, events,
                     cursor.need_nodes += most_nodes(ordered, nodes, tables.ordered_steps)
                 cursor.need_entries = insertions
                 cursor.need_values = in_order
-                fired.probed[:] = -1  # heaps may be renumbered before this event is tried again
+                forget_probes(fired)
                 return GROW
             if found.size[0] + ends > found.event.size:
                 return FULL
