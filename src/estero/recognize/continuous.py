@@ -183,7 +183,7 @@ class ContinuousRecognizer:
         late = self._held.late(incoming.times, order)
         on_time = np.flatnonzero(~late)
         self._late += late.size - on_time.size
-        self._late_events = incoming.events.filter(pa.array(late))
+        self._late_events = incoming.events.filter(pa.array(late)) if late.any() else self._no_events
         if on_time.size == late.size and self._held.passes(incoming.times, order):
             return self._recognized(incoming.classified, incoming.events.num_rows)
         held = _held(incoming, on_time)

@@ -6,6 +6,7 @@ DuckDB reads a slot that is registered once and filled for each batch. Measured 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -90,7 +91,7 @@ class Classifier:
         times = self._times(events)
         self._union.table = events
         with reading():
-            table = self._connection.sql("EXECUTE classify").to_arrow_table()
+            table = self._executed("classify")
         self._union.table = events.slice(0, 0)
         return Incoming(events, times, refuse_infinite(_in_schema(table, self.schema), self._time))
 
@@ -143,8 +144,18 @@ class Classifier:
                 else _in_columns(self._table_of(given, name), schema, name)
             )
         with reading():
-            together = self._connection.sql("EXECUTE together").to_arrow_table()
+            together = self._executed("together")
         return together.cast(self.columns)
+
+    def _executed(self, name: str) -> pa.Table:
+        """What a prepared statement gives.
+
+        As a relation, which DuckDB advises, it is materialized and then read: measured for one event 1.1 ms
+        of CPU time, 0.5 ms so.
+        """
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
+            return self._connection.execute(f"EXECUTE {name}").to_arrow_table()
 
     def _table_of(self, batch: object, type_name: str) -> pa.Table:
         """What users have in memory as a table: rows as mappings, or whatever `open_input` takes."""
