@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -120,7 +121,35 @@ def classify_sql(
 
     With `screened`, `source` is screened (screening.py) and has its positions: predicate k is true where
     bit k of ``__screen…`` is set and `screened[k]` is true, and rows without any bit are left in.
+
+    The last statements are remembered: to write one takes some milliseconds.
     """
+    read = None if columns is None else dict(columns)
+    rests = None if screened is None else tuple(screened)
+    asked = classification, source, read, ordered, positions, rests
+    for known, text in _written[:]:  # another thread may write
+        if known == asked:
+            return text
+    text = _statement(classification, source, read, ordered, positions, rests)
+    _written.insert(0, (asked, text))
+    del _written[_MOST_WRITTEN:]
+    return text
+
+
+_MOST_WRITTEN: Final = 16
+_written: list[tuple[tuple[object, ...], str]] = []
+"""What was asked of `classify_sql`, and what it gave; the last one first."""
+
+
+def _statement(
+    classification: Classification,
+    source: str,
+    columns: Mapping[str, ColumnType] | None,
+    ordered: bool,
+    positions: bool,
+    screened: Sequence[Node | None] | None,
+) -> str:
+    """See `classify_sql`."""
     clauses = Clauses(classification, DUCKDB, columns)
     if not ordered and (ordering := ", ".join(clauses.order())):
         arrival = f"SELECT *, row_number() OVER () AS {ARRIVAL} FROM {source}"

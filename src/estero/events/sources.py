@@ -22,7 +22,7 @@ from estero.classify.column_names import check_names
 from estero.classify.columns import ColumnType, reference
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.errors import DataError
-from estero.events.database import EVENTS, Connection, connect
+from estero.events.database import EVENTS, Connection, Database, connect, lent_to
 from estero.events.execution import Execution
 from estero.events.files.text_layout import odd_text
 from estero.events.inputs import Input, open_input, read_twice
@@ -30,6 +30,7 @@ from estero.events.reading_errors import TooLargeError, how_to_have_timestamps, 
 from estero.events.screening import Screen
 from estero.events.source_columns import SourceColumns
 from estero.events.stream_order import OrderCheck, null_time, refuse_nat
+from estero.events.tables.shown_types import occurs
 from estero.events.tables.table_columns import TableColumn
 from estero.language.tree.schema import EventLayout, Kind
 from estero.plan.plan import Classification, Layout
@@ -61,7 +62,8 @@ class Source:
         self._inputs = inputs
         self._sorted: bool | None = None
         self._spent = False
-        self._connections: dict[int, Connection] = {}
+        self._databases: dict[int, Database] = {}
+        self._described: tuple[Classification, pa.Schema] | None = None
         self._screening = 0
         tables = {name: self._describe(name, each, layout.type) for name, each in inputs.items()}
         self._columns = SourceColumns(inputs, tables, layout, mapped=mapped)
@@ -89,15 +91,19 @@ class Source:
                     "this answer cannot be pickled, because its events can only be read in this process: "
                     "pickle its table, answer.to_arrow(), or run the query on a file or a table"
                 ) from error
-        return self.__dict__ | {"_connections": {}, "_screening": 0}
+        return self.__dict__ | {"_databases": {}, "_described": None, "_screening": 0}
 
     @property
     def _connection(self) -> Connection:
+        return self._database.connection
+
+    @property
+    def _database(self) -> Database:
         """Opened when something is read: it takes 20 ms. A forked process opens its own (`_describer`)."""
         process = os.getpid()
-        if process not in self._connections:
-            self._connections[process] = connect()
-        return self._connections[process]
+        if process not in self._databases:
+            self._databases[process] = lent_to(self)
+        return self._databases[process]
 
     def odd_value(self, column: str) -> str:
         """The value of a text file that made a column one of strings, as a hint; "" where there is none.
@@ -139,7 +145,12 @@ class Source:
         return classify_sql(classification, EVENTS, columns=self.column_types, ordered=self.is_sorted())
 
     def classified_schema(self, classification: Classification) -> pa.Schema:
-        """The columns of the batches that `read` gives; reads no event."""
+        """The columns of the batches that `read` gives; reads no event, and the last ones are remembered."""
+        if self._described is None or self._described[0] is not classification:
+            self._described = classification, self._schema_of(classification)
+        return self._described[1]
+
+    def _schema_of(self, classification: Classification) -> pa.Schema:
         empty = [
             Input(table=each.schema.empty_table()) if each.schema is not None else each
             for each in self._inputs.values()
@@ -171,6 +182,10 @@ class Source:
             return name in self._inputs
         if self.one_shot:
             return True
+        (only,) = self._inputs.values()
+        found = None if only.table is None else occurs(only.table.column(self.type_column), name)
+        if found is not None:
+            return found
         column = DUCKDB.as_read(self.type_column, self.column_types[self.type_column])
         same = exp.EQ(this=column, expression=exp.Literal.string(name))
         return bool(self._rows(f"SELECT 1 FROM {EVENTS} WHERE {same.sql('duckdb')} LIMIT 1"))
@@ -303,8 +318,7 @@ class Source:
         database, and one more database would take 20 ms.
         """
         self._screening += alone
-        if alone or not self._screening:
-            self._connection.execute("SET threads = 1" if alone else "RESET threads")
+        self._database.use_threads(alone=self._screening > 0)
         try:
             yield
         finally:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 UTC = "UTC"
 _INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
@@ -40,6 +41,22 @@ def is_text(data_type: pa.DataType) -> bool:
     """Whether values of this type are strings, encoded or not."""
     plain = plain_type(data_type)
     return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain))
+
+
+def occurs(column: pa.ChunkedArray, text: str) -> bool | None:
+    """Whether a text is among the values of a column; None where Arrow does not look for it in this type."""
+    encoded = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if encoded else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return None
+    wanted = pa.scalar(text, kind)
+    if not encoded:
+        return any(pc.index(chunk, wanted).as_py() >= 0 for chunk in column.chunks)
+    return any(
+        pc.any(pc.is_in(chunk.indices, pc.indices_nonzero(pc.equal(chunk.dictionary, wanted)))).as_py()
+        for chunk in column.chunks
+        if len(chunk)
+    )
 
 
 def in_zones_of(data_type: pa.DataType, came: pa.DataType) -> pa.DataType:

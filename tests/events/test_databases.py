@@ -1,0 +1,61 @@
+"""Databases are lent from one source of events to the next, and nothing of the one shows in the other."""
+
+from __future__ import annotations
+
+import gc
+
+import pyarrow as pa
+import pytest
+
+from estero.events.sources import Source, open_source
+from estero.events.tables.shown_types import occurs
+from estero.language.tree.schema import EventLayout
+from estero.plan.plan import Classification
+
+
+def source_of(table: pa.Table) -> Source:
+    return open_source(table, EventLayout.of(type="type"))
+
+
+def test_a_database_goes_from_one_source_to_the_next() -> None:
+    first = source_of(pa.table({"type": ["A"]}))
+    assert first._rows("SELECT type FROM events") == [("A",)]
+    used = first._database
+    with first._threads(alone=True):
+        assert first._rows("SELECT current_setting('threads')") == [(1,)]
+    del first
+    gc.collect()
+    second = source_of(pa.table({"type": ["B"], "n": [1]}))
+    assert second._database is used
+    default = source_of(pa.table({"type": ["C"]}))._rows("SELECT current_setting('threads')")
+    assert second._rows("SELECT current_setting('threads')") == default
+    assert second._rows("SELECT * FROM events") == [("B", 1)]
+
+
+def test_two_sources_have_databases_of_their_own() -> None:
+    one, other = source_of(pa.table({"type": ["A"]})), source_of(pa.table({"type": ["B"]}))
+    assert one._database is not other._database
+
+
+STRINGS = pa.chunked_array([pa.array(["a", "b", None]), pa.array([], pa.string()), pa.array(["c"])])
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize("encoded", [False, True])
+def test_a_text_occurs_where_a_value_is_it(kind: pa.DataType, encoded: bool) -> None:
+    column = STRINGS.cast(kind)
+    column = column.dictionary_encode() if encoded else column
+    assert [occurs(column, text) for text in "abcd"] == [True, True, True, False]
+
+
+def test_a_text_that_only_a_dictionary_has_does_not_occur() -> None:
+    column = pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int8()), ["x", "y"])])
+    assert (occurs(column, "x"), occurs(column, "y")) == (True, False)
+    assert occurs(STRINGS.cast(pa.string_view()), "a") is None
+
+
+def test_columns_of_the_last_classification_are_remembered() -> None:
+    source = source_of(pa.table({"type": ["A"], "n": [1]}))
+    one, other = (Classification((), source.schema, "type", payload=(name,)) for name in ("type", "n"))
+    assert source.classified_schema(one) is source.classified_schema(one)
+    assert source.classified_schema(other).names != source.classified_schema(one).names
