@@ -89,8 +89,8 @@ ENGINES = (
         "core",
         "CORE",
         "the authors' engine in C++ (`pycer`); events are objects of its own already, made in Python, which "
-        "takes longer than all else and is not counted; at most a million of them fit. The tenth of a "
-        "second that it waits in its shutdown is taken off, so that a run of less than 0.02 s means nothing",
+        "takes longer than all else and is not counted; at most a million of them fit. It waits for a tenth "
+        "of a second in its shutdown: that is taken off the wall's time, and less than 0.02 s means nothing",
         queries.CORE,
         most=10**6,
         least=0.02,
