@@ -1,9 +1,10 @@
-"""``python -m benchmarks.growth``: what an event costs, over windows from 100 to 1,000,000 events.
+"""``python -m benchmarks.growth``: what an event costs, in windows and streams from 100 to 1,000,000 events.
 
-For each plan the nodes made for an event, on average and at most, and the steps for an item of an answer:
-these are counted, not timed, and the same on every machine. Beside them stand the time for an event, and the
-shape that the theorems give. Answers of a prefix are counted in a second way before anything is measured.
-Prints the page; ``--write`` writes GROWTH.md, results/growth.svg and results/growth.json.
+Each query goes the way of every query, from its text to a plan and its runs (`growth_rows`). What is made for
+an event, on average and at most, and the steps for an item of an answer are counted, not timed, and the same
+on every machine. Beside them stand the time for an event, and the shape that the theorems give. Answers on
+short streams are compared with the reference before anything is measured. Prints the page; ``--write`` writes
+GROWTH.md, results/growth.svg and results/growth.json.
 """
 
 from __future__ import annotations
@@ -13,371 +14,273 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
-import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
-from benchmarks import chained, parallelised
+import estero
 from benchmarks.growth_page import Point, page, picture
-from benchmarks.parallelised import Case, any_order, chain, rising, rising_iteration
-from estero.automata.compile.compile_pattern import compile_pattern
-from estero.automata.determinize import LazyAutomaton
-from estero.engine.batch import EventBatch
-from estero.engine.recognizer import Recognizer
-from estero.engine.runs.cea_runs import Settings
+from benchmarks.growth_rows import PROMISED, ROWS, Row, check
+from estero.engine.recognizer import Runs
+from estero.engine.runs.cea_runs import CeaRuns
 from estero.engine.runs.joined.chain_runs import ChainRuns
 from estero.engine.runs.joined.pcea_runs import PceaRuns
 from estero.engine.runs.plain_runs import PlainRuns
+from estero.engine.runs.spans.span_runs import SpanRuns
+from estero.engine.tally import tally
+from estero.engine.tally.long_counts import LongCounts
 from estero.engine.walk.roots import Roots
-from estero.language.syntax.parser import parse_pattern, parse_query
-from estero.reference.queries import Event, evaluate_query
+from estero.events.sources import open_source
+from estero.language.tree.schema import EventLayout
+from estero.plan.plan import Plan
+from estero.recognize.recognition import Recognition
 
 HERE = Path(__file__).parent
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 PIECE = 1 << 12
 LEAST = 100_000
-"""So many events are measured at least, after a window has filled."""
+"""So many events are measured after a window has filled."""
+REPEATED = 10_000
+"""So many are measured of short streams, together."""
 SINGLE = 512
 """The last ones come one by one: the most that one of them makes."""
-READ = 10
-"""Of so many the first answers are read, where these are as long as the stream."""
-PATTERN = "A ; B+ ; C"
+READ = 10_000
+"""So many items of answers are read, the first ones of each event."""
+WINDOW = 10_000
+"""Of queries with a window, when whole streams are timed."""
 
 
-class CountedProducts(PceaRuns):
-    """Knows how many heap nodes were ever made, though what has left the window is dropped."""
+class Watched:
+    """A recognition, and how much its runs have ever made, though what is out of reach is dropped."""
 
-    dropped = 0
-
-    def _compact(self, oldest: int) -> None:
-        before = int(self.nodes.size[0])
-        super()._compact(oldest)
-        self.dropped += before - int(self.nodes.size[0])
-
-    @property
-    def made(self) -> int:
-        """Heap nodes ever made."""
-        return self.dropped + int(self.nodes.size[0])
-
-
-class CountedSets(PlainRuns):
-    """Knows how many nodes of the compact set were ever made."""
-
-    dropped = 0
-
-    def _compact(self, need_nodes: int) -> None:
-        before = int(self.arena.size[0])
-        super()._compact(need_nodes)
-        self.dropped += before - int(self.arena.size[0])
+    def __init__(self, plan: Plan, events: Sequence[pa.RecordBatch]) -> None:
+        self.recognition = Recognition(plan, events[0].schema)
+        self.runs: Runs = self.recognition.recognizer.runs
+        self._dropped = 0
 
     @property
     def made(self) -> int:
-        """Nodes ever made."""
-        return self.dropped + int(self.arena.size[0])
+        """Nodes, entries and products ever made, and how often entries were looked at."""
+        return self._dropped + in_use(self.runs)
+
+    @property
+    def states(self) -> int:
+        """In how many states an automaton has runs now, or in those of all spans: what an event may move."""
+        match self.runs:
+            case PlainRuns():
+                pool = self.runs._entries  # noqa: SLF001 - a snapshot would go through all nodes
+                return int(pool.next.size - pool.free[1])
+            case SpanRuns():
+                members = self.runs._members  # noqa: SLF001 - the same
+                return int(members.next.size - members.free[1])
+            case _:
+                return 0
+
+    def push(self, events: Sequence[pa.RecordBatch]) -> Iterator[Roots]:
+        """Recognises batch after batch."""
+        load, make_room = self.runs.load, self.runs.make_room
+
+        def loaded(*given: Any) -> None:
+            before = in_use(self.runs)
+            load(*given)
+            self._dropped += before - in_use(self.runs)
+
+        def with_room(held: Sequence[Roots] | None) -> None:
+            before = in_use(self.runs)
+            make_room(held)
+            self._dropped += before - in_use(self.runs)
+
+        with mock.patch.multiple(self.runs, load=loaded, make_room=with_room):
+            for batch in events:
+                for ended in self.recognition.recognize(batch):
+                    yield ended.roots
+
+    def read(self, roots: Roots) -> tuple[int, int]:
+        """Steps to the first two complex events, and their items."""
+        looked = self.made
+        found = self.recognition.recognizer.matches(roots, 2, first_batch=1)
+        items = sum(matches.event.size for matches in found)
+        return found.steps + self.made - looked, items
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """What is measured, over which sizes, and the shape that is promised."""
-
-    name: str
-    plan: str
-    over: str
-    nodes: str
-    shape: str
-    check: Callable[[], None]
-    measured: Callable[[int], Point]
-
-
-def curves() -> list[Curve]:
-    """All of them."""
-    window, made = "events in the window", "heap nodes"
-
-    def joins(name: str, plan: str, shape: str, make: Callable[[int], Case]) -> Curve:
-        few, one = make(10), make(1)
-        return Curve(
-            name,
-            plan,
-            window,
-            made,
-            shape,
-            lambda: parallelised.check(few),
-            lambda size: of_products(one, size),
-        )
-
-    def unlike(name: str, case: chained.Case) -> Curve:
-        seen, nodes = "events seen", "run nodes and entries made, and entries looked at,"
-        plan, check = "chain + ED-index", partial(chained.check, case)
-        return Curve(name, plan, seen, nodes, "flat", check, partial(of_lists, case))
-
-    return [
-        Curve(PATTERN, "CEA + tECS", window, "nodes", "flat", check_sets, of_sets),
-        joins("A ; B ; C, one key: starts in order", "PCEA + heap", "flat", chain),
-        Curve(
-            "A ; B, equal keys, then any C: starts falling",
-            "PCEA + heap",
-            window,
-            made,
-            "log n",
-            check_falling,
-            of_falling,
-        ),
-        joins("A ; B rising, one key", "PCEA + ordered index", "log² n", rising),
-        joins("A+ rising ; C, one key: in any order", "PCEA + ordered index", "log² n", rising_iteration),
-        unlike("A ; B ; C, one key, unlike", chained.Case("", 3, 1, (chained.ONE,))),
-        unlike("A+, one key, unlike in two ways", chained.Case("", 1, 1, (chained.ONE, chained.OTHER))),
-    ]
+def in_use(runs: Runs) -> int:
+    """Nodes, entries and products that are held, and how often entries were looked at."""
+    match runs:
+        case CeaRuns():
+            return int(runs.arena.size[0])
+        case ChainRuns():
+            return int(runs.nodes.size.sum() + runs.entries.size[0] + runs.entries.looked[0])
+        case PceaRuns():
+            return int(runs.products.size[0] + runs.nodes.size[0])
+        case _:
+            raise TypeError(f"no one knows what {type(runs).__name__} make")
 
 
-# ------------------------------------------------------------------------------------------ products
+# -------------------------------------------------------------------------------------- recognition
 
 
-def of_products(case: Case, window: int) -> Point:
-    """Evenly drawn events."""
-    return _of_products(case, window, parallelised.stream(case, window + max(window, LEAST) + SINGLE))
+def recognized(row: Row, size: int) -> Point:
+    """What an event makes, in a window of `size` that is full, or after so many events of a stream."""
+    measured = size // 4
+    if row.windowed:
+        measured = size * -(-LEAST // size) - SINGLE if row.falling else LEAST
+    turns = 1 if row.windowed else max(1, REPEATED // measured)
+    each = size + measured + SINGLE
+    plan, events = classified(row, turns * each, size)
+    made = most = steps = items = 0
+    states: list[int] = []
+    seconds = 0.0
+    for begin in range(0, turns * each, each):
+        watched = Watched(plan, events)
+        _read(watched.push(pieces(events, begin, begin + size)))
+        before, began = watched.made, time.perf_counter()
+        _read(watched.push(pieces(events, begin + size, begin + size + measured)))
+        seconds += time.perf_counter() - began
+        made += watched.made - before
+        states.append(watched.states)
+        if begin + each < turns * each:
+            continue
+        for place in range(begin + size + measured, begin + each):
+            before = watched.made
+            for roots in watched.push(pieces(events, place, place + 1)):
+                most = max(most, watched.made - before)
+                if items < READ:
+                    of_roots = watched.read(roots)
+                    steps, items = steps + of_roots[0], items + of_roots[1]
+            most = max(most, watched.made - before)
+            states.append(watched.states)
+    count = turns * measured
+    nodes = made / count + sum(states) / len(states)
+    per_item = round(steps / items, 3) if items else None
+    return Point(size, round(nodes, 4), most, per_item, round(seconds / count * 1e9, 1))
 
 
-def of_falling(window: int) -> Point:
-    """Starts that B's hand on to one heap, each earlier than the one before."""
-    blocks = 1 + -(-max(window, LEAST) // window)
-    return _of_products(any_order(1), window, falling(window, blocks))
+def classified(row: Row, count: int, size: int) -> tuple[Plan, list[pa.RecordBatch]]:
+    """The plan of a query, and so many events as its classification has them."""
+    source = open_source(row.events(count, size), EventLayout.of(type="kind"))
+    plan = estero.query(row.text(size)).plan(source.layout)
+    events = list(source.read(plan.classification))
+    if sum(batch.num_rows for batch in events) < count:
+        raise ValueError(f"{row.name}: some events do not matter, so that fewer than {count:,} are measured")
+    return plan, events
 
 
-def falling(window: int, blocks: int) -> EventBatch:
-    """In each block of a window's length A's of many keys, their B's from the last key to the first, a C."""
-    half = window // 2
-    keys = np.concatenate((np.arange(half), np.arange(half)[::-1]))
-    kinds = np.repeat(np.array([0, 1], np.uint64), half)
-    keys, kinds = np.tile(keys, blocks), np.tile(kinds, blocks)
-    kinds[window - 1 :: window] = 2
-    words = (np.uint64(1) << kinds).reshape(-1, 1)
-    both = np.zeros((keys.size, 2, 2), np.uint64)
-    both[:, 0, :] = keys[:, np.newaxis]
-    known = np.ones((keys.size, 2), np.bool_)
-    return EventBatch(
-        np.arange(keys.size), words, both, known, np.zeros((keys.size, 1), np.int64), known[:, :1]
-    )
+def pieces(events: Sequence[pa.RecordBatch], first: int, last: int) -> list[pa.RecordBatch]:
+    """The events number `first` … `last` - 1, all of which matter, in pieces."""
+    found, before = [], 0
+    for batch in events:
+        low, high = max(first - before, 0), min(last - before, batch.num_rows)
+        found += [batch.slice(start, min(PIECE, high - start)) for start in range(low, high, PIECE)]
+        before += batch.num_rows
+    return found
 
 
-def _of_products(case: Case, window: int, events: EventBatch) -> Point:
-    recognizer = Recognizer(CountedProducts(case.tables, window))
-    _push(recognizer, events, 0, window)
-    before, last = recognizer.runs.made, events.stamps.size - SINGLE
-    began = time.perf_counter()
-    _push(recognizer, events, window, last)
-    seconds = time.perf_counter() - began
-    made, most, steps, items = recognizer.runs.made - before, 0, 0, 0
-    for place in range(last, last + SINGLE):
-        already = recognizer.runs.made
-        for roots in recognizer.push(_part(events, place, place + 1)):
-            of_roots = parallelised.steps_and_items(recognizer, roots)
-            steps, items = steps + of_roots[0], items + of_roots[1]
-        most = max(most, recognizer.runs.made - already)
-    return _point(window, made, most, last - window, seconds, steps, items)
-
-
-def _push(
-    recognizer: Recognizer[PceaRuns] | Recognizer[ChainRuns], events: EventBatch, first: int, last: int
-) -> None:
-    for start in range(first, last, PIECE):
-        for _ in recognizer.push(_part(events, start, min(start + PIECE, last))):
-            pass
-
-
-def _part(events: EventBatch, first: int, last: int) -> EventBatch:
-    part = slice(first, last)
-    keys, values = (events.keys[part], events.known[part]), (events.values, events.valid)
-    if events.values.shape[0]:
-        values = events.values[part], events.valid[part]
-    return EventBatch(events.stamps[part], events.words[part], *keys, *values)
-
-
-def _point(size: int, made: int, most: int, events: int, seconds: float, steps: int, items: int) -> Point:
-    return Point(
-        size,
-        round(made / events, 4),
-        most,
-        round(steps / items, 3) if items else None,
-        round(seconds / events * 1e9, 1),
-    )
-
-
-def check_falling(window: int = 60) -> None:
-    """Counts the complex events of each C in a second way."""
-    events = falling(window, 4)
-    recognizer = Recognizer(CountedProducts(any_order(1).tables, window))
-    found = {
-        int(end): number
-        for roots in recognizer.push(events)
-        for end, number in zip(*recognizer.counts_by_end(roots), strict=True)
-    }
-    ends = range(window - 1, 4 * window, window)
-    case = any_order(1)
-    if found != {end: parallelised.plain_count(case, events, end, window) for end in ends}:
-        raise ValueError("falling starts: the counts differ from a plain program's")
-
-
-# -------------------------------------------------------------------------------------------- lists
-
-
-def of_lists(case: chained.Case, size: int) -> Point:
-    """Evenly drawn events, after `size` of them; without a window all are kept.
-
-    There is room for everything from the beginning: how fast arrays grow is not what is measured.
-    """
-    measured = max(size // 4, 2_000)
-    best = float("inf")
-    for turn in range(max(1, LEAST // (10 * (size + measured)))):
-        events = chained.stream(case, size + measured + SINGLE, turn)
-        recognizer = case.recognizer(2 * events.stamps.size)
-        for array in (
-            *recognizer.runs.nodes[:-1],
-            *recognizer.runs.entries[:-2],
-            recognizer.runs.index.words,
-        ):
-            array.fill(0)
-        _push(recognizer, events, 0, size)
-        before, began = _in_use(recognizer), time.perf_counter()
-        _push(recognizer, events, size, size + measured)
-        seconds = time.perf_counter() - began
-        made = _in_use(recognizer) - before
-        best = min(best, seconds)
-    most = steps = items = 0
-    for place in range(size + measured, events.stamps.size):
-        already = _in_use(recognizer)
-        for roots in recognizer.push(_part(events, place, place + 1)):
-            most = max(most, _in_use(recognizer) - already)
-            if place >= events.stamps.size - READ:
-                looked = int(recognizer.runs.entries.looked[0])
-                items += _items_of_first(recognizer, roots)
-                steps += int(recognizer.runs.entries.looked[0]) - looked
-    return _point(size, made, most, measured, best, steps, items)
-
-
-def _in_use(recognizer: Recognizer[ChainRuns]) -> int:
-    """Run nodes and entries of lists, and how often entries were looked at."""
-    return int(
-        recognizer.runs.nodes.size.sum() + recognizer.runs.entries.size[0] + recognizer.runs.entries.looked[0]
-    )
-
-
-def _items_of_first(recognizer: Recognizer[ChainRuns], roots: Roots) -> int:
-    """Enumerates the first two complex events, which look at what nobody has looked at; how long they are."""
-    return sum(matches.event.size for matches in recognizer.matches(roots, 2, first_batch=1))
-
-
-# --------------------------------------------------------------------------------------------- sets
-
-
-def of_sets(window: int) -> Point:
-    """Evenly drawn A, B and C, of which all matter."""
-    recognizer, bits = _recognizer_of_sets(window)
-    count = window + max(window, LEAST) + SINGLE
-    words = bits[np.random.default_rng(1).integers(0, 3, count)]
-    _push_sets(recognizer, words, 0, window)
-    before, last = recognizer.runs.made, count - SINGLE
-    began = time.perf_counter()
-    _push_sets(recognizer, words, window, last)
-    seconds = time.perf_counter() - began
-    made, most = recognizer.runs.made - before, 0
-    for place in range(last, count):
-        already = recognizer.runs.made
-        _push_sets(recognizer, words, place, place + 1)
-        most = max(most, recognizer.runs.made - already)
-    return _point(window, made, most, last - window, seconds, 0, 0)
-
-
-def _recognizer_of_sets(window: int) -> tuple[Recognizer[CountedSets], NDArray[np.uint64]]:
-    """A recognizer of the pattern, and the bits of A, B and C."""
-    automaton = compile_pattern(parse_pattern(PATTERN)).automaton
-    bits = {predicate.types[0]: 1 << bit for bit, predicate in enumerate(automaton.predicates)}
-    words = np.array([bits[name] for name in "ABC"], np.uint64)
-    return Recognizer(CountedSets(LazyAutomaton(automaton), Settings(window=window))), words
-
-
-def _push_sets(recognizer: Recognizer[CountedSets], words: NDArray[np.uint64], first: int, last: int) -> None:
-    for _ in _roots_of_sets(recognizer, words, first, last):
+def _read(found: Iterator[Roots]) -> None:
+    for _ in found:
         pass
 
 
-def _roots_of_sets(
-    recognizer: Recognizer[CountedSets], words: NDArray[np.uint64], first: int, last: int
-) -> Iterator[Roots]:
-    for start in range(first, last, PIECE):
-        places = np.arange(start, min(start + PIECE, last))
-        keys = np.zeros((places.size, 2), np.uint64)
-        yield from recognizer.push(
-            EventBatch(places, words[places].reshape(-1, 1), partition=keys, ordinal=places)
-        )
+# ------------------------------------------------------------------------------------------ numbers
 
 
-def check_sets(events: int = 14, window: int = 9) -> None:
-    """Counts the complex events at each end as the reference does, in a few short streams."""
-    tree = parse_query(f"SELECT * WHERE {PATTERN} WITHIN {window} EVENTS")
-    for seed in range(10):
-        kinds = np.random.default_rng(seed).integers(0, 3, events)
-        recognizer, bits = _recognizer_of_sets(window)
-        found = {
-            int(end): number
-            for roots in _roots_of_sets(recognizer, bits[kinds], 0, events)
-            for end, number in zip(*recognizer.counts_by_end(roots), strict=True)
-        }
-        expected = evaluate_query(tree, [Event("ABC"[kind], {}) for kind in kinds])
-        if {e: n for e, n in found.items() if n} != {e: len(each) for e, each in expected.items() if each}:
-            raise ValueError(f"{PATTERN}: the counts differ from the reference's")
+class Remembered(LongCounts):
+    """Long counts, all of which are known here."""
+
+    known: list[Remembered] = []  # noqa: RUF012 - emptied before each use
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.known.append(self)
+
+    @property
+    def words(self) -> int:
+        """Words of 64 bits in the numbers that were worked out beyond words."""
+        tables = [*self._ways.values(), *self._stairs.values()]
+        numbers = [number for table in tables for number in table.flat] + list(self._inside.values())
+        return sum(-(-number.bit_length() // 64) for number in numbers)
+
+
+def counted(row: Row, size: int) -> Point:
+    """What the number of an answer costs for an event: one step in words, and words of longer numbers."""
+    count = size + max(size, LEAST)
+    table, query = row.events(count, size), estero.query(row.text(size))
+    answer = query.run(table, type="kind")
+    Remembered.known.clear()
+    with mock.patch.object(tally, "LongCounts", Remembered):
+        began = time.perf_counter()
+        (answer.share(1, 2) if row.asked == "count a share" else answer).count()
+        seconds = time.perf_counter() - began
+    words = sum(each.words for each in Remembered.known)
+    Remembered.known.clear()
+    return Point(size, round(1 + words / count, 4), None, None, round(seconds / count * 1e9, 1))
 
 
 # ---------------------------------------------------------------------------------------------- main
 
 
-def measured(curve: Curve, largest: int) -> dict[str, Any]:
-    """Checks a curve, compiles by its smallest size, then measures it."""
-    curve.check()
-    curve.measured(SIZES[0])
+def rate(row: Row, count: int) -> float:
+    """Events a second from the text and a table in memory, classification included, to the last of them."""
+    table, query = row.events(count, count), estero.query(row.text(min(WINDOW, count)))
+    began = time.perf_counter()
+    answer = query.run(table, type="kind")
+    if row.asked == "recognize":
+        recognizer = query.recognizer(table, type="kind")
+        for batch in table.to_batches(max_chunksize=1 << 16):
+            recognizer.push(batch)
+    else:
+        (answer.share(1, 2) if row.asked == "count a share" else answer).count()
+    return count / (time.perf_counter() - began)
+
+
+def measured(row: Row, largest: int) -> dict[str, Any]:
+    """Checks a row, compiles by its smallest size, then measures it."""
+    check(row)
+    point = recognized if row.asked == "recognize" else counted
+    point(row, SIZES[0])
     points = []
     for size in (size for size in SIZES if size <= largest):
-        points.append(curve.measured(size))
-        print(f"{curve.name}, {size:,}: {points[-1]}", flush=True)
+        points.append(point(row, size))
+        print(f"{row.name}, {size:,}: {points[-1]}", flush=True)
+    plan, _ = classified(row, 10, 10)
     return {
-        "name": curve.name,
-        "plan": curve.plan,
-        "over": curve.over,
-        "nodes": curve.nodes,
-        "shape": curve.shape,
-        "points": [point._asdict() for point in points],
+        "name": row.name,
+        "kernels": plan.kernels,
+        "asked": row.asked,
+        "over": "w" if row.windowed else "n",
+        "shape": row.shape or PROMISED[plan.kernels],
+        "rate": round(rate(row, largest)),
+        "points": [each._asdict() for each in points],
     }
 
 
 def main() -> None:
     """Checks, counts, times."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
-    parser.add_argument("--largest", type=int, default=SIZES[-1], help="no larger windows")
-    parser.add_argument("--only", default="", help="a word in the names of the plans to run")
+    parser.add_argument("--largest", type=int, default=SIZES[-1], help="no larger windows and streams")
+    parser.add_argument("--only", default="", help="a part of the queries to run")
     parser.add_argument("--note", default="", help="what else the machine did, for the page")
     parser.add_argument("--write", action="store_true", help="write GROWTH.md, growth.svg and growth.json")
     asked = parser.parse_args()
     began = time.perf_counter()
-    chosen = [curve for curve in curves() if asked.only in f"{curve.plan}: {curve.name}"]
-    lines = [measured(curve, asked.largest) for curve in chosen]
+    lines = [measured(row, asked.largest) for row in ROWS if asked.only in row.name]
     setting = {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "versions": ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba")),
+        "versions": ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "duckdb")),
         "took": f"{time.perf_counter() - began:.0f} s",
     }
     if asked.note:
         setting["times"] = asked.note
     figures = {"setting": setting, "curves": lines}
+    if asked.write:
+        text = json.dumps(figures, indent=1, ensure_ascii=False)
+        (HERE / "results" / "growth.json").write_text(f"{text}\n", encoding="utf-8")
     print(page(figures))
     if asked.write:
         (HERE / "GROWTH.md").write_text(page(figures), encoding="utf-8")
-        text = json.dumps(figures, indent=1, ensure_ascii=False)
-        (HERE / "results" / "growth.json").write_text(f"{text}\n", encoding="utf-8")
         picture(figures).save(HERE / "results" / "growth.svg")
 
 

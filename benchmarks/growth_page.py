@@ -23,8 +23,8 @@ class Point(NamedTuple):
 
     size: int
     nodes: float
-    """Made for an event, on average."""
-    most: int
+    """Counted for an event, on average."""
+    most: int | None
     """Made for one of the last events."""
     steps: float | None
     """For an item of an answer."""
@@ -37,9 +37,6 @@ SHAPES: dict[str, Callable[[float], float]] = {
     "log n": math.log2,
     "log² n": lambda size: math.log2(size) ** 2,
 }
-
-
-_OFF = " | ".join(f"off from {shape}" for shape in SHAPES)
 
 
 class Fit(NamedTuple):
@@ -73,117 +70,130 @@ def shape_of(sizes: Sequence[int], values: Sequence[float]) -> str:
 def kept(curve: dict[str, Any]) -> bool:
     """Whether a curve is no steeper than was promised."""
     order = [*SHAPES, "steeper"]
+    return order.index(_measured(curve)) <= order.index(curve["shape"])
+
+
+def _measured(curve: dict[str, Any]) -> str:
+    """The shape of a curve; of numbers, from where some are longer than words, if they are anywhere."""
     points = _points(curve)
-    found = shape_of([point.size for point in points], [point.nodes for point in points])
-    return order.index(found) <= order.index(curve["shape"])
+    if curve["asked"] != "recognize":
+        points = [point for point in points if point.nodes > 1] or points
+    return shape_of([point.size for point in points], [point.nodes for point in points])
 
 
 def _points(curve: dict[str, Any]) -> list[Point]:
     return [Point(**point) for point in curve["points"]]
 
 
+PLANS = {
+    "cea": "CEA + tECS",
+    "cea-spans": "CEA + tECS, spans",
+    "chain-ed-index": "chain + ED-index",
+    "pcea-heap": "PCEA + heap",
+    "pcea-ordered-index": "PCEA + ordered index",
+}
+"""Kernels as the page calls them."""
+
+SHOWN = (100, 1_000, 10_000, 100_000, 1_000_000)
+
+
+HEAD = """\
+# Growth
+
+Written by `python -m benchmarks.growth --write`. What an event costs as the window grows (`w`), or the stream
+where there is no window. Every event matters. How: [README.md](README.md).
+"""
+
+COUNTED = """\
+What is counted is the same on every machine. Times are not; they also grow where what waits no longer
+fits the caches, whatever the shape of the work. What is counted for an event:
+
+- CEA + tECS: nodes made, and states in which runs are; with spans, those of all spans
+- chain + ED-index: run nodes and entries made, and entries looked at
+- PCEA: products and heap nodes made
+- numbers: one step in words, and words of all numbers that are longer; shapes are told from where some are
+
+![What an event makes, over windows and streams](results/growth.svg)
+"""
+
+READ_SO = f"""
+“Measured” is the first shape whose best curve, by least squares over all sizes, is off by {CLOSE:.0%} at
+most; the promise is kept where that is the promised one or flatter. From 100 to 1,000,000 what is
+proportional to log n grows ×3, and what is to log² n ×9. “At most” is for one of the last 512 events;
+“steps” are nodes visited for an item of an answer. “ns” are of recognition, or of the whole number, for
+an event in a window or stream of that size. “Events/s” are counted from the text of the query and a table
+in memory on, over as many events as the longest stream has, classification included; with windows of
+10,000 events.
+"""
+
+
 def page(figures: dict[str, Any]) -> str:
     """The figures as Markdown."""
-    return "\n".join(_lines(figures)) + "\n"
+    setting = [f"- {name}: {value}" for name, value in figures["setting"].items()]
+    return "\n".join([HEAD, *setting, "", COUNTED, *_table(figures["curves"]), READ_SO])
 
 
-def _lines(figures: dict[str, Any]) -> Iterator[str]:
-    yield "# Growth"
-    yield ""
-    yield "Written by `python -m benchmarks.growth --write`. What an event costs as the window grows, or, for"
-    yield "the ED-index, as the stream does, since it has no window. Every event is relevant. How:"
-    yield "[README.md](README.md)."
-    yield ""
-    yield from (f"- {name}: {value}" for name, value in figures["setting"].items())
-    yield ""
-    yield "Nodes and steps are counted: they are the same on every machine. Times are not; they also grow"
-    yield "where what waits no longer fits the caches, whatever the shape of the work."
-    yield ""
-    yield "![Nodes and time for an event, over the window](results/growth.svg)"
-    yield ""
-    yield f"| plan | query | promised | measured | kept | × | best curve | {_OFF} | time × |"
-    yield "|---|---|---|---|---|--:|---|--:|--:|--:|--:|"
-    yield from map(_summary, figures["curves"])
-    yield ""
-    yield "“×” is from the smallest size to the largest: from 100 to 1,000,000, what is proportional to log n"
-    yield "grows ×3 and what is to log² n ×9. “Off” is by how much the best curve of that shape misses the"
-    yield "nodes, in parts of them (least squares). “Measured” is the first shape from which they are off by"
-    yield f"{CLOSE:.0%} at most; the promise is kept where that is the promised one or flatter."
-    for curve in figures["curves"]:
-        yield ""
-        yield f"## {curve['plan']}: {curve['name']}"
-        yield ""
-        yield from _table(curve)
+def _table(curves: Sequence[dict[str, Any]]) -> Iterator[str]:
+    sizes = " | ".join(f"{size:,}" for size in SHOWN)
+    yield (
+        f"| query | plan | promised | measured | kept | {sizes} | at most | steps for an item "
+        "| ns at 10,000 | ns at the end | events/s |"
+    )
+    yield f"|---|---|---|---|---|{'--:|' * (len(SHOWN) + 5)}"
+    yield from map(_summary, curves)
 
 
 def _summary(curve: dict[str, Any]) -> str:
     points = _points(curve)
-    sizes, nodes = [point.size for point in points], [point.nodes for point in points]
-    misses = " | ".join(f"{fitted(sizes, nodes, shape).miss:.1%}" for shape in SHAPES)
-    shape = shape_of(sizes, nodes)
-    return (
-        f"| {curve['plan']} | {curve['name']} | {curve['shape']} | {shape} "
-        f"| {'yes' if kept(curve) else '**no**'} | {_times(nodes)} | {_formula(sizes, nodes, shape)} "
-        f"| {misses} | {_times([point.ns for point in points])} |"
-    )
+    by_size = {point.size: point for point in points}
+    numbers = " | ".join(_number(by_size[size].nodes) if size in by_size else "–" for size in SHOWN)
+    at = by_size.get(10_000)
+    last = points[-1]
+    plan = "numbers" if curve["asked"] != "recognize" else PLANS[curve["kernels"]]
+    cells = [
+        f"`{curve['name']}`",
+        plan,
+        curve["shape"],
+        _measured(curve),
+        "yes" if kept(curve) else "**no**",
+        numbers,
+        "–" if last.most is None else f"{last.most:,}",
+        "–" if last.steps is None else f"{last.steps:.2f}",
+        "–" if at is None else f"{at.ns:,.0f}",
+        f"{last.ns:,.0f}",
+        f"{curve['rate']:,}",
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
-def _times(values: Sequence[float]) -> str:
-    return f"{values[-1] / values[0]:.2f}"
-
-
-def _formula(sizes: Sequence[int], values: Sequence[float], shape: str) -> str:
-    shape = shape if shape in SHAPES else "log² n"
-    fit = fitted(sizes, values, shape)
-    if shape == "flat":
-        return f"{fit.base:.2f}"
-    sign = "−" if fit.base < 0 else "+"
-    return f"{fit.factor:.3f} {shape} {sign} {abs(fit.base):.2f}"
-
-
-def _table(curve: dict[str, Any]) -> Iterator[str]:
-    points = _points(curve)
-    sizes, nodes = [point.size for point in points], [point.nodes for point in points]
-    fit = fitted(sizes, nodes, curve["shape"])
-    yield (
-        f"| {curve['over']} | {curve['nodes']} for an event | {curve['shape']} | at most "
-        "| steps for an item of an answer | ns for an event |"
-    )
-    yield "|--:|--:|--:|--:|--:|--:|"
-    for point in points:
-        steps = "–" if point.steps is None else f"{point.steps:.2f}"
-        yield (
-            f"| {point.size:,} | {point.nodes:.3f} | {fit.at(point.size, curve['shape']):.3f} "
-            f"| {point.most} | {steps} | {point.ns:,.0f} |"
-        )
+def _number(value: float) -> str:
+    return f"{value:.2f}" if value < 1_000 else f"{value:,.0f}"
 
 
 def picture(figures: dict[str, Any]) -> Picture:
-    """Nodes and time for an event over the size: points as measured, dashed the best curve of the shape."""
+    """What an event makes over the size, in parts of what it makes at the smallest: a panel for each shape.
+
+    Points as measured, dashed what is proportional to the shape.
+    """
     with styled():
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(9.6, 4.6), layout="constrained")
-        nodes, times = figure.subplots(1, 2)
-        for number, curve in enumerate(figures["curves"]):
-            points, colour = _points(curve), PALETTE[number % len(PALETTE)]
-            label = f"{curve['plan']}: {curve['name']} ({curve['shape']})"
-            _draw(nodes, points, [point.nodes for point in points], curve["shape"], colour, label)
-            _draw(times, points, [point.ns / 1e3 for point in points], curve["shape"], colour, "")
-        _frame(nodes, "nodes for an event")
-        _frame(times, "microseconds for an event")
-        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=7.5)
+        figure = Figure(figsize=(9.6, 5.2), layout="constrained")
+        for axes, shape in zip(figure.subplots(1, len(SHAPES), sharey=True), SHAPES, strict=True):
+            curves = [curve for curve in figures["curves"] if curve["shape"] == shape]
+            for number, curve in enumerate(curves):
+                points = _points(curve)
+                sizes, parts = (
+                    [each.size for each in points],
+                    [each.nodes / points[0].nodes for each in points],
+                )
+                colour = PALETTE[number % len(PALETTE)]
+                axes.plot(sizes, parts, "o-", color=colour, markersize=2.6, linewidth=0.8)
+            along = np.geomspace(SHOWN[0], SHOWN[-1], 60)
+            first = SHAPES[shape](SHOWN[0]) or 1.0
+            axes.plot(along, [(SHAPES[shape](size) or 1.0) / first for size in along], "--", color=INK)
+            _frame(axes, f"promised: {shape}")
     return Picture(figure)
-
-
-def _draw(
-    axes: Axes, points: Sequence[Point], values: Sequence[float], shape: str, colour: str, label: str
-) -> None:
-    sizes = [point.size for point in points]
-    fit = fitted(sizes, values, shape)
-    along = np.geomspace(sizes[0], sizes[-1], 60)
-    axes.plot(along, [fit.at(size, shape) for size in along], "--", color=colour, linewidth=0.9)
-    axes.plot(sizes, values, "o", color=colour, markersize=3.6, label=label or None)
 
 
 def _frame(axes: Axes, title: str) -> None:
@@ -191,10 +201,10 @@ def _frame(axes: Axes, title: str) -> None:
 
     for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
         scale("log")
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         axis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"×{value:,.10g}"))
     axes.set_title(title, loc="left", color=INK, fontsize=10)
-    axes.set_xlabel("events in the window, or events seen", color=INK)
+    axes.set_xlabel("events in the window, or seen", color=INK)
     axes.grid(visible=True, color=GRID, linewidth=0.6)
     axes.tick_params(colors=FAINT)
     for side in ("top", "right"):

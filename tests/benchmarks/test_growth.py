@@ -8,44 +8,61 @@ from pathlib import Path
 
 import pytest
 
-from estero.engine.recognizer import Recognizer
-from estero.engine.runs.joined.pcea_runs import PceaRuns
-
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks.growth import CountedProducts, Curve, curves, falling, of_sets
+from benchmarks.growth import Watched, classified, counted, in_use, pieces, recognized
 from benchmarks.growth_page import fitted, page, picture, shape_of
+from benchmarks.growth_rows import ROWS, Row, check
 
-from benchmarks import parallelised
-
-CURVES = curves()
 SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
+SETS = Row("A ; B+ ; C WITHIN w EVENTS")
 
 
-@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: f"{curve.plan}: {curve.name}")
-def test_the_answers_of_a_curve_are_right(curve: Curve) -> None:
-    curve.check()
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_the_answers_of_a_row_are_right(row: Row) -> None:
+    check(row)
 
 
-def test_nodes_that_were_dropped_are_counted() -> None:
-    case, events = parallelised.any_order(1), falling(200, 12)
-    counted, roomy = (
-        Recognizer(CountedProducts(case.tables, 200, room=64)),
-        Recognizer(PceaRuns(case.tables, 200, room=1 << 18)),
-    )
-    for recognizer in (counted, roomy):
-        for _ in recognizer.push(events):
+def test_rows_are_named_once() -> None:
+    assert len({row.name for row in ROWS}) == len(ROWS) >= 30
+
+
+RISING = Row("A AS a ; B AS b FILTER a.m < b.m WITHIN w EVENTS", types="AB")
+
+
+@pytest.mark.parametrize("row", [SETS, RISING], ids=lambda row: row.name)
+def test_what_was_dropped_is_counted(row: Row) -> None:
+    window, count = 20, 60_000
+    plan, events = classified(row, count, window)
+    watched = Watched(plan, events)
+    made = 0
+    for piece in pieces(events, 0, count):
+        before = watched.made
+        for _ in watched.push([piece]):
             pass
-    assert counted.runs.dropped > 0
-    assert (
-        abs(counted.runs.made - int(roomy.runs.nodes.size[0])) <= 0.1 * counted.runs.made
-    )  # what expired is not copied
+        assert watched.made >= before
+        made = watched.made
+    assert made > 2 * in_use(watched.runs)
 
 
 def test_a_window_of_any_length_costs_the_same_in_nodes_of_sets() -> None:
-    few, many = of_sets(100), of_sets(3_000)
+    few, many = recognized(SETS, 100), recognized(SETS, 3_000)
     assert few.nodes == pytest.approx(many.nodes, rel=0.01)
     assert few.most == many.most
+    assert few.steps is not None
+    assert many.steps is not None
+    assert max(few.steps, many.steps) < 3
+
+
+def test_events_that_do_not_matter_are_refused() -> None:
+    with pytest.raises(ValueError, match="some events do not matter"):
+        recognized(Row("A ; B WITHIN w EVENTS"), 100)
+
+
+def test_longer_numbers_have_more_words() -> None:
+    row = Row("A ; B+ ; C WITHIN w EVENTS", asked="count")
+    words, longer = counted(row, 100), counted(row, 3_000)
+    assert 1 <= words.nodes < longer.nodes
 
 
 @pytest.mark.parametrize(
@@ -66,14 +83,15 @@ def test_what_falls_is_flat() -> None:
 
 
 def test_the_page_says_whether_a_promise_is_kept() -> None:
-    def line(shape: str) -> dict[str, object]:
+    def curve(shape: str) -> dict[str, object]:
         points = [
             {"size": size, "nodes": math.log2(size), "most": 9, "steps": None, "ns": 5.0} for size in SIZES
         ]
-        return {"name": "q", "plan": "p", "over": "o", "nodes": "n", "shape": shape, "points": points}
+        of_plan = {"name": "A ; B", "kernels": "cea", "asked": "recognize", "over": "n", "rate": 1_000}
+        return {**of_plan, "shape": shape, "points": points}
 
-    figures = {"setting": {"machine": "m"}, "curves": [line("flat"), line("log² n")]}
+    figures = {"setting": {"machine": "m"}, "curves": [curve("flat"), curve("log² n")]}
     said = page(figures)
-    assert "| p | q | flat | log n | **no** | 3.00 | 1.000 log n + 0.00 |" in said
-    assert "| p | q | log² n | log n | yes | 3.00 |" in said
+    assert "| `A ; B` | CEA + tECS | flat | log n | **no** | 6.64 | 9.97 |" in said
+    assert "| `A ; B` | CEA + tECS | log² n | log n | yes | 6.64 |" in said
     assert picture(figures).svg().startswith("<?xml")

@@ -31,7 +31,7 @@ from estero.engine.walk.counter import (
     set_rim_count,
     waits,
 )
-from estero.engine.walk.enumeration import go_on, write_back
+from estero.engine.walk.enumeration import STEPS, go_on, write_back
 from estero.engine.walk.long_paths import LongPaths
 from estero.engine.walk.roots import Roots
 
@@ -159,8 +159,10 @@ def descend_path(arena, oldest, walk, choices, most):  # type: ignore[no-untyped
     depth = walk.choice[4 * choices + 1]
     room = walk.event.size
     longest = min(room, most)
+    steps = 0
     code = FULL if depth > most else DONE
     while code == DONE:
+        steps += 1
         left = arena.left[node]
         if arena.kind[node] == UNION:
             if choices == room:
@@ -184,6 +186,7 @@ def descend_path(arena, oldest, walk, choices, most):  # type: ignore[no-untyped
         node = left
     if code != DONE:
         choices = leave(walk, choices, node, depth)
+    walk.cursor[STEPS] += steps
     return code, choices, depth, arena.event[node]
 
 
