@@ -35,8 +35,9 @@ def main() -> None:
     asked = _arguments()
     engines = [engine for engine in ENGINES if engine.name in asked.only]
     if asked.what == "install":
-        for engine in {engine.jars or engine.name: engine for engine in engines}.values():
-            _install(engine)
+        for number, engine in enumerate(engines):
+            if not engine.jars or engine.jars not in [each.jars for each in engines[:number]]:
+                _install(engine)
         return
     found = measured(engines, [query for query in QUERIES if query.name in asked.queries], asked)
     print(page.page(found))

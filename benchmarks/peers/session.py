@@ -128,8 +128,11 @@ class Session:
         """The time by the clock of the session: of the wall, or of all threads of the process."""
         if self._clock == "wall":
             return time.perf_counter()
-        with Path(f"/proc/{self._process.pid}/stat").open(encoding="utf-8") as file:
-            user, system = file.read().rpartition(")")[2].split()[11:13]
+        try:
+            said = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return 0.0  # it has ended, and its last words are read
+        user, system = said.rpartition(")")[2].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def _ask(self, line: str) -> dict[str, Any]:

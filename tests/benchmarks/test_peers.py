@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from estero.reference.queries import Event, evaluate_query
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.peers import child, duckdb_engine, events, pandas_engine, queries
+from benchmarks.peers.__main__ import Truth, Wrong
 from benchmarks.peers.engines import ENGINES, Engine, flink_patterns
 from benchmarks.peers.page import page, picture
 from benchmarks.peers.queries import QUERIES, Unsaid
+from benchmarks.peers.session import PeerProblem, Run, Session, TooLong
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
@@ -82,6 +85,60 @@ def _by_reference(text: str, columns: dict[str, np.ndarray]) -> list[tuple[int, 
 
 def _answers(tables: list[pa.Table]) -> list[tuple[int, ...]]:
     return sorted(tuple(sorted(row)) for table in tables for row in child.positions(table))
+
+
+ENGINE = """
+import sys
+print('{"version": "one"}', flush=True)
+for line in sys.stdin:
+    events, path = line.split()
+    if events == "13":
+        sys.exit("thirteen is too many")
+    if events == "14":
+        while True:
+            pass
+    if path != "-":
+        open(path, "w").write("4 2\\n1 3\\n")
+    print('{"wall": 1.5, "cpu": 2.5, "answers": 2, "sum": %s}' % (10 if events == "12" else 11), flush=True)
+"""
+
+
+@pytest.fixture(params=["wall", "cpu"])
+def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Session]:
+    with Session([sys.executable, "-c", ENGINE], tmp_path, request.param) as session:
+        yield session
+
+
+def test_an_engine_is_asked_over_a_pipe(session: Session) -> None:
+    assert session.version == "one"
+    assert session.answers(12, 60) == [(1, 3), (2, 4)]
+    assert session.run(12, 60) == Run(1.5, 2.5, 2, 10)
+
+
+def test_answers_that_do_not_add_up_are_a_problem(session: Session) -> None:
+    with pytest.raises(PeerProblem, match="the sum of their positions"):
+        session.answers(11, 60)
+
+
+def test_the_last_words_of_an_engine_are_the_problem(session: Session) -> None:
+    with pytest.raises(PeerProblem, match="thirteen is too many"):
+        session.run(13, 60)
+
+
+def test_an_engine_that_does_not_answer_is_stopped(session: Session) -> None:
+    with pytest.raises(TooLong):
+        session.run(14, 0.05)
+
+
+def test_engines_that_differ_stop_everything() -> None:
+    truth, (one, other, *_) = Truth(QUERIES[0]), ENGINES
+    truth.compare(one, [(1, 2), (3, 4)])
+    truth.total(one, 100, Run(1, 1, 2, 10))
+    truth.total(other, 100, Run(2, 2, 2, None))
+    with pytest.raises(Wrong, match=r"only there: \[\(1, 5\)\], not there: \[\(3, 4\)\]"):
+        truth.compare(other, [(1, 2), (1, 5)])
+    with pytest.raises(Wrong, match="2 answers with the sum 11"):
+        truth.total(other, 100, Run(2, 2, 2, 11))
 
 
 def _figures() -> dict[str, Any]:
