@@ -219,12 +219,11 @@ DUCKDB: dict[str, Said] = {
 FROM {_D}
 JOIN {_A} ON a.id BETWEEN d.id - {_W["sequence"]} AND d.id - 1
 JOIN {_B} ON b.id BETWEEN a.id + 1 AND d.id - 1""",
-    "kleene": f"""WITH RECURSIVE
-starts AS MATERIALIZED (
-    SELECT d.id AS d, a.id AS a FROM {_D} JOIN {_A} ON a.id BETWEEN d.id - {_W["kleene"]} AND d.id - 1),
-near AS MATERIALIZED (
-    SELECT d.id AS d, b.id AS b FROM {_D} JOIN {_B} ON b.id BETWEEN d.id - {_W["kleene"]} AND d.id - 1),
-chosen(d, first, bs) AS (
+    "kleene": f"""CREATE OR REPLACE TEMP TABLE starts AS
+    SELECT d.id AS d, a.id AS a FROM {_D} JOIN {_A} ON a.id BETWEEN d.id - {_W["kleene"]} AND d.id - 1;
+CREATE OR REPLACE TEMP TABLE near AS
+    SELECT d.id AS d, b.id AS b FROM {_D} JOIN {_B} ON b.id BETWEEN d.id - {_W["kleene"]} AND d.id - 1;
+WITH RECURSIVE chosen(d, first, bs) AS (
     SELECT d, b, [b] FROM near
     UNION ALL
     SELECT chosen.d, near.b, list_prepend(near.b, bs)
