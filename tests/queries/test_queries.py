@@ -141,6 +141,36 @@ def test_a_plan_travels_to_other_processes() -> None:
     assert pickle.loads(pickle.dumps(explanation.plan)) == explanation.plan
 
 
+def test_a_query_is_planned_anew_for_other_columns() -> None:
+    query = estero.query("SELECT * WHERE A AS a FILTER a[n > 0]")
+    table = pa.table({"type": ["A"], "n": [1], "s": ["x"]})
+    others = (
+        table,
+        table.select(["s", "n", "type"]),
+        table.set_column(1, "n", pa.array([1.5])),
+        table.append_column("m", pa.array([2])),
+        table,
+    )
+    for events in others:
+        (row,) = query.run(events, type="type").to_arrow().to_pylist()
+        (event,) = row["a"]
+        assert list(event.items()) == [*events.to_pylist()[0].items(), ("position", 0)]
+    assert pickle.loads(pickle.dumps(query)) == query
+
+
+def test_a_predicate_that_is_replaced_is_asked_anew() -> None:
+    table = pa.table({"type": ["A", "A"], "n": [1, 2]})
+    query = None
+    for wanted in (1, 2):
+
+        @estero.predicate
+        def replaced_one(found: pa.Table, wanted: int = wanted) -> bool:
+            return bool(found.column("n")[0].as_py() == wanted)
+
+        query = query or estero.query("SELECT * WHERE A AS a FILTER replaced_one(a)")
+        assert [row["start"] for row in query.run(table, type="type").to_arrow().to_pylist()] == [wanted - 1]
+
+
 def test_more_than_63_predicates() -> None:
     table = pa.table({"n": list(range(200)) + list(range(200))})
     pattern = " ; ".join(f"Event AS e{i}" for i in range(150))

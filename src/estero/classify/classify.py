@@ -19,6 +19,7 @@ from estero.classify.columns import ColumnType, canonical
 from estero.classify.dialect import Dialect
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.partition_keys import KeyWriter
+from estero.classify.remembered import Remembered
 from estero.classify.spark_dialect import SPARK
 from estero.classify.sql_trees import SQL, compared, number
 from estero.classify.values import ValueWriter
@@ -127,18 +128,10 @@ def classify_sql(
     read = None if columns is None else dict(columns)
     rests = None if screened is None else tuple(screened)
     asked = classification, source, read, ordered, positions, rests
-    for known, text in _written[:]:  # another thread may write
-        if known == asked:
-            return text
-    text = _statement(classification, source, read, ordered, positions, rests)
-    _written.insert(0, (asked, text))
-    del _written[_MOST_WRITTEN:]
-    return text
+    return _statements.of(asked, lambda: _statement(*asked))
 
 
-_MOST_WRITTEN: Final = 16
-_written: list[tuple[tuple[object, ...], str]] = []
-"""What was asked of `classify_sql`, and what it gave; the last one first."""
+_statements: Final = Remembered[str]()
 
 
 def _statement(

@@ -21,6 +21,7 @@ from estero.classify.classify import Clauses, classify_sql
 from estero.classify.column_names import check_names
 from estero.classify.columns import ColumnType, reference
 from estero.classify.duckdb_dialect import DUCKDB
+from estero.classify.remembered import Remembered
 from estero.errors import DataError
 from estero.events.database import EVENTS, Connection, Database, connect, lent_to
 from estero.events.execution import Execution
@@ -159,8 +160,14 @@ class Source:
         statement = classify_sql(
             dataclasses.replace(classification, predicates=silent), EVENTS, columns=self.column_types
         )
-        with Execution(self._connection, empty, view=self.view) as execution, reading(self.file):
-            schema = execution.schema(statement)
+
+        def asked_of_duckdb() -> pa.Schema:
+            with Execution(self._connection, empty, view=self.view) as execution, reading(self.file):
+                return execution.schema(statement)
+
+        in_memory = all(each.schema is not None for each in self._inputs.values())
+        asked = statement, self.view, [each.schema for each in self._inputs.values()]
+        schema = _schemas.of(asked, asked_of_duckdb) if in_memory else asked_of_duckdb()
         return self._columns.shown(pa.RecordBatch.from_pylist([], schema=schema)).schema
 
     def is_sorted(self) -> bool:
@@ -346,6 +353,10 @@ def _with_bits(batch: pa.RecordBatch) -> pa.RecordBatch:
     words = itertools.takewhile(batch.schema.names.__contains__, map(bits_name, itertools.count()))
     some = functools.reduce(np.bitwise_or, (batch.column(word).to_numpy() for word in words))
     return batch if some.all() else batch.filter(pa.array(some != 0))
+
+
+_schemas = Remembered[pa.Schema]()
+"""The columns of statements over tables of such columns."""
 
 
 @functools.cache

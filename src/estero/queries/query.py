@@ -48,6 +48,10 @@ class Query:
         if isinstance(query, str) and is_conjunctive(query):
             query = conjunctive_statement(query)
         self.statement = query if isinstance(query, Statement) else pattern_statement(query)
+        self._planned: tuple[object, Plan] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return self.__dict__ | {"_planned": None}
 
     def __str__(self) -> str:
         return str(self.statement)
@@ -188,7 +192,14 @@ class Query:
         return self._fitting_plan(layout)
 
     def _fitting_plan(self, layout: Layout) -> Plan:
-        plan = self.statement.plan(layout)
+        schema = layout.schema  # answers show attributes in the order of the columns, which == does not see
+        order = [(name, list(attributes)) for name, attributes in schema.types.items()]
+        asked = layout, order, list(schema.shared or ()), schema.untyped
+        if self._planned is None or self._planned[0] != asked:
+            plan = self.statement.plan(layout)
+            self._planned = None if plan.predicates else (asked, plan)  # predicates may be replaced
+        else:
+            plan = self._planned[1]
         _warn_of_other_names(plan, timed=layout.schema.time is not None)
         return plan
 
