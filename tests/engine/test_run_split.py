@@ -155,6 +155,8 @@ def test_the_first_event_of_a_stream_gets_its_bit(
 
 
 def test_keys_are_remembered_where_their_first_event_matters() -> None:
+    keys = 80_000  # more than the nodes that there is room for at first
+
     def settings(ordinals: bool) -> Settings:
         return Settings(window=3, keyed=True, first_bit=1, ordinals=ordinals)
 
@@ -166,18 +168,16 @@ def test_keys_are_remembered_where_their_first_event_matters() -> None:
         )
         engine = Recognizer(cea_runs(toy, settings(ordinals)))
         ends = []
-        for first in range(0, 40_000, 2_000):
-            events = [
-                ToyEvent(A, (), key % 20_000, key // 20_000, key) for key in range(first, first + 2_000)
-            ]
+        for first in range(0, 2 * keys, 4_000):
+            events = [ToyEvent(A, (), key % keys, key // keys, key) for key in range(first, first + 4_000)]
             for roots in engine.push(batch_of(events, 0)):
                 ends += roots.event.tolist()
         return engine, ends
 
     forgetful, ends = engine_after(ordinals=True)
-    assert forgetful.runs._keys.size[0] < 20_000
+    assert forgetful.runs._keys.size[0] < keys
     remembering, ends = engine_after(ordinals=False)
-    assert remembering.runs._keys.size[0] == 20_000
+    assert remembering.runs._keys.size[0] == keys
     assert ends == []
 
 
