@@ -1,12 +1,12 @@
 """Named tuples of arrays as kernels see them: one pointer, to a block of addresses and lengths.
 
 To Numba a named tuple is all of its fields, and an array is seven numbers: a kernel over thirty arrays would
-have more than two hundred arguments, which every call of a small step hands on. Compiling takes several
-times as long that way. Here a named tuple is a *pool*: the address of a block that is filled when a kernel is
-called from Python, with a word for each integer and, for each array, its address and its lengths. A field
-that is a named tuple itself is a part of its block. The arrays have their items side by side (order C).
+have more than two hundred arguments, which every call of a small step hands on; compiling takes half as long
+again that way. Here a named tuple is a *pool*: the address of a block that is filled when a kernel is called
+from Python, with a word for each integer and, for each array, its address and its lengths. A field that is a
+named tuple itself is a part of its block. The arrays have their items side by side (order C).
 
-Indices are not counted from the end: kernels have no negative ones.
+Indices are not counted from the end: a kernel must not have negative ones, and nothing checks that.
 """
 
 from __future__ import annotations
