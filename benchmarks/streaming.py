@@ -2,8 +2,9 @@
 
 A stream of files is recognized with a checkpoint, its state in RocksDB. Answers are first compared, as
 multisets, with those that this process finds in the same files; then a longer stream is timed, without the
-micro-batches at its begin, where Python workers start. Prints what it measures; ``--out`` writes it as JSON,
-and ``--write`` makes STREAMING.md of it.
+micro-batches at its begin, where Python workers start. Small micro-batches are timed by stage, in a process
+for each of several settings, once Java has compiled what they need (``--small`` times nothing else).
+Prints what it measures; ``--out`` writes it as JSON, and ``--write`` makes STREAMING.md of it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ import platform
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +91,29 @@ WARM = 3
 """Micro-batches at the begin that are not timed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How streams of small micro-batches run: buckets for the keys, and options of Java."""
+
+    name: str
+    partitions: int | None = None
+    java_options: str = ""
+
+
+SETTINGS = (
+    Setting("16 buckets, as by default"),
+    Setting("2 buckets", 2),
+    Setting("2 buckets, processes by `VFORK`", 2, "-Djdk.lang.Process.launchMechanism=VFORK"),
+)
+SMALL = 1_000
+"""Events of a small micro-batch."""
+WARM_SMALL, TIMED_SMALL = 30, 30
+"""Small micro-batches that are not timed, and that are."""
+WANTED_MS = 250
+STAGES = ("latestOffset", "walCommit", "queryPlanning", "addBatch", "commitOffsets")
+"""Parts of a micro-batch, as Spark calls them, in which it is anywhere near a millisecond."""
+
+
 def write_stream(case: Case, place: Path, batches: int, size: int) -> None:
     """A file for each micro-batch, in the order of their names and of their times of change."""
     place.mkdir(parents=True)
@@ -96,10 +123,12 @@ def write_stream(case: Case, place: Path, batches: int, size: int) -> None:
         os.utime(file, (START // 1_000_000 + number,) * 2)
 
 
-def stream(spark: SparkSession, case: Case, events: Path, out: Path) -> list[dict[str, Any]]:
+def stream(
+    spark: SparkSession, case: Case, events: Path, out: Path, partitions: int | None = None
+) -> list[dict[str, Any]]:
     """Recognizes all files, one in each micro-batch; what Spark says of each micro-batch."""
     df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(events.as_uri())
-    found = recognize(df, case.query, type="type", time="ts")
+    found = recognize(df, case.query, type="type", time="ts", partitions=partitions)
     sink = found.writeStream.format("parquet").option("checkpointLocation", str(out / "checkpoint"))
     query = sink.trigger(availableNow=True).start(str(out / "answers"))
     query.awaitTermination()
@@ -142,6 +171,52 @@ def timed(spark: SparkSession, case: Case, place: Path, batches: int, size: int)
     }
 
 
+def small(setting: Setting, cores: int) -> dict[str, float]:
+    """Median milliseconds of a small micro-batch of the first case, in all and by stage; in a new session."""
+    case = CASES[0]
+    spark = local_session(f"local[{cores}]", shuffle_partitions=cores, java_options=setting.java_options)
+    with tempfile.TemporaryDirectory(prefix="estero-streaming-") as directory:
+        place = Path(directory)
+        write_stream(case, place / "events", WARM_SMALL + TIMED_SMALL, SMALL)
+        reports = stream(spark, case, place / "events", place, setting.partitions)
+        spark.stop()  # it looks after the files of state while it runs
+    steady = [each for each in reports if each["numInputRows"]][WARM_SMALL:]
+    stages = {
+        name: float(np.median([each["durationMs"].get(name, 0) for each in steady]))
+        for name in ("triggerExecution", *STAGES)
+    }
+    commits = [each["stateOperators"][0]["commitTimeMs"] for each in steady]
+    return stages | {"commit of state": float(np.median(commits))}
+
+
+def small_ones(cores: int) -> dict[str, dict[str, float]]:
+    """The same for each of the settings, in a process of its own, which has one Java process."""
+    times = {}
+    for setting in SETTINGS:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            times[setting.name] = pool.submit(small, setting, cores).result()
+        print(f"{setting.name}: {times[setting.name]}", flush=True)
+    return times
+
+
+def page_of_small(times: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """The table of small micro-batches."""
+    lines = [
+        "",
+        f"Micro-batches of {SMALL:,} events, by stage, in median milliseconds after {WARM_SMALL} of them; at",
+        f"most {WANTED_MS} are wanted with the last settings, which",
+        "[Streams on Spark](../docs/streaming.md#small-micro-batches) explains. State is committed, once for",
+        "each task, inside `addBatch`.",
+        "",
+        f"| settings | in all | {' | '.join(f'`{name}`' for name in STAGES)} | commit of state |",
+        "|---|" + "---:|" * (len(STAGES) + 2),
+    ]
+    for name, got in times.items():
+        cells = [f"{got[each]:,.0f}" for each in ("triggerExecution", *STAGES, "commit of state")]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
 def page(figures: dict[str, Any]) -> str:
     """STREAMING.md."""
     setting, cases, latency = figures["setting"], figures["cases"], figures["latency"]
@@ -171,7 +246,7 @@ its window, on average; the state has them, and the partial matches.
     for size in LATENCIES:
         got = latency[str(size)]
         lines.append(f"| {size:,} | {got['median ms']:,.0f} | {got['longest ms']:,} | {got['events/s']:,} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *page_of_small(figures["small"])]) + "\n"
 
 
 def measured(spark: SparkSession, place: Path, batches: int, scale: float) -> dict[str, Any]:
@@ -197,9 +272,13 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=10, help="timed micro-batches of each stream")
     parser.add_argument("--scale", type=float, default=1.0, help="for smaller micro-batches")
     parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--small", action="store_true", help="small micro-batches only; nothing is written")
     parser.add_argument("--out", type=Path, help="a file for the figures")
     parser.add_argument("--write", action="store_true", help="write STREAMING.md and results/streaming.json")
     asked = parser.parse_args()
+    if asked.small:
+        print("\n".join(page_of_small(small_ones(asked.cores))))
+        return
     spark = local_session(f"local[{asked.cores}]", shuffle_partitions=asked.cores)
     with tempfile.TemporaryDirectory(prefix="estero-streaming-") as directory:
         figures = measured(spark, Path(directory), asked.batches, asked.scale)
@@ -207,14 +286,14 @@ def main() -> None:
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "versions": ", ".join(f"{name} {version(name)}" for name in ("pyspark", "pyarrow", "numba")),
     }
-    figures = {"setting": setting, **figures}
+    spark.stop()
+    figures = {"setting": setting, **figures, "small": small_ones(asked.cores)}
     text = json.dumps(figures, indent=1) + "\n"
     if asked.out is not None:
         asked.out.write_text(text, encoding="utf-8")
     if asked.write:
         (HERE / "results" / "streaming.json").write_text(text, encoding="utf-8")
         (HERE / "STREAMING.md").write_text(page(figures), encoding="utf-8")
-    spark.stop()
 
 
 if __name__ == "__main__":
