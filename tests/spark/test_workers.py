@@ -28,5 +28,7 @@ def test_what_is_loaded_is_looked_through_once(thawed: None) -> None:
 def test_what_tasks_leave_is_still_collected(thawed: None) -> None:
     spare_collector()
     frozen = gc.get_freeze_count()
+    left = [[place] for place in range(1_000)]
     spare_collector()
-    assert gc.get_freeze_count() == frozen
+    assert gc.get_freeze_count() <= frozen  # some of what was frozen may have gone meanwhile, by its references
+    assert any(each is left for each in gc.get_objects())
