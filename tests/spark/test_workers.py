@@ -30,5 +30,5 @@ def test_what_tasks_leave_is_still_collected(thawed: None) -> None:
     frozen = gc.get_freeze_count()
     left = [[place] for place in range(1_000)]
     spare_collector()
-    assert gc.get_freeze_count() <= frozen  # some of what was frozen may have gone meanwhile, by its references
+    assert gc.get_freeze_count() <= frozen  # some of it may have gone meanwhile
     assert any(each is left for each in gc.get_objects())
