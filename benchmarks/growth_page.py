@@ -74,10 +74,13 @@ def kept(curve: dict[str, Any]) -> bool:
 
 
 def _measured(curve: dict[str, Any]) -> str:
-    """The shape of a curve; of numbers, from where some are longer than words, if they are anywhere."""
+    """The shape of a curve; of numbers, behind the first size at which some are longer than words.
+
+    At that size itself a part of them still are words.
+    """
     points = _points(curve)
     if curve["asked"] != "recognize":
-        points = [point for point in points if point.nodes > 1] or points
+        points = [point for point in points if point.nodes > 1][1:] or points
     return shape_of([point.size for point in points], [point.nodes for point in points])
 
 
@@ -111,7 +114,8 @@ fits the caches, whatever the shape of the work. What is counted for an event:
 - CEA + tECS: nodes made, and states in which runs are; with spans, those of all spans
 - chain + ED-index: run nodes and entries made, and entries looked at
 - PCEA: products and heap nodes made
-- numbers: one step in words, and words of all numbers that are longer; shapes are told from where some are
+- numbers: one step in words, and words of all numbers that are longer; shapes are told behind the first
+  size at which some are
 
 ![What an event makes, over windows and streams](results/growth.svg)
 """
