@@ -1,6 +1,8 @@
 """Installs the engines, and runs them: answers compared first, then seconds for each query and length.
 
 ``python -m benchmarks.peers install [--only flink,esper]``, then ``python -m benchmarks.peers run --write``.
+With ``--kept FILE`` a run that was broken off goes on where it stopped, and ``page`` writes the page of what
+there is.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 from benchmarks.peers import page
 from benchmarks.peers.engines import ENGINES, NAMES, Engine, Missing
 from benchmarks.peers.events import save
+from benchmarks.peers.kept import Kept
 from benchmarks.peers.queries import QUERIES, WINDOWS, Query, Unsaid
 from benchmarks.peers.session import Answers, PeerProblem, Run, Session, TooLong
 
@@ -39,7 +42,16 @@ def main() -> None:
             if not engine.jars or engine.jars not in [each.jars for each in engines[:number]]:
                 _install(engine)
         return
-    found = measured(engines, [query for query in QUERIES if query.name in asked.queries], asked)
+    queries = [query for query in QUERIES if query.name in asked.queries]
+    terms = {"clock": asked.clock, "longest": asked.longest, "repeats": asked.repeats}
+    kept = Kept(asked.kept, terms)
+    missing = measured(engines, queries, kept, asked) if asked.what == "run" else {}
+    found = {
+        "setting": _setting(kept, asked),
+        "missing": missing,
+        "unmeasured": list(_unmeasured(engines, queries, kept, asked)),
+        "runs": _in_order(kept),
+    }
     print(page.page(found))
     if asked.write:
         (HERE / "PEERS.md").write_text(page.page(found), encoding="utf-8")
@@ -58,30 +70,60 @@ def _install(engine: Engine) -> None:
 
 
 def measured(
-    engines: Sequence[Engine], queries: Sequence[Query], asked: argparse.Namespace
-) -> dict[str, Any]:
-    """All figures, as the page wants them; `Wrong` if two engines differ in an answer."""
-    versions: dict[str, str | None] = {}
+    engines: Sequence[Engine], queries: Sequence[Query], kept: Kept, asked: argparse.Namespace
+) -> dict[str, str]:
+    """Measures what is not kept yet; says which engines are missing. `Wrong` if two differ in an answer."""
     missing: dict[str, str] = {}
-    runs: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="peers-") as name:
         folder = Path(name)
         save(folder, max(asked.events, CHECKED))
         for query in queries:
-            truth = Truth(query)
+            truth = Truth(query, kept)
             for engine in engines:
-                if isinstance(engine.said[query.name], Unsaid):
+                sizes = _wanted(kept, query, engine, asked)
+                if not sizes:
                     continue
                 try:
-                    for line in _lines(engine, folder, truth, asked):
-                        versions[engine.name] = line.pop("version", versions.get(engine.name))
-                        runs.append({"query": query.name, "engine": engine.name, **line})
+                    for line in _lines(engine, folder, truth, sizes, asked):
                         print(f"{query.name}: {engine.title}: {line}", flush=True)
+                        kept.keep({"query": query.name, "engine": engine.name, **line})
                 except Missing as problem:
                     missing[engine.name] = str(problem)
+    return missing
+
+
+def _wanted(kept: Kept, query: Query, engine: Engine, asked: argparse.Namespace) -> list[int]:
+    """The lengths that an engine is still to be measured at."""
+    if isinstance(engine.said[query.name], Unsaid):
+        return []
+    sizes = [size for size in SIZES if size <= min(asked.events, engine.most)]
+    return kept.wanted(query.name, engine.name, sizes)
+
+
+def _unmeasured(
+    engines: Sequence[Engine], queries: Sequence[Query], kept: Kept, asked: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
+    for query in queries:
+        for engine in engines:
+            if sizes := _wanted(kept, query, engine, asked):
+                yield {"query": query.name, "engine": engine.name, "from": sizes[0]}
+
+
+def _in_order(kept: Kept) -> list[dict[str, Any]]:
+    """The figures without versions, by query and engine."""
+    return [
+        {name: value for name, value in line.items() if name != "version"}
+        for query in QUERIES
+        for engine in ENGINES
+        for line in kept.of(query.name, engine.name)
+    ]
+
+
+def _setting(kept: Kept, asked: argparse.Namespace) -> dict[str, str]:
+    versions = {line["engine"]: line["version"] for line in kept.figures if "version" in line}
     setting = {
         "machine": f"{_processor()}, {os.cpu_count()} cores",
-        "versions": ", ".join(dict.fromkeys(filter(None, versions.values()))),
+        "versions": ", ".join(dict.fromkeys(versions[name] for name in NAMES if name in versions)),
         "streams": f"up to {asked.events:,} events; an engine gets no longer ones once a run takes more than "
         f"{asked.longest:g} s",
         "seconds": CLOCKS[asked.clock],
@@ -90,7 +132,7 @@ def measured(
     }
     if asked.note:
         setting["note"] = asked.note
-    return {"setting": setting, "missing": missing, "runs": runs}
+    return setting
 
 
 CLOCKS = {
@@ -105,36 +147,49 @@ CHECK_TIME = 60.0
 class Truth:
     """What the first engine says, and the others have to."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, kept: Kept) -> None:
         self.query = query
-        self.answers: Answers | None = None
+        self._kept = kept
         self.totals: dict[int, tuple[int, int | None]] = {}
+        for line in kept.figures:
+            if line["query"] == query.name and "answers" in line:
+                self._keep(line["events"], line["answers"], line["sum"])
 
     def compare(self, engine: Engine, answers: Answers) -> None:
         """Compares all answers over a short stream."""
-        if self.answers is None:
-            self.answers = answers
-        if answers != self.answers:
-            mine, theirs = set(self.answers), set(answers)
+        known = self._kept.answers(self.query.name)
+        if known is None:
+            self._kept.keep_answers(self.query.name, answers)
+        elif answers != known:
+            mine, theirs = set(known), set(answers)
             raise Wrong(
-                f"{self.query.name}: {engine.title} has {len(answers)} answers and not {len(self.answers)}; "
+                f"{self.query.name}: {engine.title} has {len(answers)} answers and not {len(known)}; "
                 f"only there: {sorted(theirs - mine)[:3]}, not there: {sorted(mine - theirs)[:3]}"
             )
 
     def total(self, engine: Engine, events: int, run: Run) -> None:
         """Compares how many answers there are, and the sum of their positions."""
-        answers, total = self.totals.setdefault(events, (run.answers, run.sum))
+        answers, total = self._keep(events, run.answers, run.sum)
         if run.answers != answers or (None not in (run.sum, total) and run.sum != total):
             said = f"{run.answers} answers with the sum {run.sum}"
             raise Wrong(f"{self.query.name}, {events:,} events: {engine.title} has {said}: {self.totals}")
 
+    def _keep(self, events: int, answers: int, total: int | None) -> tuple[int, int | None]:
+        """What was first said of so many events; a sum counts as said when an engine gives one."""
+        known = self.totals.setdefault(events, (answers, total))
+        if known[1] is None:
+            self.totals[events] = (known[0], total)
+        return known
 
-def _lines(engine: Engine, folder: Path, truth: Truth, asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
+
+def _lines(
+    engine: Engine, folder: Path, truth: Truth, sizes: Sequence[int], asked: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
     """A checked run, then the best run for each length, until one takes too long; or what went wrong."""
     try:
         with Session(engine.command(folder, truth.query.name), folder, asked.clock) as session:
             truth.compare(engine, session.answers(CHECKED, asked.longest + CHECK_TIME))
-            for line in _timed(session, engine, truth, asked):
+            for line in _timed(session, engine, truth, sizes, asked):
                 yield {"version": session.version, **line}
     except PeerProblem as problem:
         yield {"problem": str(problem)}
@@ -143,10 +198,10 @@ def _lines(engine: Engine, folder: Path, truth: Truth, asked: argparse.Namespace
 
 
 def _timed(
-    session: Session, engine: Engine, truth: Truth, asked: argparse.Namespace
+    session: Session, engine: Engine, truth: Truth, sizes: Sequence[int], asked: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """The best run for each length, until one takes too long."""
-    for events in (size for size in SIZES if size <= min(asked.events, engine.most)):
+    for events in sizes:
         best: Run | None = None
         try:
             for _ in range(asked.repeats):
@@ -161,7 +216,12 @@ def _timed(
             return
         if best is not None:
             seconds = round(getattr(best, asked.clock), 5)
-            both = {"wall": round(best.wall, 5), "cpu": round(best.cpu, 5), "answers": best.answers}
+            both = {
+                "wall": round(best.wall, 5),
+                "cpu": round(best.cpu, 5),
+                "answers": best.answers,
+                "sum": best.sum,
+            }
             if seconds < engine.least:
                 yield {"events": events, "seconds": None, "under": engine.least, **both}
             else:
@@ -170,7 +230,7 @@ def _timed(
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
-    parser.add_argument("what", choices=("install", "run"))
+    parser.add_argument("what", choices=("install", "run", "page"))
     parser.add_argument("--only", type=_listed(NAMES), default=NAMES, help=f"engines: {', '.join(NAMES)}")
     parser.add_argument(
         "--queries", type=_listed(tuple(WINDOWS)), default=tuple(WINDOWS), help="some of them"
@@ -181,6 +241,9 @@ def _arguments() -> argparse.Namespace:
         "--clock", choices=("wall", "cpu"), default="wall", help="cpu: where the machine is not quiet"
     )
     parser.add_argument("--repeats", type=int, default=3, help="runs of each; the best one counts")
+    parser.add_argument(
+        "--kept", type=Path, help="a file for all figures; those that it has are not measured again"
+    )
     parser.add_argument("--note", default="", help="what else the machine did, for the page")
     parser.add_argument("--write", action="store_true", help="write PEERS.md, peers.json and peers.svg")
     return parser.parse_args()

@@ -22,7 +22,7 @@ REPOSITORY = HERE.parents[1]
 ENVIRONMENTS = REPOSITORY / ".peers"
 CORE_PYTHON = REPOSITORY / ".venv-core" / "bin" / "python"
 JAVA = HERE / "java"
-HEAP = "-Xmx10g"
+HEAP = "-Xmx6g"
 
 _OPENED = [
     f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "time", "nio", "math")
@@ -65,7 +65,7 @@ class Engine:
             return [sys.executable, "-m", "benchmarks.peers.child", self.module, *asked]
         if self.program:
             return [*_java(self.jars), self.program, *asked[:2], "" if self.said is queries.FLINK else text]
-        return [_core_python(), "-m", "benchmarks.peers.core_child", *asked]
+        return [_core_python(), "-m", "benchmarks.peers.core_child", *asked, str(self.most)]
 
     def install(self) -> None:
         """Fetches and compiles what it needs; `Missing` where that takes more than there is."""
@@ -107,8 +107,8 @@ ENGINES = (
     ),
     Engine(
         "match-recognize",
-        "MATCH_RECOGNIZE",
-        "Flink SQL, on the same mini-cluster; timed like FlinkCEP",
+        "Flink SQL",
+        "MATCH_RECOGNIZE, on the same mini-cluster; timed like FlinkCEP",
         queries.MATCH_RECOGNIZE,
         program="Flink",
         jars="flink",
@@ -129,6 +129,17 @@ ENGINES = (
         queries.SIDDHI,
         program="Siddhi",
         jars="siddhi",
+    ),
+    Engine(
+        "trino",
+        "Trino",
+        "MATCH_RECOGNIZE; its planner and its operators in one process, without a server "
+        "(`LocalQueryRunner`); from the text of the query and a table of its memory connector to the last "
+        "row; it sorts the table first",
+        queries.TRINO,
+        whole=True,
+        program="Trino",
+        jars="trino",
     ),
     Engine(
         "duckdb",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Figures = dict[str, Any]
 OURS = "estero"
+COLOURS = (*PALETTE, INK)
+"""Of the lines, one for each engine."""
 
 
 def page(figures: Figures) -> str:
@@ -41,9 +43,9 @@ def _lines(figures: Figures) -> Iterator[str]:
     for query in _asked(figures):
         yield from _ranks(figures, query)
     yield ""
-    yield "A row is for the longest stream that Estero and at least one other took. DuckDB and pandas look at"
-    yield "a whole table at once, not at a stream: they stand for what one would write without any engine."
-    yield "Below, **the fastest of a length** is bold."
+    yield "A row is for the longest stream that Estero and at least one other took. Trino, DuckDB and pandas"
+    yield "look at a whole table at once, not at a stream; DuckDB and pandas stand for what one would write"
+    yield "without any engine. Below, **the fastest of a length** is bold."
     for query in _asked(figures):
         yield ""
         yield from _section(figures, query)
@@ -122,7 +124,7 @@ def _section(figures: Figures, query: Query) -> Iterator[str]:
         runs = _runs(figures, query, engine.name)
         if any("events" in run for run in runs):
             yield _row(figures, query, engine, sizes)
-    left = [(engine.title, why) for engine in ENGINES if (why := _absent(figures, query, engine))]
+    left = [(engine.title, why) for engine in ENGINES for why in _absent(figures, query, engine)]
     if left:
         yield ""
         yield "Not here:"
@@ -145,12 +147,17 @@ def _counted(run: dict[str, Any], query: Query) -> bool:
     return run["query"] == query.name and run.get("answers") is not None
 
 
-def _absent(figures: Figures, query: Query, engine: Engine) -> str:
-    """Why an engine has no figures for a query, or nothing."""
+def _absent(figures: Figures, query: Query, engine: Engine) -> Iterator[str]:
+    """Why an engine has no figures for a query, or not all."""
     said = engine.said[query.name]
     if isinstance(said, Unsaid):
-        return said.reason
-    return next((run["problem"] for run in _runs(figures, query, engine.name) if "problem" in run), "")
+        yield said.reason
+    for run in _runs(figures, query, engine.name):
+        if "problem" in run:
+            yield run["problem"]
+    for each in figures["unmeasured"]:
+        if (each["query"], each["engine"]) == (query.name, engine.name):
+            yield f"not measured from {each['from']:,} events on; the run was broken off before"
 
 
 def _row(figures: Figures, query: Query, engine: Engine, sizes: Sequence[int]) -> str:
@@ -180,7 +187,10 @@ def _rate(rate: float) -> str:
 
 
 def picture(figures: Figures) -> Picture:
-    """Seconds over the number of events, both logarithmic: a frame for each query, a line for each engine."""
+    """Seconds over the number of events, both logarithmic: a frame for each query, a line for each engine.
+
+    Lines of engines that look at a whole table are dashed.
+    """
     queries = _asked(figures)
     columns = min(4, len(queries) + 1)
     rows = -(-(len(queries) + 1) // columns)
@@ -215,8 +225,8 @@ def _draw(axes: Axes, figures: Figures, query: Query) -> None:
             axes.plot(
                 [run["events"] for run in runs],
                 [run["seconds"] for run in runs],
-                "o-",
-                color=PALETTE[number],
+                "o--" if engine.whole else "o-",
+                color=COLOURS[number],
                 linewidth=2.2 if engine.name == OURS else 1.1,
                 markersize=3.4,
                 label=engine.title,

@@ -116,41 +116,63 @@ FLINK: dict[str, Said] = {
 }
 
 
-def _matched(measures: str, pattern: str, define: str, window: str, partition: str = "") -> str:
-    shown = ", ".join(each.split(" AS ")[1] for each in measures.split(", "))
-    return f"""SELECT {shown} FROM events MATCH_RECOGNIZE (
-    {partition}ORDER BY ts
-    MEASURES {measures}
-    ONE ROW PER MATCH AFTER MATCH SKIP TO NEXT ROW
-    PATTERN ({pattern}) WITHIN INTERVAL '{(_W[window] + 1) / 1000:.3f}' SECOND
-    DEFINE {define})"""
-
-
 _ONE_MATCH = Unsaid("it gives at most one match for each first row, not every combination")
-_SQL_NEXT = (
-    "C.id AS c, A.id AS a, B.id AS b",
-    "C X* A Y* B",
-    "C AS C.type = 'C', X AS X.type <> 'A', A AS A.type = 'A', Y AS Y.type <> 'B', B AS B.type = 'B'",
-)
+_RISING = {"X": "X.price < 100", "Y": "Y.price > X.price", "Z": "Z.price > Y.price AND Z.price > 900"}
+_ABSENCE = {"A": "A.type = 'A'", "X": "X.type <> 'B' AND X.type <> 'C'", "C": "C.type = 'C'"}
+_NEXT = {
+    "C": "C.type = 'C'",
+    "X": "X.type <> 'A'",
+    "A": "A.type = 'A'",
+    "Y": "Y.type <> 'B'",
+    "B": "B.type = 'B'",
+}
+
+
+def _matched(pattern: str, define: dict[str, str], order: str, partition: str = "", within: str = "") -> str:
+    names = pattern.replace("X*", "").replace("Y*", "").split()
+    conditions = ", ".join(f"{name} AS {condition}" for name, condition in define.items())
+    return f"""SELECT {", ".join(names).lower()} FROM events MATCH_RECOGNIZE (
+    {partition}ORDER BY {order}
+    MEASURES {", ".join(f"{name}.id AS {name.lower()}" for name in names)}
+    ONE ROW PER MATCH AFTER MATCH SKIP TO NEXT ROW
+    PATTERN ({pattern}){within}
+    DEFINE {conditions})"""
+
+
+def _flink(pattern: str, define: dict[str, str], query: str, partition: str = "") -> str:
+    within = f" WITHIN INTERVAL '{(_W[query] + 1) / 1000:.3f}' SECOND"
+    return _matched(pattern, define, "ts", partition, within)
+
+
+def _trino(pattern: str, define: dict[str, str], query: str, partition: str = "") -> str:
+    """Without WITHIN: each condition says how far from the first event it may hold."""
+    first, *_, last = define
+    bounded = {
+        name: f"{condition} AND {name}.id - {first}.id {'<=' if name == last else '<'} {_W[query]}"
+        for name, condition in define.items()
+    }
+    bounded[first] = define[first]
+    return _matched(pattern, bounded, "id", partition)
+
 
 MATCH_RECOGNIZE: dict[str, Said] = {
     "sequence": _ONE_MATCH,
     "kleene": _ONE_MATCH,
-    "absence": _matched(
-        "A.id AS a, C.id AS c",
-        "A X* C",
-        "A AS A.type = 'A', X AS X.type <> 'B' AND X.type <> 'C', C AS C.type = 'C'",
-        "absence",
-    ),
-    "rising": _matched(
-        "X.id AS x, Y.id AS y, Z.id AS z",
-        "X Y Z",
-        "X AS X.price < 100, Y AS Y.price > X.price, Z AS Z.price > Y.price AND Z.price > 900",
-        "rising",
-    ),
-    "keys": _matched(*_SQL_NEXT, "keys", "PARTITION BY key "),
+    "absence": _flink("A X* C", _ABSENCE, "absence"),
+    "rising": _flink("X Y Z", _RISING, "rising"),
+    "keys": _flink("C X* A Y* B", _NEXT, "keys", "PARTITION BY key "),
     "any order": _ONE_MATCH,
-    "next": _matched(*_SQL_NEXT, "next"),
+    "next": _flink("C X* A Y* B", _NEXT, "next"),
+}
+
+TRINO: dict[str, Said] = {
+    "sequence": _ONE_MATCH,
+    "kleene": _ONE_MATCH,
+    "absence": _trino("A X* C", _ABSENCE, "absence"),
+    "rising": _matched("X Y Z", _RISING, "id"),
+    "keys": _trino("C X* A Y* B", _NEXT, "keys", "PARTITION BY key "),
+    "any order": _ONE_MATCH,
+    "next": _trino("C X* A Y* B", _NEXT, "next"),
 }
 
 _NO_COMBINATIONS = Unsaid("a started match goes on with the next event that fits, not with each that does")

@@ -155,5 +155,6 @@ class Session:
     def _last_words(self) -> str:
         self._process.wait()
         self._errors.seek(0)
-        words = self._errors.read().decode(errors="replace").strip().splitlines()
+        said = self._errors.read().decode(errors="replace").strip().splitlines()
+        words = [line for line in said if not line.startswith("\tat ")]  # no calls of Java
         return "\n".join(words[-25:]) or f"it ended with code {self._process.returncode}"

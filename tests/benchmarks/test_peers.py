@@ -19,6 +19,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 from benchmarks.peers import child, duckdb_engine, events, pandas_engine, queries
 from benchmarks.peers.__main__ import Truth, Wrong
 from benchmarks.peers.engines import ENGINES, Engine, flink_patterns
+from benchmarks.peers.kept import Kept, OtherTerms
 from benchmarks.peers.page import page, picture
 from benchmarks.peers.queries import QUERIES, Unsaid
 from benchmarks.peers.session import PeerProblem, Run, Session, TooLong
@@ -131,7 +132,7 @@ def test_an_engine_that_does_not_answer_is_stopped(session: Session) -> None:
 
 
 def test_engines_that_differ_stop_everything() -> None:
-    truth, (one, other, *_) = Truth(QUERIES[0]), ENGINES
+    truth, (one, other, *_) = Truth(QUERIES[0], Kept(None, {})), ENGINES
     truth.compare(one, [(1, 2), (3, 4)])
     truth.total(one, 100, Run(1, 1, 2, 10))
     truth.total(other, 100, Run(2, 2, 2, None))
@@ -139,6 +140,51 @@ def test_engines_that_differ_stop_everything() -> None:
         truth.compare(other, [(1, 2), (1, 5)])
     with pytest.raises(Wrong, match="2 answers with the sum 11"):
         truth.total(other, 100, Run(2, 2, 2, 11))
+
+
+def _kept(path: Path, clock: str = "cpu") -> Kept:
+    return Kept(path, {"clock": clock})
+
+
+def test_a_run_that_was_broken_off_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "kept"
+    sizes = [10, 100, 1_000]
+    before = _kept(path)
+    assert before.wanted("next", "estero", sizes) == sizes
+    before.keep_answers("next", [(1, 2), (3, 4)])
+    for engine, length in (("estero", 10), ("estero", 100), ("esper", 10)):
+        before.keep({"query": "next", "engine": engine, "events": length, "answers": 2, "sum": 10})
+    before.keep({"query": "next", "engine": "esper", "events": 100, "seconds": None, "over": 60.0})
+    before.keep({"query": "next", "engine": "flink", "problem": "it said no"})
+    with path.open("a") as file:
+        file.write('{"query": "next", "engine": "estero", "eve')
+    after = _kept(path)
+    assert after.wanted("next", "estero", sizes) == [1_000]
+    assert after.wanted("next", "esper", sizes) == after.wanted("next", "flink", sizes) == []
+    assert after.wanted("keys", "estero", sizes) == sizes
+    after.keep({"query": "next", "engine": "estero", "events": 1_000, "answers": 2, "sum": 10})
+    assert _kept(path).figures == after.figures
+    assert _kept(path).wanted("next", "estero", sizes) == []
+
+
+def test_engines_are_compared_with_what_was_kept(tmp_path: Path) -> None:
+    kept = _kept(tmp_path / "kept")
+    kept.keep_answers("sequence", [(1, 2), (3, 4)])
+    kept.keep({"query": "sequence", "engine": "core", "events": 10, "answers": 2, "sum": None})
+    kept.keep({"query": "sequence", "engine": "estero", "events": 10, "answers": 2, "sum": 10})
+    truth = Truth(QUERIES[0], _kept(tmp_path / "kept"))
+    truth.compare(ENGINES[1], [(1, 2), (3, 4)])
+    truth.total(ENGINES[1], 10, Run(1, 1, 2, 10))
+    with pytest.raises(Wrong):
+        truth.compare(ENGINES[1], [(1, 2)])
+    with pytest.raises(Wrong):
+        truth.total(ENGINES[1], 10, Run(1, 1, 2, 11))
+
+
+def test_figures_of_another_clock_are_not_mixed(tmp_path: Path) -> None:
+    _kept(tmp_path / "kept")
+    with pytest.raises(OtherTerms, match=r"was begun with {'clock': 'cpu'}"):
+        _kept(tmp_path / "kept", "wall")
 
 
 def _figures() -> dict[str, Any]:
@@ -160,7 +206,12 @@ def _figures() -> dict[str, Any]:
         run("flink", 100_000, None),
         {"query": "sequence", "engine": "esper", "problem": "it said no"},
     ]
-    return {"setting": {"machine": "m"}, "missing": {"core": "not there"}, "runs": runs}
+    return {
+        "setting": {"machine": "m"},
+        "missing": {"core": "not there"},
+        "unmeasured": [{"query": "sequence", "engine": "pandas", "from": 100_000}],
+        "runs": runs,
+    }
 
 
 def test_the_page_says_who_is_fastest() -> None:
@@ -171,6 +222,7 @@ def test_the_page_says_who_is_fastest() -> None:
     assert "| FlinkCEP | 3.00 | > 20 |" in said
     assert "CORE is missing: not there" in said
     assert "Esper: it said no" in said
+    assert "pandas: not measured from 100,000 events on" in said
     assert "Siddhi: a started match goes on with the next event that fits" in said
 
 
@@ -181,5 +233,10 @@ def test_the_page_says_where_a_peer_wins() -> None:
     assert f"| DuckDB | Estero ×2.0, FlinkCEP ×12.0 | {beside} |" in page(figures)
 
 
-def test_the_picture_is_drawn() -> None:
-    assert picture(_figures()).svg().startswith("<?xml")
+def test_the_picture_has_a_line_for_every_engine() -> None:
+    figures = _figures()
+    figures["runs"] = [
+        {"query": "sequence", "engine": engine.name, "events": 10_000, "seconds": 1.0, "answers": 7}
+        for engine in ENGINES
+    ]
+    assert picture(figures).svg().startswith("<?xml")

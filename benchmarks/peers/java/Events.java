@@ -45,6 +45,11 @@ final class Events {
         return new long[] {System.nanoTime(), SYSTEM.getProcessCpuTime()};
     }
 
+    /** How many events there are. */
+    static int count() {
+        return types.length;
+    }
+
     static String type(int position) {
         return NAMES[types[position]];
     }
