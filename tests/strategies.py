@@ -150,22 +150,36 @@ def numbers() -> st.SearchStrategy[Node]:
     attributes = st.sampled_from(["n", "x", "k", "time"]).map(Attribute)
     constants = st.one_of(st.integers(0, 3), st.sampled_from([0.0, 0.5, 1.5, 1e300])).map(Literal)
     leaves = st.one_of(attributes, attributes, constants)
-    functions = st.builds(Call, st.sampled_from(["abs", "floor", "ceil"]), st.tuples(attributes))
+    functions = st.builds(
+        Call, st.sampled_from(["abs", "floor", "ceil", "round", "sign", "sqrt"]), st.tuples(attributes)
+    )
+    choices = st.builds(
+        Call, st.sampled_from(["greatest", "least", "nullif", "coalesce"]), st.tuples(leaves, leaves)
+    )
     operators = st.sampled_from(["+", "-", "*", "/", "%"])
     return st.one_of(
         leaves,
         leaves,
         st.builds(Arithmetic, operators, leaves, leaves),
         functions,
+        choices,
         attributes.map(Negative),
-        st.builds(Call, st.just("length"), st.tuples(st.just(Attribute("s")))),
+        st.builds(Call, st.just("length"), st.tuples(texts())),
     )
 
 
 @cache
+def texts() -> st.SearchStrategy[Node]:
+    """Expressions over one event with a string as their value."""
+    attribute = st.just(Attribute("s"))
+    cased = st.builds(Call, st.sampled_from(["lower", "upper", "trim"]), st.tuples(attribute))
+    cut = st.builds(Call, st.just("substring"), st.tuples(attribute, st.integers(0, 3).map(Literal)))
+    return st.one_of(attribute, attribute, attribute, cased, cut)
+
+
+@cache
 def _simple_predicates() -> st.SearchStrategy[Node]:
-    operators = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
-    text = st.just(Attribute("s"))
+    operators, text = st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), texts()
     return st.one_of(
         st.builds(
             Comparison,

@@ -13,6 +13,7 @@ import pytest
 
 from conftest import REPOSITORY
 from estero.language.syntax.parser import parse_query
+from estero.language.tree.functions import SCALAR_FUNCTIONS
 from estero.reference.queries import ComplexEvent, Event, evaluate_query
 
 
@@ -74,3 +75,8 @@ def test_every_picture_is_on_the_page() -> None:
     files = {path.name for path in (REPOSITORY / "docs" / "pictures" / "language").glob("*.svg")}
     assert files == {shown.file.name for shown in SHOWN}
     assert len(SHOWN) == len(files) >= 35
+
+
+def test_the_page_says_what_every_function_takes_and_means() -> None:
+    rows = [f"| `{function.example}` | {function.meaning} |" for function in SCALAR_FUNCTIONS.values()]
+    assert "\n".join(rows) in (REPOSITORY / "docs" / "language.md").read_text(encoding="utf-8")

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from estero.automata.cea import EventPredicate
 from estero.automata.registers import Value
-from estero.classify.rows.functions import AskSqlError, NotInPythonError
 from estero.classify.rows.texts import regex_test
+from estero.classify.rows.typed import AskSqlError, NotInPythonError
 from estero.events.streams.batch_classifier import Classifier
 from estero.events.streams.single_events import SingleEvents
 from estero.events.streams.stream_layout import StreamLayout

@@ -151,8 +151,8 @@ def test_what_cannot_be_said_is_refused_at_once() -> None:
         _ = value == [1]
     with pytest.raises(ValueError, match="is empty or skips numbers"):
         value.is_in(range(5, 1))
-    with pytest.raises(ValueError, match="there is no function upper"):
-        call("upper", value)
+    with pytest.raises(ValueError, match="there is no function reverse"):
+        call("reverse", value)
     with pytest.raises(ValueError, match="there is no aggregate median"):
         aggregate("median", value)
     with pytest.raises(TypeError, match="an aggregate takes a variable"):

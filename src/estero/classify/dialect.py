@@ -10,6 +10,8 @@ integers against floats      both round the integer first      an exact comparis
 ``min_int % -1`` is 0        DuckDB: an overflow               an explicit CASE
 float literals               DuckDB reads 0.1 as a decimal     written with an exponent, ``1e-1``
 instants                     by the session's zone             ``as_read``; literals as UTC instants
+upper: letter by letter      Spark: ``ß`` becomes ``SS``       letter by letter where there are such
+                             DuckDB: ``ß`` becomes ``ẞ``
 ===========================  ================================  =========================================
 """
 
@@ -43,6 +45,9 @@ class Dialect(ABC):
     text_type: ClassVar[str]
     hash_type: ClassVar[str]
     """The type of a hash of a string."""
+    starts_with: ClassVar[str]
+    ends_with: ClassVar[str]
+    """What the engine calls these functions."""
 
     # ---------------------------------------------------------------------------------- columns
 
@@ -134,6 +139,26 @@ class Dialect(ABC):
     @abstractmethod
     def part_of_time(self, part: str, value: SQL, tick: Tick) -> SQL:
         """``year`` to ``second`` of an instant in UTC, a 64-bit integer."""
+
+    @abstractmethod
+    def truncated(self, unit: str, value: SQL, tick: Tick) -> SQL:
+        """The instant at which the year … second of an instant in UTC begins, in microseconds."""
+
+    @abstractmethod
+    def lower(self, value: SQL) -> SQL:
+        """A string with each letter in lower case."""
+
+    @abstractmethod
+    def upper(self, value: SQL) -> SQL:
+        """A string with each letter in upper case where that is one letter."""
+
+    @abstractmethod
+    def trimmed(self, value: SQL) -> SQL:
+        """A string without the spaces at its ends."""
+
+    @abstractmethod
+    def power(self, base: SQL, exponent: SQL) -> SQL:
+        """A power of floats, as IEEE 754 has it."""
 
     # ------------------------------------------------------------------------------------ hashes
 

@@ -21,6 +21,8 @@ _SORTED = frozenset({"BLOB", "TIME", "TIME_NS", "INTERVAL"})
 _SHORTER = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
 _LONGER = ("UBIGINT", "HUGEINT", "UHUGEINT")
 _INSTANTS = ("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP WITH TIME ZONE", "DATE")
+_ONLY_LONGER = "[ß\u1f80-\u1f87\u1f90-\u1f97\u1fa0-\u1fa7\u1fb3\u1fc3\u1ff3]"
+"""Letters whose upper case has several letters, of which DuckDB knows a single one."""
 _CHECKED = {"+": "add", "-": "subtract", "*": "multiply"}
 
 
@@ -30,6 +32,8 @@ class DuckDB(Dialect):
     name = "duckdb"
     text_type = "VARCHAR"
     hash_type = "UBIGINT"
+    starts_with = "starts_with"
+    ends_with = "ends_with"
     types: ClassVar[Mapping[str, ColumnType]] = {
         '"NULL"': ColumnType(Kind.NULL, "BIGINT"),
         "BOOLEAN": ColumnType(Kind.BOOL),
@@ -93,7 +97,31 @@ class DuckDB(Dialect):
 
     def part_of_time(self, part: str, value: SQL, tick: Tick) -> SQL:
         instant = _microsecond_of(call("epoch_ns", value)) if tick == "ns" else value
-        return cast(call(part, instant), "BIGINT")
+        return cast(call("isodow" if part == "day_of_week" else part, instant), "BIGINT")
+
+    def truncated(self, unit: str, value: SQL, tick: Tick) -> SQL:
+        instant = _microsecond_of(call("epoch_ns", value)) if tick == "ns" else value
+        return cast(call("date_trunc", text(unit), instant), "TIMESTAMP")
+
+    def lower(self, value: SQL) -> SQL:
+        return call("lower", value)
+
+    def upper(self, value: SQL) -> SQL:
+        letter = exp.column("__letter")
+        kept = call("regexp_matches", letter, text(_ONLY_LONGER))
+        each = exp.Lambda(
+            this=either(kept, letter.copy(), call("upper", letter.copy())), expressions=[letter]
+        )
+        letters = call("string_split", value.copy(), text(""))
+        by_letter = call("array_to_string", call("list_transform", letters, each), text(""))
+        has_some = call("regexp_matches", value.copy(), text(_ONLY_LONGER))
+        return either(has_some, by_letter, call("upper", value))
+
+    def trimmed(self, value: SQL) -> SQL:
+        return call("trim", value, text(" "))
+
+    def power(self, base: SQL, exponent: SQL) -> SQL:
+        return call("pow", base, exponent)
 
     def hashes(self, values: Sequence[tuple[SQL, Kind]]) -> tuple[SQL, SQL]:
         salted = (_salted(value, kind) for value, kind in values)

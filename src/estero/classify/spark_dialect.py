@@ -8,6 +8,7 @@ looks for filters to push into a scan.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +19,19 @@ from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Tick, reference
 from estero.classify.dialect import EXACT, Dialect, escaped, micros_of
-from estero.classify.sql_trees import SQL, bound, call, cast, compared, either, negative, number, text, total
+from estero.classify.sql_trees import (
+    SQL,
+    bound,
+    call,
+    cast,
+    compared,
+    either,
+    is_not_null,
+    negative,
+    number,
+    text,
+    total,
+)
 from estero.language.regex.dialects import for_re2
 from estero.language.regex.java import for_java, like_for_java
 from estero.language.tree.schema import Kind
@@ -38,6 +51,12 @@ _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
 _CLOCK = {"hour": (3600 * _SECOND, 24), "minute": (60 * _SECOND, 60), "second": (_SECOND, 60)}
 """The length of each in microseconds, and how many make up the next."""
+_LENGTHS = {
+    "week": (7 * _DAY, 4 * _DAY),
+    "day": (_DAY, 0),
+    **{unit: (length, 0) for unit, (length, _) in _CLOCK.items()},
+}
+"""The length of each in microseconds, and when one of them began."""
 
 
 class Spark(Dialect):
@@ -46,6 +65,8 @@ class Spark(Dialect):
     name = "spark"
     text_type = "STRING"
     hash_type = "BIGINT"
+    starts_with = "startswith"
+    ends_with = "endswith"
     types: ClassVar[Mapping[str, ColumnType]] = {
         "void": ColumnType(Kind.NULL, "BIGINT"),
         "boolean": ColumnType(Kind.BOOL),
@@ -121,9 +142,54 @@ class Spark(Dialect):
         if part in _CLOCK:
             unit, modulus = _CLOCK[part]
             return self._divided(self._rest(instant, unit * modulus), unit)
-        midnight = exp.Sub(this=instant, expression=self._rest(instant, _DAY))
-        date = call("date_from_unix_date", cast(self._divided(midnight, _DAY), "INT"))
-        return cast(call(part, date), "BIGINT")
+        date = self._date(instant)
+        if part == "day_of_week":
+            return cast(total([call("weekday", date), number(1)]), "BIGINT")
+        return cast(call("weekofyear" if part == "week" else part, date), "BIGINT")
+
+    def truncated(self, unit: str, value: SQL, tick: Tick) -> SQL:
+        instant = self.ticks_of(value, tick)
+        if unit in _LENGTHS:
+            length, begin = _LENGTHS[unit]
+            since = exp.Sub(this=instant.copy(), expression=self.integer(begin))
+            micros: SQL = exp.Sub(this=instant, expression=self._rest(exp.paren(since), length))
+        else:
+            day = call("unix_date", call("trunc", self._date(instant), text(unit.upper())))
+            micros = exp.Mul(this=cast(day, "BIGINT"), expression=self.integer(_DAY))
+        return call("timestamp_micros", exp.paren(micros))
+
+    def lower(self, value: SQL) -> SQL:
+        # Two letters for one, and another letter at the end of a word.
+        return call("lower", call("translate", value, text("\u0130\u03a3"), text("i\u03c3")))
+
+    def upper(self, value: SQL) -> SQL:
+        place = exp.column("__place")
+        letter = call("substring", value.copy(), place, number(1))
+        upper, size = call("upper", letter), call("length", call("upper", letter.copy()))
+        one = either(compared("=", size, number(1)), upper, letter.copy())
+        places = call("sequence", number(1), call("length", value.copy()))
+        by_letter = call(
+            "array_join", call("transform", places, exp.Lambda(this=one, expressions=[place])), text("")
+        )
+        whole = call("upper", value.copy())
+        is_longer = compared("!=", call("length", whole), call("length", value))
+        return either(is_longer, by_letter, whole.copy())
+
+    def trimmed(self, value: SQL) -> SQL:
+        return call("btrim", value, text(" "))
+
+    def power(self, base: SQL, exponent: SQL) -> SQL:
+        # Java has NaN where IEEE 754 has 1.
+        one = self.floating(1.0)
+        infinite = compared("=", call("abs", exponent.copy()), self.floating(math.inf))
+        turned = exp.and_(compared("=", base, self.floating(-1.0)), infinite)
+        is_one = exp.or_(compared("=", base, one), turned)
+        known = exp.and_(is_not_null(base), is_not_null(exponent))
+        return either(exp.and_(known, exp.paren(is_one)), one, call("power", base, exponent))
+
+    def _date(self, instant: SQL) -> SQL:
+        midnight = exp.Sub(this=instant.copy(), expression=self._rest(instant, _DAY))
+        return call("date_from_unix_date", cast(self._divided(midnight, _DAY), "INT"))
 
     def _rest(self, value: SQL, modulus: int) -> SQL:
         return call("pmod", value.copy(), self.integer(modulus))

@@ -21,7 +21,7 @@ from estero.classify.bits import Writer
 from estero.classify.column_names import VALUES
 from estero.classify.columns import ColumnType
 from estero.classify.dialect import Dialect
-from estero.classify.expressions import Typed
+from estero.classify.operations import Typed
 from estero.classify.sql_trees import SQL, call, cast, either, is_not_null, number, text
 from estero.engine.int64 import GREATEST
 from estero.language.tree.schema import Kind

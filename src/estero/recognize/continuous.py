@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from estero.answers.answer import Answer
 from estero.classify.column_names import HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
-from estero.classify.rows.functions import AskSqlError, NotInPythonError
+from estero.classify.rows.typed import AskSqlError, NotInPythonError
 from estero.errors import DataError
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Classifier, Incoming

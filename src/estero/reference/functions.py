@@ -1,25 +1,43 @@
-"""The reference meaning of the built-in scalar functions. NULL in, NULL out, except for coalesce."""
+"""The reference meaning of the built-in scalar functions. NULL in, NULL out, except for those that choose."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from estero.errors import DataError, QueryError
 from estero.language.tree.literals import Value
 
+_SECOND = timedelta(seconds=1)
+_MONTHS = {"year": 12, "quarter": 3, "month": 1}
+_LENGTHS = {
+    "week": timedelta(days=7),
+    "day": timedelta(days=1),
+    "hour": timedelta(hours=1),
+    "minute": timedelta(minutes=1),
+    "second": _SECOND,
+}
+_MONDAY = datetime(1, 1, 1, tzinfo=UTC)
+
 
 def call_function(name: str, arguments: Sequence[Value]) -> Value:
     """The value of the built-in function `name`; NULL if an argument is, except for coalesce."""
     if name == "coalesce":
-        return _coalesce([argument for argument in arguments if argument is not None])
+        return _coalesce(arguments)
     if name not in _FUNCTIONS:
         raise QueryError(f"there is no function {name}")
     if any(argument is None for argument in arguments):
         return None
     return _FUNCTIONS[name](*arguments)
+
+
+def alike(values: Sequence[Value]) -> list[Value]:
+    """The values that are not NULL; beside a float, integers become floats."""
+    known = [value for value in values if value is not None]
+    has_float = any(isinstance(value, float) for value in known)
+    return [float(as_number(value)) if has_float else value for value in known]
 
 
 def fit(number: int) -> int:
@@ -29,42 +47,6 @@ def fit(number: int) -> int:
     return number
 
 
-def _coalesce(known: Sequence[Value]) -> Value:
-    """The first; beside a float, an integer becomes one."""
-    if not known:
-        return None
-    return float(as_number(known[0])) if any(isinstance(each, float) for each in known) else known[0]
-
-
-def _abs(value: Value) -> Value:
-    number = as_number(value)
-    return fit(abs(number)) if isinstance(number, int) else abs(number)
-
-
-def _rounded(value: Value, whole: Callable[[float], int]) -> Value:
-    number = as_number(value)
-    return float(whole(number)) if isinstance(number, float) and math.isfinite(number) else number
-
-
-def _length(value: Value) -> Value:
-    """The number of code points."""
-    if isinstance(value, str):
-        return len(value)
-    raise DataError(f"{value!r} is not a string")
-
-
-def _part_of_time(part: str) -> Callable[[Value], Value]:
-    """`part` of a timestamp on a clock in UTC."""
-
-    def read(value: Value) -> Value:
-        if not isinstance(value, datetime):
-            raise DataError(f"{value!r} is not a timestamp")
-        number: int = getattr(value, part)
-        return number
-
-    return read
-
-
 def as_number(value: Value) -> int | float:
     """`value` as a number; anything but one is an error."""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -72,10 +54,164 @@ def as_number(value: Value) -> int | float:
     raise DataError(f"{value!r} is not a number")
 
 
+def _coalesce(values: Sequence[Value]) -> Value:
+    """The first; beside a float, an integer becomes one."""
+    known = alike(values)
+    return known[0] if known else None
+
+
+# ------------------------------------------------------------------------------------------ numbers
+
+
+def _abs(value: Value) -> Value:
+    number = as_number(value)
+    return fit(abs(number)) if isinstance(number, int) else abs(number)
+
+
+def _sign(value: Value) -> int:
+    """NaN is the largest number, so it is positive."""
+    number = as_number(value)
+    return 1 if number > 0 or math.isnan(number) else -1 if number < 0 else 0
+
+
+def _whole(value: Value, whole: Callable[[float], int]) -> Value:
+    number = as_number(value)
+    return float(whole(number)) if isinstance(number, float) and math.isfinite(number) else number
+
+
+def _round(value: Value, digits: Value = 0) -> Value:
+    """Halves go away from zero; a float is multiplied, rounded and divided again."""
+    number = as_number(value)
+    if isinstance(number, int):
+        return number
+    scale = 10.0 ** as_number(digits)
+    scaled = number * scale
+    if not abs(scaled) < 2.0**53:
+        return number
+    below = math.floor(abs(scaled))
+    nearest = below + (abs(scaled) - below >= 0.5)
+    return math.copysign(nearest, scaled) / scale
+
+
+def _sqrt(value: Value) -> float | None:
+    number = float(as_number(value))
+    return None if number < 0 else math.sqrt(number)
+
+
+def _ln(value: Value) -> float | None:
+    number = float(as_number(value))
+    return None if number <= 0 else math.log(number)
+
+
+def _exp(value: Value) -> float:
+    try:
+        return math.exp(as_number(value))
+    except OverflowError:
+        return math.inf
+
+
+def _power(base: Value, exponent: Value) -> float:
+    """As IEEE 754 has it: infinite beyond the floats, NaN for a root of a negative number."""
+    x, y = float(as_number(base)), float(as_number(exponent))
+    is_odd = math.isfinite(y) and y == math.floor(y) and math.fmod(y, 2.0) != 0
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return -math.inf if x < 0 and is_odd else math.inf
+    except ValueError:
+        return math.copysign(math.inf, x if is_odd else 1.0) if x == 0 else math.nan
+
+
+# ------------------------------------------------------------------------------------------ strings
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    raise DataError(f"{value!r} is not a string")
+
+
+def _lower(value: Value) -> str:
+    return "".join("i" if letter == "İ" else letter.lower() for letter in _text(value))
+
+
+def _upper(value: Value) -> str:
+    return "".join(letter.upper() if len(letter.upper()) == 1 else letter for letter in _text(value))
+
+
+def _substring(value: Value, start: Value, length: Value = None) -> str:
+    """The characters at the places from `start` on, as many as `length`; places before 1 have none."""
+    places = enumerate(_text(value), start=1)
+    first = as_number(start)
+    end = math.inf if length is None else first + as_number(length)
+    return "".join(letter for place, letter in places if first <= place < end)
+
+
+def _replace(value: Value, old: Value, new: Value) -> str:
+    return _text(value).replace(_text(old), _text(new)) if old else _text(value)
+
+
+def _split_part(value: Value, delimiter: Value, place: Value) -> str:
+    parts = dict(enumerate(_text(value).split(_text(delimiter)), start=1))
+    return parts.get(int(as_number(place)), "")
+
+
+# --------------------------------------------------------------------------------------------- times
+
+
+def _moment(value: Value) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    raise DataError(f"{value!r} is not a timestamp")
+
+
+def _part_of_time(part: str) -> Callable[[Value], Value]:
+    """`part` of a timestamp on a clock in UTC."""
+
+    def read(value: Value) -> Value:
+        number: int = getattr(_moment(value), part)
+        return number
+
+    return read
+
+
+def _epoch(value: Value) -> float:
+    return ((_moment(value) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)) / 1e6
+
+
+def _truncated(unit: Value, value: Value) -> datetime:
+    moment = _moment(value)
+    months = _MONTHS.get(_text(unit))
+    if months is None:
+        return moment - (moment - _MONDAY) % _LENGTHS[_text(unit)]
+    return datetime(moment.year, (moment.month - 1) // months * months + 1, 1, tzinfo=UTC)
+
+
 _FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "abs": _abs,
-    "floor": partial(_rounded, whole=math.floor),
-    "ceil": partial(_rounded, whole=math.ceil),
-    "length": _length,
+    "sign": _sign,
+    "floor": partial(_whole, whole=math.floor),
+    "ceil": partial(_whole, whole=math.ceil),
+    "round": _round,
+    "sqrt": _sqrt,
+    "ln": _ln,
+    "exp": _exp,
+    "power": _power,
+    "length": lambda text: len(_text(text)),
+    "lower": _lower,
+    "upper": _upper,
+    "trim": lambda text: _text(text).strip(" "),
+    "substring": _substring,
+    "starts_with": lambda text, part: _text(text).startswith(_text(part)),
+    "ends_with": lambda text, part: _text(text).endswith(_text(part)),
+    "contains": lambda text, part: _text(part) in _text(text),
+    "replace": _replace,
+    "concat": lambda *texts: "".join(map(_text, texts)),
+    "split_part": _split_part,
     **{part: _part_of_time(part) for part in ("year", "month", "day", "hour", "minute", "second")},
+    "quarter": lambda moment: (_moment(moment).month + 2) // 3,
+    "week": lambda moment: _moment(moment).isocalendar().week,
+    "day_of_week": lambda moment: _moment(moment).isoweekday(),
+    "epoch": _epoch,
+    "date_trunc": _truncated,
 }

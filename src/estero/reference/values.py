@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TypeVar
@@ -18,7 +18,7 @@ from estero.errors import DataError, QueryError
 from estero.language.regex.dialects import for_python
 from estero.language.tree import expressions as e
 from estero.language.tree.literals import Value
-from estero.reference.functions import as_number, call_function, fit
+from estero.reference.functions import alike, as_number, call_function, fit
 
 Lookup = Callable[[e.Attribute | e.Aggregate], Value]
 """What the names in an expression stand for."""
@@ -72,9 +72,28 @@ def evaluate(node: e.Node, lookup: Lookup) -> Value:
         case e.Arithmetic(sign, left, right):
             return arithmetic(sign, evaluate(left, lookup), evaluate(right, lookup))
         case e.Call(name, arguments):
-            return call_function(name, [evaluate(argument, lookup) for argument in arguments])
+            return _called(name, [evaluate(argument, lookup) for argument in arguments])
         case _:
             return _truth(node, lookup)
+
+
+def _called(name: str, values: Sequence[Value]) -> Value:
+    match name:
+        case "nullif":
+            return None if compare("=", *values) else values[0]
+        case "greatest" | "least":
+            return _extreme(">" if name == "greatest" else "<", alike(values))
+        case _:
+            return call_function(name, values)
+
+
+def _extreme(sign: e.ComparisonOperator, known: Sequence[Value]) -> Value:
+    """The value that none of the others precedes; NULL if there is none."""
+    best = known[0] if known else None
+    for value in known:
+        if compare(sign, value, best):
+            best = value
+    return best
 
 
 def _truth(node: e.Node, lookup: Lookup) -> bool | None:

@@ -14,17 +14,9 @@ from typing import Any, Final, NamedTuple
 
 from estero.automata.registers import Value
 from estero.classify.bits import split
-from estero.classify.rows.functions import (
-    AskSqlError,
-    Function,
-    FunctionWriter,
-    NotInPythonError,
-    Row,
-    RowColumn,
-    Typed,
-    of_one,
-)
+from estero.classify.rows.functions import FunctionWriter, RowColumn
 from estero.classify.rows.hashes import Ask, Hashes
+from estero.classify.rows.typed import AskSqlError, Function, NotInPythonError, Row, Typed, of_one
 from estero.engine.int64 import GREATEST, LEAST
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.schema import Kind

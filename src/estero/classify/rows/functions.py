@@ -10,37 +10,28 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 from operator import itemgetter
 from typing import Any, Final
 
 from estero.classify.columns import Tick
-from estero.classify.dialect import micros_of
+from estero.classify.rows.builtins import BEYOND_PYTHON, called
 from estero.classify.rows.texts import MOST_LETTERS, like_test, regex_test
-from estero.engine.int64 import GREATEST, LEAST
+from estero.classify.rows.typed import (
+    AskSqlError,
+    Function,
+    NotInPythonError,
+    Row,
+    Typed,
+    fit,
+    literal,
+    of_one,
+    unknown,
+)
 from estero.errors import QueryError
 from estero.language.tree import expressions as e
-from estero.language.tree.literals import Value
 from estero.language.tree.schema import NUMBERS, Kind
 
-Row = Sequence[Any]
-"""The values of one event by the places of their columns; None is NULL, and timestamps are ticks."""
-Function = Callable[[Row], Any]
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
-_BEGIN: Final = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
-_END: Final = _BEGIN + (date.max.toordinal() - date.min.toordinal() + 1) * 86_400 * 10**6
-"""The microseconds for which Python has a calendar, and the first after them."""
 _CONDITIONS = (e.Comparison, e.Between, e.In, e.Like, e.Matches, e.IsNull, e.And, e.Or, e.Not)
-
-
-class NotInPythonError(Exception):
-    """Something that only SQL says; the message is the reason, in words for users."""
-
-
-class AskSqlError(Exception):
-    """A value of which only SQL says what it means: one beyond 64 bits, for instance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +42,6 @@ class RowColumn:
     kind: Kind
     tick: Tick = "us"
     scale: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """A function with the kind of its value (None: it is NULL), and its literal value where it has one."""
-
-    function: Function
-    kind: Kind | None
-    literal: Value = None
-    tick: Tick = "us"
 
 
 class FunctionWriter:
@@ -98,22 +79,20 @@ class FunctionWriter:
         """An expression over one event."""
         match node:
             case e.Literal(value):
-                return _literal(value)
+                return literal(value)
             case e.Attribute(name, None):
                 return self._attribute(name)
             case e.Negative(e.Literal(int() | float() as number)) if not isinstance(number, bool):
-                return _literal(-number)
+                return literal(-number)
             case e.Negative(operand):
                 typed = self.value(operand)
                 if typed.kind is Kind.FLOAT:
                     return Typed(of_one(typed.function, operator.neg), Kind.FLOAT)
-                return self._arithmetic("-", _literal(0), typed)
+                return self._arithmetic("-", literal(0), typed)
             case e.Arithmetic(sign, left, right):
                 return self._arithmetic(sign, self.value(left), self.value(right))
-            case e.Call("coalesce", arguments):
-                return _coalesced([self.value(argument) for argument in arguments])
-            case e.Call(name, (argument,)):
-                return _called(node, name, self.value(argument))
+            case e.Call(name, arguments):
+                return called(self, name, [self.value(argument) for argument in arguments])
             case _ if isinstance(node, _CONDITIONS):
                 return Typed(self.condition(node), Kind.BOOL)
             case _:
@@ -122,7 +101,7 @@ class FunctionWriter:
     def _attribute(self, name: str) -> Typed:
         column = self._columns.get(name)
         if column is None or column.kind is Kind.NULL:
-            return _literal(None)
+            return literal(None)
         read: Function = itemgetter(column.place)
         if column.scale != 1:
             read = of_one(read, column.scale.__mul__)
@@ -132,7 +111,7 @@ class FunctionWriter:
         """Whether computing a condition may be an error."""
         return any(
             isinstance(node, e.Negative | e.Arithmetic)
-            or (isinstance(node, e.Call) and node.name in {"abs", *_PARTS})
+            or (isinstance(node, e.Call) and node.name in BEYOND_PYTHON)
             for node in condition.walk()
         )
 
@@ -142,7 +121,7 @@ class FunctionWriter:
         """``left sign right`` as semantics.md means it."""
         kinds = {left.kind, right.kind}
         if None in kinds:
-            return _unknown
+            return unknown
         if not (len(kinds) == 1 or kinds <= NUMBERS) or Kind.OPAQUE in kinds:
             raise NotInPythonError(f"values of different kinds are compared by {sign}")
         one, other = left.function, right.function
@@ -189,7 +168,7 @@ class FunctionWriter:
 
     def _arithmetic(self, sign: e.ArithmeticOperator, left: Typed, right: Typed) -> Typed:
         if left.kind is None or right.kind is None:
-            return _literal(None)
+            return literal(None)
         if sign == "/":
             return Typed(_of_two(left.function, right.function, _divided), Kind.FLOAT)
         if left.kind is Kind.INT and right.kind is Kind.INT:
@@ -200,22 +179,6 @@ class FunctionWriter:
 # --------------------------------------------------------------------------------------- functions of rows
 
 
-def _unknown(row: Row) -> None:
-    """NULL of every row."""
-
-
-def _literal(value: Value) -> Typed:
-    match value:
-        case None:
-            return Typed(_unknown, None)
-        case datetime():
-            utc = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-            micros = micros_of(utc)
-            return Typed(lambda _: micros, Kind.TIMESTAMP, utc)
-    return Typed(lambda _: value, _KINDS[type(value)], value)
-
-
-_KINDS: Final[Mapping[type, Kind]] = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.STRING}
 _LOOKED_UP: Final[Mapping[type, frozenset[Kind]]] = {
     bool: frozenset(),
     int: NUMBERS,
@@ -223,16 +186,6 @@ _LOOKED_UP: Final[Mapping[type, frozenset[Kind]]] = {
     str: frozenset({Kind.STRING}),
 }
 """Kinds whose values equal a literal exactly where they hash and compare so in Python."""
-
-
-def of_one(function: Function, change: Callable[[Any], Any]) -> Function:
-    """`change` of a value, NULL for NULL."""
-
-    def changed(row: Row) -> Any:
-        value = function(row)
-        return None if value is None else change(value)
-
-    return changed
 
 
 def _of_two(left: Function, right: Function, join: Callable[[Any, Any], Any]) -> Function:
@@ -256,7 +209,7 @@ def _compared_with(function: Function, test: Callable[[Any, Any], bool], constan
 
 
 def _of_text(value: Typed, test: Callable[[str], bool]) -> Function:
-    return _unknown if value.kind is None else of_one(value.function, test)
+    return unknown if value.kind is None else of_one(value.function, test)
 
 
 def _negated(function: Function) -> Function:
@@ -329,13 +282,6 @@ def _in_nanoseconds(value: Typed) -> Function:
 # ------------------------------------------------------------------------------------------ computing
 
 
-def _fit(number: int) -> int:
-    """`number`, if it is of 64 bits; what an overflow is depends on what SQL evaluates."""
-    if not LEAST <= number <= GREATEST:
-        raise AskSqlError("64-bit overflow")
-    return number
-
-
 def _divided(dividend: float, divisor: float) -> float | None:
     return None if divisor == 0 else float(dividend) / float(divisor)
 
@@ -355,9 +301,9 @@ def _float_remainder(dividend: float, divisor: float) -> float | None:
 
 
 _OF_INTEGERS: Final[Mapping[str, Callable[[int, int], int | None]]] = {
-    "+": lambda one, other: _fit(one + other),
-    "-": lambda one, other: _fit(one - other),
-    "*": lambda one, other: _fit(one * other),
+    "+": lambda one, other: fit(one + other),
+    "-": lambda one, other: fit(one - other),
+    "*": lambda one, other: fit(one * other),
     "%": _remainder,
 }
 _OF_FLOATS: Final[Mapping[str, Callable[[float, float], float | None]]] = {
@@ -366,65 +312,3 @@ _OF_FLOATS: Final[Mapping[str, Callable[[float, float], float | None]]] = {
     "*": lambda one, other: float(one) * float(other),
     "%": lambda one, other: _float_remainder(float(one), float(other)),
 }
-
-
-# ---------------------------------------------------------------------------------- built-in functions
-
-
-def _called(node: e.Node, name: str, argument: Typed) -> Typed:
-    if argument.kind is None:
-        return argument
-    match name:
-        case "abs":
-            change = abs if argument.kind is Kind.FLOAT else lambda number: _fit(abs(number))
-            return Typed(of_one(argument.function, change), argument.kind)
-        case "floor" | "ceil":
-            if argument.kind is Kind.INT:
-                return argument
-            whole = math.floor if name == "floor" else math.ceil
-            return Typed(
-                of_one(argument.function, lambda x: float(whole(x)) if math.isfinite(x) else x), Kind.FLOAT
-            )
-        case "length":
-            return Typed(of_one(argument.function, len), Kind.INT)
-        case _ if name in _PARTS:
-            return Typed(of_one(argument.function, _part_of_time(name, argument.tick)), Kind.INT)
-        case _:
-            raise QueryError(f"there is no function {name}", span=node.span)
-
-
-_PARTS: Final = ("year", "month", "day", "hour", "minute", "second")
-
-
-def _part_of_time(part: str, tick: Tick) -> Callable[[int], int]:
-    per_microsecond = 1000 if tick == "ns" else 1
-    read = operator.attrgetter(part)
-
-    def part_of(ticks: int) -> int:
-        micros = ticks // per_microsecond
-        if not _BEGIN <= micros < _END:
-            raise AskSqlError("a time without a calendar")
-        number: int = read(_EPOCH + timedelta(microseconds=micros))
-        return number
-
-    return part_of
-
-
-def _coalesced(arguments: Sequence[Typed]) -> Typed:
-    """The first that is not NULL; of integers and floats a float."""
-    typed = [argument for argument in arguments if argument.kind is not None]
-    if not typed:
-        return _literal(None)
-    kinds = {argument.kind for argument in typed}
-    functions = [argument.function for argument in typed]
-    kind = typed[0].kind
-    if kinds == NUMBERS:
-        functions, kind = [of_one(each, float) for each in functions], Kind.FLOAT
-    elif len(kinds) > 1 or len({argument.tick for argument in typed}) > 1:
-        raise NotInPythonError("coalesce takes values of several kinds")
-
-    def first_known(row: Row) -> Any:
-        values = [function(row) for function in functions]
-        return next((value for value in values if value is not None), None)
-
-    return Typed(first_known, kind, tick=typed[0].tick)

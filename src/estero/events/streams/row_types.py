@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from estero.classify.rows.functions import AskSqlError
+from estero.classify.rows.typed import AskSqlError
 from estero.events.tables.shown_types import plain_type
 
 Change = Callable[[Any], Any]

@@ -15,8 +15,9 @@ import pyarrow as pa
 from estero.classify.bits import WORD
 from estero.classify.column_names import BITS, KEYS, POSITION, TIME, VALUES, attribute_in, numbered
 from estero.classify.rows.classifier import ClassifiedRow, RowClassifier
-from estero.classify.rows.functions import AskSqlError, NotInPythonError, RowColumn
+from estero.classify.rows.functions import RowColumn
 from estero.classify.rows.hashes import Ask
+from estero.classify.rows.typed import AskSqlError, NotInPythonError
 from estero.events.sources import Source
 from estero.events.streams.row_types import Change, RowType, row_type, same
 from estero.events.streams.stream_layout import StreamLayout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -11,9 +11,9 @@ from estero.errors import QueryError, Span
 from estero.language.check.problems import Problems
 from estero.language.regex.parser import parse_regex
 from estero.language.tree import expressions as e
-from estero.language.tree.functions import SCALAR_FUNCTIONS
+from estero.language.tree.functions import SCALAR_FUNCTIONS, Constant, Function
 from estero.language.tree.literals import INT_MAX, INT_MIN, Value, literal_text
-from estero.language.tree.names import listed, suggestion
+from estero.language.tree.names import listed, some, suggestion
 from estero.language.tree.schema import NUMBERS, Kind, fit
 
 COMPARABLE: Final = "an attribute that holds truth values, numbers, strings or timestamps"
@@ -26,7 +26,7 @@ _USES: Final = {
     Kind.BOOL: "a truth value is a condition by itself: X[ok], X[NOT ok]",
     Kind.INT: "numbers can be compared (= < BETWEEN IN) and used in arithmetic",
     Kind.FLOAT: "numbers can be compared (= < BETWEEN IN) and used in arithmetic",
-    Kind.STRING: "strings can be compared (= < IN LIKE ~) and have a length(…)",
+    Kind.STRING: "strings can be compared (= < IN LIKE ~), joined by concat(a, b), and have a length(…)",
     Kind.TIMESTAMP: "timestamps can be compared and have a year(…), month(…), day(…), hour(…) and so on",
     Kind.OPAQUE: "lists, bytes and structures can only be shown, or tested with IS NULL",
     Kind.NULL: "all its values are NULL",
@@ -97,10 +97,8 @@ class KindChecker:
                 if operator == "/" or Kind.FLOAT in kinds:
                     return Kind.FLOAT
                 return None if None in kinds else Kind.INT
-            case e.Call("coalesce", arguments):
-                return self._coalesce(node, arguments)
-            case e.Call(name, arguments):
-                return self._call(node, name, arguments)
+            case e.Call():
+                return self._call(node)
             case e.EventFilter() | e.Aggregate() | e.SetPredicate():
                 self._refuse_filter(node)
                 return None
@@ -278,45 +276,61 @@ class KindChecker:
         self._problems.add(
             f"there is no function {name} of one event",
             node.span,
-            expected=listed(SCALAR_FUNCTIONS),
+            expected=some(SCALAR_FUNCTIONS, 5),
             hint=suggestion(name, SCALAR_FUNCTIONS)
             or "functions and predicates of sets of events go outside the brackets",
         )
 
-    def _call(self, node: e.Node, name: str, arguments: tuple[e.Node, ...]) -> Kind | None:
-        function = SCALAR_FUNCTIONS[name]
-        if len(arguments) != 1:
+    def _call(self, node: e.Call) -> Kind | None:
+        name, arguments, function = node.name, node.arguments, SCALAR_FUNCTIONS[node.name]
+        if not function.accepts(len(arguments)):
             self._problems.add(
-                f"{name} takes one argument, not {len(arguments)}",
+                f"{name} takes {_numbered(function)}, not {len(arguments)}",
                 node.span,
-                expected=f"{name}(…)",
-                hint="call it once for each value" if arguments else "name the attribute in parentheses",
+                expected=function.example,
+                hint=f"{function.example} is {function.meaning}",
             )
             return function.gives
-        kind = self._takes(name, arguments[0], function.takes)
-        return function.gives or kind
+        kinds = [
+            self._takes(name, argument, function.taken(place)) for place, argument in enumerate(arguments)
+        ]
+        for place, constant in function.constants.items():
+            if place < len(arguments):
+                self._constant(name, arguments[place], constant)
+        return function.gives or (self._alike(node, kinds) if function.alike else kinds[0])
 
-    def _coalesce(self, node: e.Node, arguments: tuple[e.Node, ...]) -> Kind | None:
-        if not arguments:
+    def _constant(self, name: str, argument: e.Node, constant: Constant) -> None:
+        if not (isinstance(argument, e.Literal) and constant.allows(argument.value)):
             self._problems.add(
-                "coalesce takes at least one argument",
-                node.span,
-                expected="coalesce(a, b)",
-                hint="coalesce(a, 0) is a, and 0 where a is NULL",
+                f"{name} takes a constant here",
+                argument.span,
+                expected=constant.expected,
+                hint=f"for example {SCALAR_FUNCTIONS[name].example}",
             )
-            return None
-        kinds = {self.kind(argument) for argument in arguments} - {None}
+
+    def _alike(self, node: e.Call, found: Sequence[Kind | None]) -> Kind | None:
+        """The kind of one of the arguments, whichever it is."""
+        kinds = {kind for kind in found if kind}
         if kinds == NUMBERS:
             return Kind.FLOAT
         if len(kinds) > 1:
             self._problems.add(
-                f"coalesce mixes {listed(sorted(kind.value for kind in kinds if kind), 'and')}",
+                f"{node.name} mixes {listed(sorted(kind.value for kind in kinds), 'and')}",
                 node.span,
                 expected="arguments of one kind, or numbers",
                 hint="compare each on its own, and join the comparisons with OR",
             )
             return None
         return kinds.pop() if kinds else None
+
+
+def _numbered(function: Function) -> str:
+    """How many arguments a function takes, in words."""
+    most, least = len(function.takes), len(function.takes) - function.optional
+    if function.repeated:
+        return "at least one argument"
+    numbers = [("no", "one", "two", "three")[number] for number in range(least, most + 1)]
+    return f"{' or '.join(numbers)} argument{'s' if most > 1 else ''}"
 
 
 def _what(node: e.Node) -> str:

@@ -1,54 +1,214 @@
-"""The functions of the language: what each takes, what it gives, what it means. NULL gives NULL."""
+"""The functions of the language: what each takes, what it gives, what it means.
+
+NULL in, NULL out, but for those that choose among their arguments.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 from estero.language.tree.expressions import AggregateFunction
+from estero.language.tree.literals import Value
 from estero.language.tree.schema import NUMBERS, Kind
 
+Kinds: TypeAlias = frozenset[Kind]
+
 _ANY: Final = frozenset(Kind)
+_ORDERED: Final = _ANY - {Kind.OPAQUE}
+_INT: Final = frozenset({Kind.INT})
+_STRING: Final = frozenset({Kind.STRING})
 _TIMESTAMP: Final = frozenset({Kind.TIMESTAMP})
+
+UNITS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+"""What `date_trunc` cuts a timestamp to; a week begins on Monday."""
+MOST_DIGITS: Final = 15
+"""How many decimal places `round` keeps at most; a float has hardly more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """An argument that has to be a constant: which ones are allowed, and how that is said."""
+
+    expected: str
+    allows: Callable[[Value], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """The kinds that its argument may have, and the kind of its value (None: that of the argument)."""
+    """The kinds of each argument, and the kind of the value (None: that of the arguments).
 
-    takes: frozenset[Kind]
+    The last `optional` arguments may be left out; the last may be `repeated`. Arguments that are `alike` are
+    of one kind or all numbers; beside a float, integers become floats.
+    """
+
+    takes: tuple[Kinds, ...]
+    gives: Kind | None
+    meaning: str
+    example: str
+    optional: int = 0
+    repeated: bool = False
+    alike: bool = False
+    constants: Mapping[int, Constant] = field(default_factory=dict)
+
+    def accepts(self, arguments: int) -> bool:
+        """Whether it can be called with this number of arguments."""
+        least = len(self.takes) - self.optional
+        return least <= arguments and (self.repeated or arguments <= len(self.takes))
+
+    def taken(self, place: int) -> Kinds:
+        """The kinds that the argument at a place may have."""
+        return self.takes[min(place, len(self.takes) - 1)]
+
+
+def _is_text(value: Value) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_count(least: int, most: int) -> Callable[[Value], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+_UNIT: Final = Constant(
+    ", ".join(f"'{unit}'" for unit in UNITS[:-1]) + f" or '{UNITS[-1]}'", UNITS.__contains__
+)
+_DIGITS: Final = Constant(f"a whole number from 0 to {MOST_DIGITS}", _is_count(0, MOST_DIGITS))
+_DELIMITER: Final = Constant("a string that is not empty", _is_text)
+_ORDINAL: Final = Constant("a whole number from 1 to 2147483647", _is_count(1, 2**31 - 1))
+
+
+def _of_number(gives: Kind | None, meaning: str, name: str) -> Function:
+    return Function((NUMBERS,), gives, meaning, f"{name}(x)")
+
+
+def _of_string(gives: Kind, meaning: str, name: str) -> Function:
+    return Function((_STRING,), gives, meaning, f"{name}(s)")
+
+
+def _of_strings(meaning: str, name: str) -> Function:
+    return Function((_STRING, _STRING), Kind.BOOL, meaning, f"{name}(s, 'ab')")
+
+
+def _of_time(meaning: str, name: str) -> Function:
+    return Function((_TIMESTAMP,), Kind.INT, meaning, f"{name}(t)")
+
+
+SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
+    "abs": _of_number(None, "the absolute value", "abs"),
+    "sign": _of_number(Kind.INT, "-1, 0 or 1", "sign"),
+    "floor": _of_number(None, "the largest whole number not above the argument", "floor"),
+    "ceil": _of_number(None, "the smallest whole number not below the argument", "ceil"),
+    "round": Function(
+        (NUMBERS, _INT),
+        None,
+        "the nearest whole number, or the nearest with so many decimal places; of two, that away from 0",
+        "round(x, 2)",
+        optional=1,
+        constants={1: _DIGITS},
+    ),
+    "sqrt": _of_number(Kind.FLOAT, "the square root; NULL of a negative number", "sqrt"),
+    "ln": _of_number(Kind.FLOAT, "the natural logarithm; NULL unless the argument is positive", "ln"),
+    "exp": _of_number(Kind.FLOAT, "e to the power of the argument", "exp"),
+    "power": Function((NUMBERS, NUMBERS), Kind.FLOAT, "the first to the power of the second", "power(x, 2)"),
+    "greatest": Function(
+        (_ORDERED,),
+        None,
+        "the largest of several; NULLs do not count",
+        "greatest(a, b)",
+        repeated=True,
+        alike=True,
+    ),
+    "least": Function(
+        (_ORDERED,),
+        None,
+        "the smallest of several; NULLs do not count",
+        "least(a, b)",
+        repeated=True,
+        alike=True,
+    ),
+    "length": _of_string(Kind.INT, "the number of code points of a string", "length"),
+    "lower": _of_string(Kind.STRING, "each letter in lower case; letters of Unicode 13", "lower"),
+    "upper": _of_string(
+        Kind.STRING,
+        "each letter in upper case, if that is one letter (ß stays); of Unicode 13",
+        "upper",
+    ),
+    "trim": _of_string(Kind.STRING, "without the spaces at both ends", "trim"),
+    "substring": Function(
+        (_STRING, _INT, _INT),
+        Kind.STRING,
+        "the characters from a place on, the first being 1; as many as the third argument says",
+        "substring(s, 2, 3)",
+        optional=1,
+    ),
+    "starts_with": _of_strings("whether the first string begins with the second", "starts_with"),
+    "ends_with": _of_strings("whether the first string ends with the second", "ends_with"),
+    "contains": _of_strings("whether the second string is in the first", "contains"),
+    "replace": Function(
+        (_STRING, _STRING, _STRING),
+        Kind.STRING,
+        "the third string wherever the second is in the first; an empty one is nowhere",
+        "replace(s, 'a', 'b')",
+    ),
+    "concat": Function(
+        (_STRING,), Kind.STRING, "the strings, one behind the other", "concat(a, b)", repeated=True
+    ),
+    "split_part": Function(
+        (_STRING, _STRING, _INT),
+        Kind.STRING,
+        "the part of a string at a place, from 1 on, where a delimiter divides it; empty beyond the last",
+        "split_part(s, '-', 1)",
+        constants={1: _DELIMITER, 2: _ORDINAL},
+    ),
+    "coalesce": Function(
+        (_ANY,), None, "the first of several that is not NULL", "coalesce(a, b)", repeated=True, alike=True
+    ),
+    "nullif": Function(
+        (_ORDERED, _ORDERED), None, "the first; NULL where the second equals it", "nullif(a, b)", alike=True
+    ),
+    "year": _of_time("the year of a timestamp in UTC", "year"),
+    "quarter": _of_time("the quarter of a timestamp in UTC, 1 to 4", "quarter"),
+    "month": _of_time("the month of a timestamp in UTC, 1 to 12", "month"),
+    "week": _of_time("the week of a timestamp in UTC, 1 to 53, as ISO 8601 counts them", "week"),
+    "day": _of_time("the day of the month of a timestamp in UTC, 1 to 31", "day"),
+    "day_of_week": _of_time("the day of the week of a timestamp in UTC, 1 (Monday) to 7", "day_of_week"),
+    "hour": _of_time("the hour of a timestamp in UTC, 0 to 23", "hour"),
+    "minute": _of_time("the minute of a timestamp, 0 to 59", "minute"),
+    "second": _of_time("the whole seconds of a timestamp, 0 to 59", "second"),
+    "epoch": Function((_TIMESTAMP,), Kind.FLOAT, "the seconds since 1970 in UTC", "epoch(t)"),
+    "date_trunc": Function(
+        (_STRING, _TIMESTAMP),
+        Kind.TIMESTAMP,
+        "the beginning of the year, quarter, month, week, day, hour, minute or second of a timestamp in UTC",
+        "date_trunc('day', t)",
+        constants={0: _UNIT},
+    ),
+}
+"""Functions of values of one event that mean the same on every engine.
+
+`ln`, `exp` and `power` may differ in the last digit, as the libraries of the engines do.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateKind:
+    """The kinds that the attribute of an aggregate may have, and the kind of its value (None: the same)."""
+
+    takes: Kinds
     gives: Kind | None
     meaning: str
 
 
-SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
-    "abs": Function(NUMBERS, None, "the absolute value"),
-    "floor": Function(NUMBERS, None, "the largest whole number not above the argument"),
-    "ceil": Function(NUMBERS, None, "the smallest whole number not below the argument"),
-    "length": Function(frozenset({Kind.STRING}), Kind.INT, "the number of code points of a string"),
-    "coalesce": Function(_ANY, None, "the first of several that is not NULL; of one kind, or all numbers"),
-    "year": Function(_TIMESTAMP, Kind.INT, "the year of a timestamp in UTC"),
-    "month": Function(_TIMESTAMP, Kind.INT, "the month of a timestamp in UTC, 1 to 12"),
-    "day": Function(_TIMESTAMP, Kind.INT, "the day of the month of a timestamp in UTC, 1 to 31"),
-    "hour": Function(_TIMESTAMP, Kind.INT, "the hour of a timestamp in UTC, 0 to 23"),
-    "minute": Function(_TIMESTAMP, Kind.INT, "the minute of a timestamp, 0 to 59"),
-    "second": Function(_TIMESTAMP, Kind.INT, "the whole seconds of a timestamp, 0 to 59"),
-}
-"""Functions of values of one event that mean the same on every engine.
-
-Not here: lower and upper (they differ outside ASCII), round (engines differ in ties and kinds).
-"""
-
-AGGREGATES: Final[Mapping[AggregateFunction, Function]] = {
-    "count": Function(_ANY, Kind.INT, "how many events, or how many values that are not NULL"),
-    "sum": Function(NUMBERS, None, "the sum"),
-    "avg": Function(NUMBERS, Kind.FLOAT, "the mean"),
-    "stddev": Function(NUMBERS, Kind.FLOAT, "the standard deviation of a sample"),
-    "min": Function(_ANY, None, "the smallest value"),
-    "max": Function(_ANY, None, "the largest value"),
-    "first": Function(_ANY, None, "the value of the first event"),
-    "last": Function(_ANY, None, "the value of the last event"),
+AGGREGATES: Final[Mapping[AggregateFunction, AggregateKind]] = {
+    "count": AggregateKind(_ANY, Kind.INT, "how many events, or how many values that are not NULL"),
+    "sum": AggregateKind(NUMBERS, None, "the sum"),
+    "avg": AggregateKind(NUMBERS, Kind.FLOAT, "the mean"),
+    "stddev": AggregateKind(NUMBERS, Kind.FLOAT, "the standard deviation of a sample"),
+    "min": AggregateKind(_ANY, None, "the smallest value"),
+    "max": AggregateKind(_ANY, None, "the largest value"),
+    "first": AggregateKind(_ANY, None, "the value of the first event"),
+    "last": AggregateKind(_ANY, None, "the value of the last event"),
 }
 """Functions of the set of events marked with a variable. NULLs do not count, but for first and last."""
 

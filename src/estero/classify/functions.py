@@ -1,0 +1,238 @@
+"""Calls of the language's functions → SQL of a dialect (language/tree/functions.py says what they mean)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from sqlglot import exp
+
+from estero.classify.columns import Tick
+from estero.classify.dialect import EXACT
+from estero.classify.operations import Operations, Typed
+from estero.classify.sql_trees import SQL, bound, call, cast, compared, either, number, total
+from estero.language.tree.expressions import ComparisonOperator
+from estero.language.tree.schema import NUMBERS, Kind
+
+_LONGEST: Final = 2**31 - 2
+"""Strings have fewer characters than this."""
+
+Writer: TypeAlias = Callable[[Operations, Sequence[Typed]], Typed]
+
+
+def called(operations: Operations, name: str, arguments: Sequence[Typed]) -> Typed:
+    """A function of arguments that were checked (language/check/kinds.py)."""
+    if name in _CHOOSING:
+        return _CHOOSING[name](operations, arguments)
+    if any(argument.kind is None for argument in arguments):
+        return operations.literal(None)
+    return _FUNCTIONS[name](operations, arguments)
+
+
+# -------------------------------------------------------------------------------- choosing among arguments
+
+
+def _coalesce(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+    return _chosen(operations, "coalesce", arguments)
+
+
+def _chosen(operations: Operations, function: str, arguments: Sequence[Typed]) -> Typed:
+    """A function of the engine that gives one of its arguments, which are alike."""
+    typed = [argument for argument in arguments if argument.kind is not None]
+    if not typed:
+        return operations.literal(None)
+    if len(typed) == 1:
+        return typed[0]
+    kinds = {argument.kind for argument in typed}
+    if kinds == NUMBERS:
+        return Typed(call(function, *map(operations.as_float, typed)), Kind.FLOAT)
+    if kinds == {Kind.INT}:
+        return Typed(call(function, *map(operations.wide, typed)), Kind.INT)
+    tick: Tick = "ns" if any(argument.tick == "ns" for argument in typed) else "us"
+    return Typed(call(function, *(argument.sql for argument in typed)), typed[0].kind, tick=tick)
+
+
+def _nullif(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+    value, other = arguments
+    if value.kind is None:
+        return value
+    kept = operations.as_float(value) if {value.kind, other.kind} == NUMBERS else value.sql.copy()
+    kind = Kind.FLOAT if {value.kind, other.kind} == NUMBERS else value.kind
+    equal = operations.compare("=", value, other)
+    return Typed(either(equal, exp.Null(), kept), kind, tick=value.tick)
+
+
+_CHOOSING: Final[Mapping[str, Writer]] = {
+    "coalesce": _coalesce,
+    "greatest": lambda operations, arguments: _chosen(operations, "greatest", arguments),
+    "least": lambda operations, arguments: _chosen(operations, "least", arguments),
+    "nullif": _nullif,
+}
+
+
+# ------------------------------------------------------------------------------------------ numbers
+
+
+def _abs(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+    (value,) = arguments
+    if value.kind is Kind.FLOAT:
+        return Typed(call("abs", value.sql), Kind.FLOAT, value.known)
+    is_negative = compared("<", value.sql, operations.dialect.integer(0))
+    absolute = either(is_negative, operations.negative(value).sql, operations.wide(value))
+    return Typed(absolute, Kind.INT, value.known)
+
+
+def _sign(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+    (value,) = arguments
+    signs: list[tuple[ComparisonOperator, int]] = [(">", 1), ("<", -1), ("=", 0)]
+    ifs = [
+        exp.If(
+            this=operations.compare(operator, value, operations.literal(0)),
+            true=operations.dialect.integer(sign),
+        )
+        for operator, sign in signs
+    ]
+    return Typed(cast(exp.Case(ifs=ifs), "BIGINT"), Kind.INT, value.known)
+
+
+def _whole(function: str) -> Writer:
+    def write(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+        (value,) = arguments
+        if value.kind is Kind.INT:
+            return value
+        return Typed(operations.dialect.rounded(function, value.sql), Kind.FLOAT, value.known)
+
+    return write
+
+
+def _round(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+    """Beyond 2**53 all floats are whole, and Spark's ``round`` would overflow."""
+    value, *digits = arguments
+    if value.kind is Kind.INT:
+        return value
+    scale = operations.dialect.floating(10.0 ** (digits[0].literal if digits else 0))  # type: ignore[operator]
+    scaled = exp.paren(exp.Mul(this=bound(value.sql), expression=scale.copy()))
+    nearest = exp.paren(exp.Div(this=call("round", scaled.copy()), expression=scale, typed=True))
+    has_places = compared("<", call("abs", scaled), operations.dialect.floating(float(EXACT)))
+    return Typed(either(has_places, nearest, value.sql.copy()), Kind.FLOAT, value.known)
+
+
+def _defined(function: str, operator: ComparisonOperator | None) -> Writer:
+    """A function of a float that is NULL unless the argument compares so with zero."""
+
+    def write(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+        (value,) = arguments
+        argument = operations.as_float(value)
+        result = call(function, argument)
+        known = operations.all_known(value)
+        if operator is None:
+            return Typed(result, Kind.FLOAT, known)
+        is_defined = compared(operator, argument, operations.dialect.floating(0.0))
+        return Typed(either(is_defined, result, exp.Null()), Kind.FLOAT, (*known, is_defined))
+
+    return write
+
+
+def _power(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+    base, exponent = map(operations.as_float, arguments)
+    return Typed(operations.dialect.power(base, exponent), Kind.FLOAT, operations.all_known(*arguments))
+
+
+# ------------------------------------------------------------------------------------------ strings
+
+
+def _of_strings(kind: Kind, write: Callable[..., SQL]) -> Writer:
+    """What `write` makes of the SQL of the arguments."""
+
+    def written(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+        result = write(operations.dialect, *(argument.sql.copy() for argument in arguments))
+        return Typed(result, kind, operations.all_known(*arguments))
+
+    return written
+
+
+def _concat(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+    """By ``||``: DuckDB's ``concat`` leaves NULLs out."""
+    first, *others = (argument.sql for argument in arguments)
+    joined = first.copy()
+    for other in others:
+        joined = exp.DPipe(this=joined, expression=bound(other), safe=False)
+    return Typed(exp.paren(joined, copy=False), Kind.STRING, operations.all_known(*arguments))
+
+
+def _substring(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+    """Engines differ in places before the first character, so those are left out beforehand."""
+    value, start, *length = arguments
+    first = _clipped(start, 1)
+    parts = [cast(first, "INT")]
+    if length:
+        end = total([_clipped(start, -_LONGEST), _clipped(length[0], -_LONGEST)])
+        parts.append(cast(call("greatest", exp.Sub(this=end, expression=first.copy()), number(0)), "INT"))
+        parts[-1] = cast(call("least", parts[-1].this, number(_LONGEST)), "INT")
+    result = call("substring", value.sql.copy(), *parts)
+    return Typed(result, Kind.STRING, operations.all_known(*arguments))
+
+
+def _clipped(value: Typed, least: int) -> SQL:
+    """An integer, or the nearest from `least` to as many as a string has characters."""
+    wide = cast(value.sql.copy(), "BIGINT")
+    return call("least", call("greatest", wide, number(least)), number(_LONGEST))
+
+
+# -------------------------------------------------------------------------------------------- times
+
+
+def _part_of_time(part: str) -> Writer:
+    def write(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+        (value,) = arguments
+        read = operations.dialect.part_of_time(part, value.sql, value.tick)
+        return Typed(read, Kind.INT, value.known)
+
+    return write
+
+
+def _epoch(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+    (value,) = arguments
+    ticks = cast(operations.dialect.ticks_of(value.sql.copy(), value.tick), "DOUBLE")
+    per_second = operations.dialect.floating(1e9 if value.tick == "ns" else 1e6)
+    seconds = exp.paren(exp.Div(this=ticks, expression=per_second, typed=True))
+    return Typed(seconds, Kind.FLOAT, value.known)
+
+
+def _date_trunc(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+    unit, value = arguments
+    begin = operations.dialect.truncated(str(unit.literal), value.sql.copy(), value.tick)
+    return Typed(begin, Kind.TIMESTAMP, value.known)
+
+
+_FUNCTIONS: Final[Mapping[str, Writer]] = {
+    "abs": _abs,
+    "sign": _sign,
+    "floor": _whole("floor"),
+    "ceil": _whole("ceil"),
+    "round": _round,
+    "sqrt": _defined("sqrt", ">="),
+    "ln": _defined("ln", ">"),
+    "exp": _defined("exp", None),
+    "power": _power,
+    "length": _of_strings(Kind.INT, lambda _, value: cast(call("length", value), "BIGINT")),
+    "lower": _of_strings(Kind.STRING, lambda dialect, value: dialect.lower(value)),
+    "upper": _of_strings(Kind.STRING, lambda dialect, value: dialect.upper(value)),
+    "trim": _of_strings(Kind.STRING, lambda dialect, value: dialect.trimmed(value)),
+    "substring": _substring,
+    "starts_with": _of_strings(Kind.BOOL, lambda dialect, *both: call(dialect.starts_with, *both)),
+    "ends_with": _of_strings(Kind.BOOL, lambda dialect, *both: call(dialect.ends_with, *both)),
+    "contains": _of_strings(Kind.BOOL, lambda _, *both: call("contains", *both)),
+    "replace": _of_strings(Kind.STRING, lambda _, *three: call("replace", *three)),
+    "concat": _concat,
+    "split_part": _of_strings(Kind.STRING, lambda _, *three: call("split_part", *three)),
+    **{
+        part: _part_of_time(part)
+        for part in (
+            *("year", "quarter", "month", "week", "day", "day_of_week"),
+            *("hour", "minute", "second"),
+        )
+    },
+    "epoch": _epoch,
+    "date_trunc": _date_trunc,
+}

@@ -1,0 +1,72 @@
+"""Functions of rows with the kinds of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from estero.classify.columns import Tick
+from estero.classify.dialect import micros_of
+from estero.engine.int64 import GREATEST, LEAST
+from estero.language.tree.literals import Value
+from estero.language.tree.schema import Kind
+
+Row = Sequence[Any]
+"""The values of one event by the places of their columns; None is NULL, and timestamps are ticks."""
+Function = Callable[[Row], Any]
+
+
+class NotInPythonError(Exception):
+    """Something that only SQL says; the message is the reason, in words for users."""
+
+
+class AskSqlError(Exception):
+    """A value of which only SQL says what it means: one beyond 64 bits, for instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A function with the kind of its value (None: it is NULL), and its literal value where it has one."""
+
+    function: Function
+    kind: Kind | None
+    literal: Value = None
+    tick: Tick = "us"
+
+
+def unknown(row: Row) -> None:
+    """NULL of every row."""
+
+
+def literal(value: Value) -> Typed:
+    """The function that gives a constant."""
+    match value:
+        case None:
+            return Typed(unknown, None)
+        case datetime():
+            utc = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+            micros = micros_of(utc)
+            return Typed(lambda _: micros, Kind.TIMESTAMP, utc)
+    return Typed(lambda _: value, _KINDS[type(value)], value)
+
+
+_KINDS: Final[Mapping[type, Kind]] = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.STRING}
+
+
+def of_one(function: Function, change: Callable[[Any], Any]) -> Function:
+    """`change` of a value, NULL for NULL."""
+
+    def changed(row: Row) -> Any:
+        value = function(row)
+        return None if value is None else change(value)
+
+    return changed
+
+
+def fit(number: int) -> int:
+    """`number`, if it is of 64 bits; what an overflow is depends on what SQL evaluates."""
+    if not LEAST <= number <= GREATEST:
+        raise AskSqlError("64-bit overflow")
+    return number
