@@ -330,6 +330,20 @@ def test_an_integer_differs_from_a_float_in_lists_only() -> None:
     assert found.reasons == (MIXED,)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A AS x ; B AS y ; C FILTER 1 = 1 OR 2 = 1",
+        "A AS x ; (B AS y ; C FILTER x.k = 1 OR x.n = 2)",
+        "(A AS x)? ; (B AS y ; C FILTER NOT (x.k = 1 AND x.n = 2))",
+    ],
+)
+def test_an_or_that_is_about_no_part_of_a_sequence_is_one_about_the_whole(text: str) -> None:
+    cases = in_cases(positive(parse_pattern(text)))
+    events = [Event(name, {"k": place % 2, "n": place % 3}) for place, name in enumerate("ABCABC")]
+    assert evaluate_pattern(cases, events) == evaluate_pattern(parse_pattern(text), events)
+
+
 def test_only_the_parts_that_are_compared_become_several() -> None:
     found = in_cases(parse_pattern("A AS x ; B AS y ; B AS z ; C FILTER y.k = z.k OR y.n = z.n"))
     both = "(B AS y ; B AS z FILTER y.k = z.k) OR (B AS y ; B AS z FILTER y.n = z.n)"

@@ -148,8 +148,10 @@ def _compared(pattern: p.Pattern, variables: set[str]) -> tuple[int, int]:
     """The first and the last part of a sequence that a filter on them is about; all where in doubt."""
     if not isinstance(pattern, p.Sequence):
         return 0, 0
-    with_them = [not variables.isdisjoint(label_types(part)) for part in pattern.parts]
-    first, last = with_them.index(True), len(with_them) - 1 - with_them[::-1].index(True)
+    with_them = [
+        place for place, part in enumerate(pattern.parts) if not variables.isdisjoint(label_types(part))
+    ]
+    first, last = (with_them[0], with_them[-1]) if with_them else (0, -1)
     about = pattern.parts[first : last + 1]
     if len(about) < 2 or any(isinstance(part, p.Optional) for part in about):
         return 0, len(pattern.parts) - 1
