@@ -64,7 +64,7 @@ imports: setup   ## which room may know which (pyproject.toml, tool.importlinter
 	$(BIN)/lint-imports
 
 interpreted: setup ## the kernels as plain Python: same tests, fewer examples
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/engine tests/laws -m "not spark" --hypothesis-profile=quick \
+	ESTERO_COMPILE=never $(BIN)/python -m pytest tests/engine tests/laws -m "not spark" --hypothesis-profile=quick \
 		--numprocesses $(WORKERS) --dist loadfile
 
 extras: setup    ## a built wheel in empty environments, without extras and with each

@@ -1,8 +1,10 @@
 """``python -m benchmarks.cold``: a first query where no kernel is compiled yet, and a second of another plan.
 
-For each plan a new process with an empty directory of kernels: seconds of CPU and of the wall from its start
-to the first 1,000 complex events over 2,000 events, and then for a query of the next plan in the same
-process. The last columns are the first query again, in a new process that finds its kernels. Prints a table.
+Each row is a new process with an empty directory of kernels: seconds of CPU and of the wall from its start to
+the first 1,000 complex events, and then for a query of the next plan in the same process. The last columns
+are the first query again, in a new process that finds its kernels. The first table is over 1,000 events as
+anybody asks, the second over 2,000 with every kernel compiled before it is called, which is what many events
+come to (`ESTERO_COMPILE`). Above them, what remains: the imports that a query needs.
 """
 
 from __future__ import annotations
@@ -25,16 +27,20 @@ PLANS = {
     "spans": "SELECT MAX * WHERE A ; B+ ; C WITHIN 100 EVENTS",
     COUNTED: "SELECT * WHERE A ; B ; C",
 }
-_EVENTS, _FOUND = 2_000, 1_000
+IMPORTS = "estero.queries.query", "estero.recognize.in_process", "estero.answers.answer", "duckdb", "pyarrow"
+_FOUND = 1_000
 
 Took = tuple[float, float]
 """Seconds of CPU and of the wall."""
 
 
-def seconds(plans: Sequence[str], kernels: str) -> list[Took]:
-    """What queries of these plans take in a new process, one after the other; its start is the first's."""
-    environment = {**os.environ, "ESTERO_CACHE": kernels}
-    program = [sys.executable, "-m", "benchmarks.cold", *plans]
+def seconds(kernels: str, when: str, events: int, plans: Sequence[str]) -> list[Took]:
+    """What queries of these plans take in a new process, one after the other; its start is the first's.
+
+    Without plans it imports what a query needs.
+    """
+    environment = {**os.environ, "ESTERO_CACHE": kernels, "ESTERO_COMPILE": when}
+    program = [sys.executable, "-m", "benchmarks.cold", str(events), *plans]
     now = 0.0, time.time()
     ran = subprocess.run(program, check=True, stdout=subprocess.PIPE, text=True, env=environment)
     found = []
@@ -44,24 +50,28 @@ def seconds(plans: Sequence[str], kernels: str) -> list[Took]:
     return found
 
 
-def _measure(plans: Sequence[str]) -> None:
+def _measure(events: int, plans: Sequence[str]) -> None:
     """The process that is measured: prints when it has answered, by its CPU and by the clock."""
     done = []
     for plan in plans:
-        _ask(plan)
+        _ask(plan, events)
+        done.append((time.process_time(), time.time()))
+    if not plans:
+        for module in IMPORTS:
+            __import__(module)
         done.append((time.process_time(), time.time()))
     print(json.dumps(done))
 
 
-def _ask(plan: str) -> None:
+def _ask(plan: str, events: int) -> None:
     import numpy as np
     import pyarrow as pa
 
     import estero
 
     draw = np.random.default_rng(1)
-    kinds = np.array(list("ABC"))[draw.integers(0, 3, _EVENTS)]
-    keys = {name: draw.integers(0, 50, _EVENTS) for name in ("k", "m")}
+    kinds = np.array(list("ABC"))[draw.integers(0, 3, events)]
+    keys = {name: draw.integers(0, 50, events) for name in ("k", "m")}
     answer = estero.query(PLANS[plan]).run(pa.table({"kind": kinds, **keys}), type="kind")
     if plan == COUNTED:
         answer.count()
@@ -69,19 +79,28 @@ def _ask(plan: str) -> None:
         answer.limit(_FOUND).to_arrow()
 
 
-def main() -> None:
-    """Prints the table."""
+def _table(when: str, events: int) -> None:
     print("| plan | first query, CPU s | wall s | second, CPU s | wall s | with kernels, CPU s | wall s |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     names = list(PLANS)
     for plan, another in zip(names, names[1:] + names[:1], strict=True):
         with tempfile.TemporaryDirectory(prefix="estero-cold-") as kernels:
-            figures = [*seconds([plan, another], kernels), *seconds([plan], kernels)]
-        print(f"| {plan} |", " | ".join(f"{cpu:.1f} | {wall:.1f}" for cpu, wall in figures), "|", flush=True)
+            figures = seconds(kernels, when, events, [plan, another])
+            figures += seconds(kernels, when, events, [plan])
+        print(f"| {plan} |", " | ".join(f"{cpu:.2f} | {wall:.2f}" for cpu, wall in figures), "|", flush=True)
+
+
+def main() -> None:
+    """Prints the tables."""
+    ((cpu, wall),) = seconds("", "", 0, [])
+    print(f"Imports: {cpu:.2f} s of CPU, {wall:.2f} s of the wall\n", flush=True)
+    _table("", 1_000)
+    print()
+    _table("first", 2_000)
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        _measure(sys.argv[1:])
+        _measure(int(sys.argv[1]), sys.argv[2:])
     else:
         main()

@@ -68,8 +68,7 @@ SELECT * WHERE P AS p ; Q AS q FILTER p.n < q.n PARTITION BY [o] WITHIN 9 EVENTS
 def _ran(*arguments: str, given: str = "", **variables: str) -> str:
     """What a program prints that imports Estero from here."""
     path = os.pathsep.join(filter(None, sys.path))
-    environment = {**os.environ, "PYTHONPATH": path, **variables}
-    environment.pop("NUMBA_DISABLE_JIT", None)
+    environment = {**os.environ, "PYTHONPATH": path, "ESTERO_COMPILE": "first", **variables}
     program = [sys.executable, *arguments]
     ran = subprocess.run(program, input=given, capture_output=True, text=True, check=False, env=environment)
     assert ran.returncode == 0, ran.stderr

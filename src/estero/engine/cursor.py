@@ -25,10 +25,10 @@ has found decides (`Recognizer.consume`)."""
 def new_cursor(*further: str) -> Any:
     """A record of zeros, which kernels read and write: int64 places, by name.
 
-    `at`: the next event of the batch; `first`: the sequence number of the batch's first event; and `further`,
-    which each kernel explains. `need_…` is the room that was missing.
+    `at`: the next event of the batch; `last`: the one before which to stop; `first`: the sequence number of
+    the batch's first event; and `further`, which each kernel explains. `need_…` is the room that was missing.
     """
-    places = np.dtype([(name, np.int64) for name in ("at", "first", *further)])
+    places = np.dtype([(name, np.int64) for name in ("at", "last", "first", *further)])
     return np.zeros(1, places).view(np.recarray)[0]
 
 

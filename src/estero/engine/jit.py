@@ -1,31 +1,23 @@
-"""How kernels are compiled: the one place with compiler options."""
+"""Kernels: functions of Python over integers and arrays, which are compiled as soon as that pays.
+
+State is arrays either way, so each call may go by itself: `patience` says how. Numba is not loaded before
+some kernel is compiled, or read from disk.
+"""
 
 from __future__ import annotations
 
-import logging
-from functools import cached_property
+from functools import cached_property, update_wrapper
+from types import FunctionType
 from typing import Any
 
-from numba.core import config, event, types
-from numba.core.registry import CPUDispatcher
+import numpy as np
 
-from estero.engine.kernel_compiler import KernelCompiler
-from estero.engine.kernel_files import keep_on_disk
-from estero.engine.pool_types import is_pool, pool_type
-
-_log = logging.getLogger("estero")
-
-_OPTIONS: dict[str, Any] = {"nopython": True, "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
+from estero.engine.patience import patience
 
 
 def kernel(function: Any) -> Any:
-    """For kernels, which allocate nothing.
-
-    `_nrt=False` leaves out reference counting: a kernel that takes its arrays as named tuples would count
-    at every field it reads. Measured on `advance` with every event relevant: 2 million events/s with it,
-    12 million without.
-    """
-    return function if config.DISABLE_JIT else keep_on_disk(_Kernel(function))
+    """For kernels, which allocate nothing."""
+    return Kernel(function)
 
 
 def inlined(function: Any) -> Any:
@@ -34,71 +26,54 @@ def inlined(function: Any) -> Any:
     Rare steps are left to calls. Types are worked out once for each step and not at each call, as they would
     be where Numba inlines.
     """
-    return function if config.DISABLE_JIT else keep_on_disk(_Kernel(function, forceinline=True))
+    return Kernel(function, forceinline=True)
 
 
-class _Part(CPUDispatcher):
-    """A kernel as other kernels call it: compiled with each of these, and not by itself.
-
-    Signed integers of all widths are of 64 bits, so that there is one part for all of them.
-    """
+class Kernel:
+    """A kernel as Python calls it."""
 
     def __init__(self, function: Any, **options: bool) -> None:
-        options = {**_OPTIONS, "no_cpython_wrapper": True, **options}
-        super().__init__(function, targetoptions=options, pipeline_class=KernelCompiler)
+        update_wrapper(self, function)
+        self._function, self._options = function, options
+        self._run = self._undecided
 
-    def get_call_template(self, args: Any, kws: Any) -> Any:
-        """See Numba's dispatcher."""
-        return super().get_call_template(tuple(map(_widened, args)), kws)
+    def __call__(self, *arguments: Any) -> Any:
+        """What the function returns."""
+        return self._run(*arguments)
 
-    def add_overload(self, cres: Any) -> None:
-        """See Numba's dispatcher; this one is never called from Python."""
-        self.overloads[tuple(cres.signature.args)] = cres
+    def _undecided(self, *arguments: Any) -> Any:
+        if patience.is_unspent:
+            return self.interpret(*arguments)
+        self._run = self.compiled
+        return self._run(*arguments)
 
-
-def _widened(kind: Any) -> Any:
-    kind = types.unliteral(kind)
-    return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
-
-
-class _Kernel(CPUDispatcher):
-    """A kernel as Python calls it; to the compiler of others it is a `_Part`."""
-
-    def __init__(self, function: Any, **options: bool) -> None:
-        super().__init__(function, targetoptions=_OPTIONS, pipeline_class=KernelCompiler)
-        self._part_options = options
+    def interpret(self, *arguments: Any) -> Any:
+        """What the function returns, and nothing of it is compiled; integers wrap around silently, too."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return patience.call(self.plain, arguments)
 
     @cached_property
-    def _part(self) -> _Part:
-        return _Part(self.py_func, **self._part_options)
+    def plain(self) -> Any:
+        """The function as Python runs it; other kernels are plain functions to it."""
+        function = self._function
+        names = dict(function.__globals__)
+        plain = FunctionType(
+            function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+        )
+        self.__dict__["plain"] = plain  # those that it calls may call it
+        for name in function.__code__.co_names:
+            if isinstance(names.get(name), Kernel):
+                names[name] = names[name].plain
+        return plain
+
+    @cached_property
+    def compiled(self) -> Any:
+        """What Numba makes of it."""
+        from estero.engine.compiled.dispatcher import Dispatcher
+
+        return Dispatcher(self._function, self.interpret, **self._options)
 
     @property
     def _numba_type_(self) -> Any:
-        return self._part._numba_type_
-
-    def typeof_pyval(self, val: Any) -> Any:
-        """The type of an argument; named tuples are pools."""
-        if not is_pool(val):
-            return super().typeof_pyval(val)
-        kind = pool_type(val)
-        self._types_active_call.add(kind)
-        return kind
-
-
-class _Notice(event.Listener):
-    """Says once that kernels are being compiled; what comes from the cache on disk is silent."""
-
-    said = False
-
-    def on_start(self, event: event.Event) -> None:
-        """A compilation begins."""
-        dispatcher = event.data["dispatcher"]
-        if not self.said and dispatcher.py_func.__module__.startswith("estero."):
-            self.said = True
-            _log.warning("estero: compiling kernels, once; they are cached on disk for the next run")
-
-    def on_end(self, event: event.Event) -> None:
-        """Nothing is said at the end."""
-
-
-event.register("numba:compile", _Notice())
+        """What it is to the compiler of another kernel."""
+        return self.compiled.part._numba_type_

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.jit import kernel
+from estero.engine.patience import patience
 
 
 def rows_with_bits(
@@ -27,6 +28,7 @@ def rows_with_bits(
     indices, which may count from the end), where NumPy, column by column, takes 4 to 6 for the rows alone.
     """
     rows, words = indices[0].size, masks[0].shape[1]
+    patience.foresee(rows)
     found = np.empty(rows, np.int64)
     bits = np.empty((words, rows), np.int64)
     if words == 1 and len(indices) <= 2:

@@ -21,6 +21,7 @@ from estero.engine.cursor import (
     GROW,
     Found,
 )
+from estero.engine.patience import patience
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.sound import check_stamps
 from estero.engine.stamps import Stamps
@@ -73,8 +74,8 @@ class Runs(Protocol):
     def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
         """As `load`, of one event; `oldest` is the earliest start in its window."""
 
-    def advance(self, found: Found) -> int:
-        """Goes on with the batch until DONE, FULL or GROW."""
+    def advance(self, found: Found, last: int) -> int:
+        """Goes on with the batch until FULL, GROW, or DONE: before its event number `last`."""
 
     def make_room(self, held: Sequence[Roots] | None) -> None:
         """Makes the room whose lack ended `advance`; what is out of reach goes first.
@@ -162,22 +163,27 @@ class Recognizer(Generic[R_co]):
         together, starts = self._stamps.ahead(np.ascontiguousarray(batch.stamps, np.int64))
         self.runs.load(batch, starts, self._seen)
         self._stamps.extend(together, starts)
-        yield from self._advanced()
+        for _, last in patience.portions(count):
+            yield from self._advanced(last, more=last < count)
         self._seen += count
 
     def push_one(self, event: OneEvent) -> list[Roots]:
         """As `push`, of a batch of one event; the roots stay valid as long as those of `push`."""
         self._held.clear()
         self.runs.load_one(event, self._stamps.append(event.stamp), self._seen)
-        found = list(self._advanced())
+        found = list(self._advanced(1))
         self._seen += 1
         return found
 
-    def _advanced(self) -> Iterator[Roots]:
-        """Goes on with what the runs have loaded; yields roots whenever some are there."""
+    def _advanced(self, last: int, *, more: bool = False) -> Iterator[Roots]:
+        """Goes on with what is loaded, before event number `last`; yields roots whenever some are there.
+
+        Those that are there at the end wait if `more` events follow.
+        """
         while True:
-            with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
-                code = self.runs.advance(self._found)
+            code = self.runs.advance(self._found, last)
+            if code == DONE and more:
+                break
             if self._found.size[0]:
                 roots = roots_of(self._found, copied=self.holding)
                 if self.holding:

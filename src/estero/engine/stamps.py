@@ -86,8 +86,7 @@ def window_starts(stamps: NDArray[np.int64], first: int, width: int) -> NDArray[
     """
     starts = np.empty(stamps.size - first, np.int64)
     unsigned = np.ascontiguousarray(stamps, np.int64).view(np.uint64)
-    with np.errstate(over="ignore"):  # distances wrap around; NumPy would say so where the JIT is off
-        _window_starts(unsigned, first, np.uint64(width), starts)
+    _window_starts(unsigned, first, np.uint64(width), starts)
     return starts
 
 

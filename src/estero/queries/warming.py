@@ -20,6 +20,7 @@ from typing import IO, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from estero.engine.patience import VARIABLE
 from estero.queries.query import Query
 from estero.queries.texts import restore
 
@@ -67,7 +68,7 @@ def warm(
     same; others compile their own. `progress` is called with how many of how many parts are done. Raises
     OSError where the directory cannot be written, and RuntimeError where compiling fails.
     """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), VARIABLE: "first"}
     if to is not None:
         directory = Path(to).absolute()
         directory.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from estero.classify.column_names import is_working
+from estero.engine.patience import patience
 from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots
 from estero.plan.plan import Plan
@@ -44,6 +45,7 @@ def warm_up(plan: Plan, events: pa.Schema, time: pa.DataType | None, *, snapshot
     family = plan.kernels + "-state" * snapshots
     if family in _WARM:
         return
+    patience.compile_first()
     with _alone(family):
         recognition = Recognition(plan, events, time=time)
         deque(recognition.recognize(_nothing_special(events)), maxlen=0)

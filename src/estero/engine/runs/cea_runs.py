@@ -211,8 +211,9 @@ class CeaRuns(ABC):
         self._events, self._batch_keys = one.events, one.key
         self._cursor["at"], self._cursor["first"] = 0, number
 
-    def advance(self, found: Found) -> int:
+    def advance(self, found: Found, last: int) -> int:
         """See `Runs`: a missing row is worked out."""
+        self._cursor["last"] = last
         while (code := self._advance(found)) == MISS:
             self._learn(int(self._cursor["miss_state"]), int(self._cursor["miss_class"]))
         return code

@@ -131,8 +131,7 @@ class KeyedRuns(ABC):
             return
         oldest = self.forgotten
         self._forgotten = with_room_for_one(self._forgotten, oldest, self.room)
-        with np.errstate(over="ignore"):  # hashes wrap around
-            forget(self._forgotten, self._events.partition, place, next_event, oldest)
+        forget(self._forgotten, self._events.partition, place, next_event, oldest)
 
     def snapshot(self, oldest: int) -> Snapshot:
         """See `Runs`."""

@@ -305,8 +305,7 @@ def advance(tables, plain, found, events, cursor, gaps, consume):  # type: ignor
     written for an event before all its rows are known and all room it can need is there.
     """
     arena, cells, entries, partitions, pending = plain
-    count = events.event_class.size
-    while cursor.at < count:
+    while cursor.at < cursor.last:
         if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
             return FULL
         place = cursor.at

@@ -49,8 +49,7 @@ def rebuilt(index: HashIndex, oldest: int, room: int) -> HashIndex:
     """The entries whose max_start is at least `oldest`, and places for as many again, at least `room`."""
     live = int((index.entries[index.entries[:, TAG] != 0, START] >= oldest).sum())
     fresh = new_index(live + max(live, room))
-    with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
-        _copy_live(index, fresh, oldest)
+    _copy_live(index, fresh, oldest)
     return fresh
 
 

@@ -49,8 +49,7 @@ def number_rows(
     A new row gets the next number if `insert`, else the scan stops there; it also stops when the table
     is full. words uint64[n, width], numbers int32[n].
     """
-    with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
-        return int(_number_rows(table, constant(words, np.uint64), numbers, first, insert))
+    return int(_number_rows(table, constant(words, np.uint64), numbers, first, insert))
 
 
 @kernel

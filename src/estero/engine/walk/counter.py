@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.jit import inlined
+from estero.engine.patience import patience
 from estero.engine.store.arena import copy_columns
 from estero.engine.walk.roots import Roots
 
@@ -195,8 +196,9 @@ class Counter(ABC, Generic[S]):
         """What `count` fills."""
         size = roots.root.size
         found = np.zeros(size, np.uint64), np.zeros(size), np.zeros(size)
-        with np.errstate(over="ignore"):  # words wrap around and are not used where they do
-            self.steps += self.count(compact, self.counts, roots, *found)
+        for first, last in patience.portions(size):
+            parts = (each[first:last] for each in found)
+            self.steps += self.count(compact, self.counts, roots.part(first, last), *parts)
         return found
 
     @abstractmethod

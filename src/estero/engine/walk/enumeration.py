@@ -230,8 +230,7 @@ class Enumeration(Generic[S]):
         if self._part is not None:
             counter.catch_up(self._compact)
         while True:
-            with np.errstate(over="ignore"):  # words wrap around and are not used where they do
-                code = counter.walk(self._compact, counter.counts, asked, self._walk, matches, sizes)
+            code = counter.walk(self._compact, counter.counts, asked, self._walk, matches, sizes)
             if code == GROW:
                 self._walk = deeper(self._walk, 2 * self._walk.event.size)
             elif code == SEEK and self._part is not None:

@@ -114,8 +114,7 @@ def caught_up(counts: ListCounts, alike: HashIndex, lists: Lists) -> tuple[ListC
     fresh = max(used - counts.done_entries, 0) * (subsets - 1)
     if 2 * (alike.used[0] + fresh) > alike.words.shape[0]:
         alike = rebuilt(alike, 0, fresh)
-    with np.errstate(over="ignore"):  # words wrap around and are not used where they do
-        _count_all(lists, counts, alike)
+    _count_all(lists, counts, alike)
     return counts, alike
 
 

@@ -261,8 +261,7 @@ class PathCounter(Counter[Arena]):
             self.counts = PathCounts(
                 grown_counts(self.counts.of_nodes, room), np.empty(2 * room + 2, np.int32), *links
             )
-        with np.errstate(over="ignore"):
-            count_nodes(arena, self.counts, self._done)
+        count_nodes(arena, self.counts, self._done)
         self._done = size
 
     def numbers(self, compact: Arena, roots: NDArray[np.int32], oldest: int) -> list[int]:

@@ -408,8 +408,7 @@ class ProductCounter(Counter[Heaps]):
         if stack.size < children + 3 * used + 1:
             stack = np.empty(2 * (children + 3 * used + 1), np.int32)
         self.counts = ProductCounts(of_products, of_nodes, stack)
-        with np.errstate(over="ignore"):
-            count_parts(heaps, self.counts, *self._done)
+        count_parts(heaps, self.counts, *self._done)
         self._done = size, used
 
     def numbers(self, compact: Heaps, roots: NDArray[np.int32], oldest: int) -> list[int]:

@@ -84,8 +84,9 @@ class ChainRuns(KeyedRuns):
         super().load(batch, starts, first)
         self.nodes.size[1] = 0
 
-    def advance(self, found: Found) -> int:
+    def advance(self, found: Found, last: int) -> int:
         """See `Runs`."""
+        self._cursor["last"] = last
         read = self._fired, found, self._events, self._cursor, self.consume
         return int(advance_chain(self.tables, self.compact, self.index, self._forgotten, *read))
 

@@ -90,8 +90,9 @@ class PceaRuns(KeyedRuns):
         """See `Runs`."""
         return not waits(self.index, self._in_order, max(oldest, self.forgotten))
 
-    def advance(self, found: Found) -> int:
+    def advance(self, found: Found, last: int) -> int:
         """See `Runs`."""
+        self._cursor["last"] = last
         read = self._fired, found, self._events, self._cursor, self.consume
         return int(
             advance_pcea(self.tables, self.compact, self.index, self._in_order, self._forgotten, *read)

@@ -309,9 +309,8 @@ def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor,
     nothing before `oldest` anywhere.
     """
     nodes, entries, sequences, _ = lists
-    count = events.known.shape[0]
     predicates = tables.first_fired.size - 1
-    while cursor.at < count:
+    while cursor.at < cursor.last:
         if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
             return FULL
         place = cursor.at

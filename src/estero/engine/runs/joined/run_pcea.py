@@ -341,9 +341,8 @@ def advance_pcea(tables, heaps, index, ordered, forgotten, fired, found, events,
     nothing before it counts; indexes of all partitions only let go of what is before `oldest`.
     """
     products, nodes = heaps
-    count = events.oldest.size
     predicates = tables.first_fired.size - 1
-    while cursor.at < count:
+    while cursor.at < cursor.last:
         if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
             return FULL
         place = cursor.at

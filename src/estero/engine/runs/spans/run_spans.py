@@ -304,8 +304,7 @@ def advance(tables, contest, spanned, found, events, cursor, gaps, consume, orde
     """
     arena, members, spans, partitions, made = spanned
     order, windowed, visible = ordering
-    count = events.event_class.size
-    while cursor.at < count:
+    while cursor.at < cursor.last:
         if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
             return FULL
         place = cursor.at

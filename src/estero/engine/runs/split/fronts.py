@@ -177,17 +177,11 @@ def link_key(keys, joins, key):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _link_all(keys, joins):  # type: ignore[no-untyped-def]
+def link_all(keys, joins):  # type: ignore[no-untyped-def]
     """Enters all keys in use into empty hash tables."""
     for key in range(keys.group.size):
         if keys.group[key] != NONE:
             link_key(keys, joins, key)
-
-
-def link_all(keys: Keys, joins: NDArray[np.int32]) -> None:
-    """Enters all keys in use into empty hash tables."""
-    with np.errstate(over="ignore"):  # hashes wrap around; NumPy would say so where the JIT is off
-        _link_all(keys, joins)
 
 
 @inlined

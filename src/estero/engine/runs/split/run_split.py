@@ -212,8 +212,7 @@ def advance(tables, program, split, found, events, cursor, gaps, consume, orderi
     """
     arena, cells, elements, keys, groups, partitions, runs = split
     order, windowed, visible = ordering
-    count = events.event_class.size
-    while cursor.at < count:
+    while cursor.at < cursor.last:
         if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
             return FULL
         place = cursor.at

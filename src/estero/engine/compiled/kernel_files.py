@@ -32,21 +32,21 @@ _DIGEST_SIZE = 32
 DIRECTORY = "ESTERO_CACHE"
 """The variable of the environment that says where kernels are kept."""
 
-_ROOM = Path(__file__).parent
+_ROOM = Path(__file__).parents[1]
 
 
-def keep_on_disk(dispatcher: Any) -> Any:
-    """The same kernel, read from disk where it was compiled before: what `cache=True` of Numba does."""
-    if hasattr(dispatcher, "_cache"):  # where the JIT is off, it is a plain function
-        dispatcher._cache = _kernel_cache(dispatcher.py_func)  # noqa: SLF001 - as `enable_caching` does
-    return dispatcher
-
-
-def _kernel_cache(function: Callable[..., Any]) -> Any:
+def kernel_cache(function: Callable[..., Any]) -> Any:
+    """Where a kernel is kept and found again: what `cache=True` of Numba does."""
     try:
         return _KernelCache(function)
     except RuntimeError:  # Numba finds no directory that it may write to
         return _NoCache()
+
+
+def directory() -> Path | None:
+    """Where kernels of this package are kept, whether it is there yet or not; None where that is nowhere."""
+    place = kernel_cache(_is_sound).cache_path
+    return None if place is None else Path(place)
 
 
 class _Said:
@@ -68,6 +68,10 @@ def _say_not_kept(why: str) -> None:
 class _NoCache(caching.NullCache):
     """Keeps nothing, and says so when the first kernel is compiled."""
 
+    def has(self, sig: Any, target_context: Any) -> bool:  # noqa: ARG002 - as other caches have it
+        """Nothing is there."""
+        return False
+
     def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ARG002 - as Numba calls it
         """Keeps nothing."""
         _say_not_kept("there is no directory for them")
@@ -87,6 +91,10 @@ class _KernelFile(caching.IndexDataCacheFile):
         """The code; None where there is none that is sound."""
         found = super().load(key)
         return found[1] if found is not None and found[0] == self._what(key) else None
+
+    def has(self, key: Any) -> bool:
+        """Whether there is code, sound or not."""
+        return key in self._load_index()
 
     def _what(self, key: Any) -> Any:
         return self._index_name, self._source_stamp, key
@@ -171,6 +179,10 @@ class _KernelCache(caching.FunctionCache):
         super().__init__(function)
         stamp = self._impl.locator.get_source_stamp(), kernels_version()
         self._cache_file = _KernelFile(self._cache_path, self._impl.filename_base, stamp)
+
+    def has(self, sig: Any, target_context: Any) -> bool:
+        """Whether there is code for such arguments."""
+        return bool(self._cache_file.has(self._index_key(sig, target_context.codegen())))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Code from disk; None where there is none that is sound."""
