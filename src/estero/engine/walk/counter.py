@@ -125,11 +125,14 @@ def known_word(counts: Counts, node: int, oldest: int) -> int | None:
 
 
 class Place(NamedTuple):
-    """A complex event below a root: where a walk stands before it (see `enumeration.Walk` for the rows)."""
+    """A complex event below a root: where a walk stands before it (see `enumeration.Walk` for the rows).
 
-    choices: list[tuple[int, ...]]
-    items: list[tuple[int, int]]
-    agenda: list[tuple[int, ...]]
+    choices int64[., up to 4], items int64[., 2] (event, label-set id), agenda int64[., 2].
+    """
+
+    choices: NDArray[np.int64]
+    items: NDArray[np.int64]
+    agenda: NDArray[np.int64] = np.empty((0, 2), np.int64)
 
 
 class Counter(ABC, Generic[S]):

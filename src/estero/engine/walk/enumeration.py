@@ -248,12 +248,10 @@ class Enumeration(Generic[S]):
         if room > self._walk.event.size:
             self._walk = deeper(self._walk, 2 * room)
         walk = self._walk
-        for row, choice in enumerate(at.choices):
-            walk.choice[4 * row : 4 * row + len(choice)] = choice
-        for row, (event, marks) in enumerate(at.items):
-            walk.event[row], walk.marks[row] = event, marks
-        for row, cell in enumerate(at.agenda):
-            walk.agenda[row, : len(cell)] = cell
+        height, width = at.choices.shape
+        walk.choice[: 4 * height].reshape(height, 4)[:, :width] = at.choices
+        walk.event[: len(at.items)], walk.marks[: len(at.items)] = at.items.T
+        walk.agenda[: len(at.agenda), :2] = at.agenda
         walk.cursor[[ROOT, LEFT, CHOICES]] = place + 1, self._asked.take[place], len(at.choices)
 
     def skip_end(self, end: int) -> None:

@@ -192,17 +192,18 @@ class ListCounter(Counter[Lists]):
     def seek(self, compact: Lists, root: int, oldest: int, index: int) -> Place:  # noqa: ARG002 - there is no window
         """Where the complex event number `index` of a root is, in the order of enumeration."""
         nodes, entries = compact.nodes, compact.entries
-        place = Place([], [], [])
+        choices: list[tuple[int, int, int]] = []
+        items: list[tuple[int, int]] = []
         node = root
         while index:
-            place.items.append((int(nodes.event[node]), int(nodes.mark[node])))
+            items.append((int(nodes.event[node]), int(nodes.mark[node])))
             entry = int(nodes.head[node])
             while index >= (number := self._number(compact, entries.node[entry])):
                 index -= number
                 entry = int(next_entry(compact, node, entry))
             following = int(next_entry(compact, node, entry))
             if following != NONE:
-                place.choices.append((following, node, len(place.items)))
+                choices.append((following, node, len(items)))
             node = int(entries.node[entry])
-        place.choices.append((NONE, node, len(place.items)))
-        return place
+        choices.append((NONE, node, len(items)))
+        return Place(np.array(choices), np.array(items, np.int64).reshape(-1, 2))

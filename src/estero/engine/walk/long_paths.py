@@ -1,9 +1,14 @@
-"""Numbers of paths that words do not hold, of the nodes below some roots, oldest first.
+"""Numbers of paths that words do not hold, of the nodes below some roots, and where a path goes there.
 
 The numbers of w nodes have up to w bits each, too much to be held at once. But at any time newer nodes refer
-to the few older ones that lists of runs held then. So the nodes are cut into about √w pieces of √w; what is
-kept is what goes from one piece to the next, and a piece is worked out again by who looks into it. A path
-goes downwards, so seeking looks into each piece once.
+to the few older ones that lists of runs held then. So the nodes are cut, oldest first, into about √w pieces
+of √w; numbers are added up in words of one table, in place where nobody reads the old number any more, and
+what is kept is what goes from one piece to the next.
+
+A path goes downwards, through each piece once. Where it turns there is told by the leading bits: what comes
+into a piece is cut off far below the lowest bit that √w additions can use up. Where that leaves it open, the
+piece is gone through with whole numbers. What the path has passed on its way is a sum of the numbers that
+come into the piece, each so many times: so a piece takes a few products, whatever its length.
 """
 
 from __future__ import annotations
@@ -19,8 +24,10 @@ from estero.engine.store.arena import NONE, UNION, Arena
 from estero.engine.walk.choices import PathCounts, resolved
 from estero.engine.walk.counter import FITS, known
 
-_SHORTEST = 1 << 12
+_SHORTEST = 1 << 9
 """Nodes in a piece at least."""
+_SPARE = 192
+"""Leading bits that are looked at beyond those that a piece can use up: 63 may be leading zeros."""
 
 
 class Unions(NamedTuple):
@@ -37,11 +44,51 @@ class Unions(NamedTuple):
     right_word: NDArray[np.uint64]
 
 
+class Turns(NamedTuple):
+    """Where a path turns: right bool[unions] by place, for those that it comes through.
+
+    `last` is the last node of these; below it the path has the number `index`, which is a word.
+    """
+
+    right: NDArray[np.bool_]
+    last: int
+    index: int
+
+
+class _Way(NamedTuple):
+    """A path in a piece: the places of its unions, and whether it turns right there.
+
+    It leads to the union at `place`, or none, below which it has the number `index`.
+    """
+
+    places: NDArray[np.int64]
+    right: NDArray[np.bool_]
+    index: int
+    place: int
+
+
+class Sums(NamedTuple):
+    """Numbers that are still read, in words; each has a row.
+
+    digits uint64[rows × width]: number i is in digits[i × width …], the lowest word first, length int32[rows]
+    of them. Rows 0 and 1 are for words on the sides of the union at hand. free int32[rows]: rows not in use,
+    the first free_rows int64[1] of them. row int32[unions]: where the number of a union is or was; words
+    int32[unions]: how long it is.
+    """
+
+    digits: NDArray[np.uint64]
+    length: NDArray[np.int32]
+    free: NDArray[np.int32]
+    free_rows: NDArray[np.int64]
+    row: NDArray[np.int32]
+    words: NDArray[np.int32]
+
+
 @inlined
-def union_below(arena, node):  # type: ignore[no-untyped-def]
-    """The first union below a long node that is resolved; only outputs are between."""
-    while arena.kind[node] != UNION:
-        node = arena.left[node]
+def union_below(arena, counts, node, oldest):  # type: ignore[no-untyped-def]
+    """The first union with two sides below a long node that is resolved; only one way is between."""
+    while arena.kind[node] != UNION or arena.start[arena.right[node]] < oldest:
+        node = resolved(arena, counts, arena.left[node], oldest)
     return node
 
 
@@ -54,7 +101,7 @@ def mark_long(arena, counts, roots, oldest, place):  # type: ignore[no-untyped-d
     waiting = 0
     node = 0
     for number in range(roots.size):
-        root = union_below(arena, resolved(arena, counts, roots[number], oldest))
+        root = union_below(arena, counts, resolved(arena, counts, roots[number], oldest), oldest)
         node = max(node, root)
         waiting += 1 - place[root]
         place[root] = 1
@@ -67,7 +114,7 @@ def mark_long(arena, counts, roots, oldest, place):  # type: ignore[no-untyped-d
                 child = resolved(arena, counts, arena.left[node] if side == 0 else arena.right[node], oldest)
                 _, rough = known(counts.of_nodes, child, arena.start[child], oldest)
                 if not rough < FITS:
-                    child = union_below(arena, child)
+                    child = union_below(arena, counts, child, oldest)
                     waiting += 1 - place[child]
                     place[child] = 1
             if waiting == 0:
@@ -87,7 +134,7 @@ def list_long(arena, counts, oldest, place, first, unions):  # type: ignore[no-u
         for side in range(2):
             child = resolved(arena, counts, arena.left[node] if side == 0 else arena.right[node], oldest)
             exact, rough = known(counts.of_nodes, child, arena.start[child], oldest)
-            where = NONE if rough < FITS else place[union_below(arena, child)]
+            where = NONE if rough < FITS else place[union_below(arena, counts, child, oldest)]
             if side == 0:
                 unions.left[number] = where
                 unions.left_word[number] = exact
@@ -95,6 +142,72 @@ def list_long(arena, counts, oldest, place, first, unions):  # type: ignore[no-u
                 unions.right[number] = where
                 unions.right_word[number] = exact
         node += 1
+
+
+@inlined
+def side_row(sums, side, word, spare):  # type: ignore[no-untyped-def]
+    """The row of a side of a union: that of a union below, or the spare one, which gets the word."""
+    if side != NONE:
+        return np.int64(sums.row[side])
+    sums.digits[spare * (sums.digits.size // sums.length.size)] = word
+    sums.length[spare] = 1
+    return np.int64(spare)
+
+
+@inlined
+def add_rows(sums, one, two, target):  # type: ignore[no-untyped-def]
+    """Puts the sum of two rows into a row, which may be one of them; returns how many words it has."""
+    if sums.length[one] < sums.length[two]:
+        one, two = two, one
+    digits = sums.digits
+    width = digits.size // sums.length.size
+    shorter = sums.length[two]
+    length = sums.length[one]
+    first = one * width
+    second = two * width
+    third = target * width
+    carry = np.uint64(0)
+    for place in range(shorter):
+        digit = digits[first + place]
+        part = digit + digits[second + place]
+        total = part + carry
+        carry = np.uint64(part < digit) | np.uint64(total < part)
+        digits[third + place] = total
+    for place in range(shorter, length):
+        digit = digits[first + place]
+        total = digit + carry
+        carry = np.uint64(total < digit)
+        digits[third + place] = total
+    if carry:
+        digits[third + length] = carry
+        length += 1
+    sums.length[target] = length
+    return length
+
+
+@kernel
+def add_up(unions, until, first, last, sums):  # type: ignore[no-untyped-def]
+    """Works out the numbers of the unions at the places first … last - 1; those before are done.
+
+    until int64[unions] is the last place that reads a number; its row is free from there on.
+    """
+    for place in range(first, last):
+        left = unions.left[place]
+        right = unions.right[place]
+        one = side_row(sums, left, unions.left_word[place], 0)
+        two = side_row(sums, right, unions.right_word[place], 1)
+        count = sums.free_rows[0]
+        if left != NONE and until[left] == place:
+            sums.free[count] = one
+            count += 1
+        if right != NONE and until[right] == place and right != left:
+            sums.free[count] = two
+            count += 1
+        count -= 1
+        target = np.int64(sums.free[count])
+        sums.free_rows[0] = count
+        sums.row[place] = target
+        sums.words[place] = add_rows(sums, one, two, target)
 
 
 class LongPaths:
@@ -109,51 +222,98 @@ class LongPaths:
         node, left, right = np.empty((3, size), np.int32)
         self.unions = Unions(node, left, right, *np.empty((2, size), np.uint64))
         list_long(arena, counts, oldest, place, first, self.unions)
-        self.oldest = oldest
-        self._place = place
+        self.oldest, self.place = oldest, place
         self._length = max(_SHORTEST, isqrt(size))
-        until = _last_readers(self.unions)
-        ends = [
-            int(place[int(union_below(arena, resolved(arena, counts, root, oldest)))])
+        tops = [
+            union_below(arena, counts, resolved(arena, counts, root, oldest), oldest)
             for root in roots.tolist()
         ]
-        until[ends] = size
+        self._top: dict[int, int] = dict(zip(roots.tolist(), place[tops].tolist(), strict=True))
+        until = _last_readers(self.unions)
+        until[list(self._top.values())] = size
+        sums = _new_sums(until)
+        self._words = sums.words
         self._carried: list[dict[int, int]] = [{}]
         for low in range(0, size, self._length):
-            numbers = self._worked_out(low)
-            high = low + len(numbers)
+            high = min(low + self._length, size)
+            sums = _widened(sums, high - low)
+            with np.errstate(over="ignore"):  # words wrap around, and are carried
+                add_up(self.unions, until, low, high, sums)
             carried = {where: number for where, number in self._carried[-1].items() if until[where] >= high}
-            fresh = np.flatnonzero(until[low:high] >= high).tolist()
-            self._carried.append(carried | {low + offset: numbers[offset] for offset in fresh})
-        self.totals = {root: self._carried[-1][end] for root, end in zip(roots.tolist(), ends, strict=True)}
-        self._low, self._numbers = low, numbers
+            fresh = (low + np.flatnonzero(until[low:high] >= high)).tolist()
+            self._carried.append(carried | {where: _number(sums, where) for where in fresh})
+        self.totals = {root: self._carried[-1][top] for root, top in self._top.items()}
+        """By root."""
 
-    def has(self, node: int) -> bool:
-        """Whether a node is one of the unions."""
-        return bool(node < self._place.size and self.unions.node[self._place[node]] == node)
+    def turns(self, root: int, index: int) -> Turns:
+        """The way to the path number `index` below a root."""
+        right = np.zeros(self.unions.node.size, np.bool_)
+        last = place = self._top[root]
+        while place != NONE:
+            shift = max(0, 64 * int(self._words[place]) - 2 * self._length - _SPARE)
+            way = self._way(place, index, shift) or self._way(place, index, 0)
+            if way is None:
+                raise RuntimeError("whole numbers tell where a path turns")
+            right[way.places] = way.right
+            last, index, place = int(way.places[-1]), way.index, way.place
+        return Turns(right, int(self.unions.node[last]), index)
 
-    def left_of(self, union: int) -> int:
-        """The number on the left side of one of these unions; what is asked about goes downwards."""
-        place = int(self._place[union])
-        where = int(self.unions.left[place])
-        if where == NONE:
-            return int(self.unions.left_word[place])
-        if not self._low <= place < self._low + self._length:
-            self._low = place - place % self._length
-            self._numbers = self._worked_out(self._low)
-        offset = where - self._low
-        return self._numbers[offset] if offset >= 0 else self._carried[self._low // self._length][where]
+    def _way(self, top: int, index: int, shift: int) -> _Way | None:
+        """The way through a piece from place `top` on, told without the last `shift` bits.
 
-    def _worked_out(self, low: int) -> list[int]:
-        """The numbers of the piece that begins at place `low`."""
-        before = self._carried[low // self._length]
-        numbers: list[int] = []
-        columns = (column[low : low + self._length].tolist() for column in self.unions[1:])
+        None where these bits are needed.
+
+        A number in the piece is a sum of at most 2 ** (its place in the piece + 1) numbers that were cut off,
+        and so is less than that above what is left of it. The path takes off numbers of different places.
+        """
+        low = top - top % self._length
+        carried = self._carried[low // self._length]
+        columns = [column[low : top + 1].tolist() for column in self.unions[1:]]
+        cut = {where: number >> shift for where, number in carried.items()}
+        befores, numbers = [], []
         for left, right, left_word, right_word in zip(*columns, strict=True):
-            one = left_word if left < 0 else numbers[left - low] if left >= low else before[left]
-            two = right_word if right < 0 else numbers[right - low] if right >= low else before[right]
+            one = left_word >> shift if left < 0 else numbers[left - low] if left >= low else cut[left]
+            two = right_word >> shift if right < 0 else numbers[right - low] if right >= low else cut[right]
+            befores.append(one)
             numbers.append(one + two)
-        return numbers
+        margin = 1 << (top - low + 1) if shift else 0
+        rest, place = index >> shift, top
+        places, turned = [], [False] * len(numbers)
+        while place >= low:
+            offset = place - low
+            places.append(offset)
+            after = rest - befores[offset]
+            if 0 <= after < margin:
+                return None
+            if after >= 0:
+                rest = after
+                turned[offset] = True
+            place = columns[after >= 0][offset]
+        rest = index - _passed(low, columns, carried, turned)
+        return _Way(np.array(places) + low, np.array(turned)[places], rest, place)
+
+
+def _passed(low: int, columns: list[list[int]], carried: dict[int, int], turned: list[bool]) -> int:
+    """The sum of the numbers on the left of the unions in a piece where a path turns to the right.
+
+    From the newest union on down it is known how many times the sum has its number, and so those of its
+    sides.
+    """
+    times, times_carried = [0] * len(turned), dict.fromkeys(carried, 0)
+    passed, offset = 0, len(turned)
+    for left, right, left_word, right_word, turns in zip(*map(reversed, (*columns, turned)), strict=True):
+        offset -= 1
+        number = times[offset]
+        for side, word, here in ((left, left_word, number + turns), (right, right_word, number)):
+            if not here:
+                continue
+            if side < 0:
+                passed += here * word
+            elif side < low:
+                times_carried[side] += here
+            else:
+                times[side - low] += here
+    return passed + sum(number * carried[where] for where, number in times_carried.items() if number)
 
 
 def _last_readers(unions: Unions) -> NDArray[np.int64]:
@@ -164,3 +324,30 @@ def _last_readers(unions: Unions) -> NDArray[np.int64]:
         row[side[side >= 0]] = places[side >= 0]  # they ascend, and the last one stays
     latest: NDArray[np.int64] = np.maximum(*last)
     return latest
+
+
+def _new_sums(until: NDArray[np.int64]) -> Sums:
+    """Room for the numbers that are read at the same time; `until` is that of `add_up`."""
+    size = until.size
+    rows = 2 + int((np.arange(1, size + 1) - np.cumsum(np.bincount(until, minlength=size)[:size])).max())
+    free = np.arange(rows - 1, -1, -1, dtype=np.int32)
+    row, words = np.zeros((2, size), np.int32)
+    return Sums(np.zeros(rows, np.uint64), np.ones(rows, np.int32), free, np.array([rows - 2]), row, words)
+
+
+def _widened(sums: Sums, additions: int) -> Sums:
+    """The same with room for what so many additions can reach: each adds a bit at most."""
+    rows = sums.length.size
+    width, needed = sums.digits.size // rows, int(sums.length.max()) + additions // 64 + 2
+    if needed <= width:
+        return sums
+    digits = np.zeros((rows, 2 * needed), np.uint64)
+    digits[:, :width] = sums.digits.reshape(rows, width)
+    return sums._replace(digits=digits.ravel())
+
+
+def _number(sums: Sums, place: int) -> int:
+    """The number of a union whose row was not given away."""
+    first = int(sums.row[place]) * (sums.digits.size // sums.length.size)
+    words = sums.digits[first : first + int(sums.words[place])]
+    return int.from_bytes(words.astype("<u8").tobytes(), "little")

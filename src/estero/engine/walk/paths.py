@@ -25,15 +25,17 @@ from estero.engine.walk.counter import (
     grown_counts,
     is_done,
     known,
-    known_word,
     new_counts,
     set_count,
     set_rim_count,
     waits,
 )
 from estero.engine.walk.enumeration import STEPS, go_on, write_back
-from estero.engine.walk.long_paths import LongPaths
+from estero.engine.walk.long_paths import LongPaths, Turns
 from estero.engine.walk.roots import Roots
+
+_NO_NODE = np.iinfo(np.int32).max
+"""Above all nodes."""
 
 
 @kernel
@@ -226,6 +228,52 @@ def seek_path(arena, counts, root, oldest, skip, walk):  # type: ignore[no-untyp
 
 
 @kernel
+def put_path(arena, counts, turned, place, last, root, oldest, skip, choices, items):  # type: ignore[no-untyped-def]
+    """Fills the choices int64[., 2] and items int64[., 2] of a `Place` as far as there is room.
+
+    The path turns right where turned[place[node]] says so, down to the union `last`, and then goes to number
+    `skip` below it; the rim below the root must be done. Returns how many choices and items there are.
+    """
+    node = root
+    depth = 0
+    height = 0
+    while skip > 0 or node >= last:
+        left = arena.left[node]
+        if arena.kind[node] == UNION:
+            right = arena.right[node]
+            if arena.start[right] >= oldest:
+                turns = False
+                if node >= last:
+                    turns = turned[place[node]]
+                else:
+                    counted = resolved(arena, counts, left, oldest)
+                    exact, rough = known(counts.of_nodes, counted, arena.start[counted], oldest)
+                    if rough < FITS and np.int64(exact) <= skip:
+                        turns = True
+                        skip -= np.int64(exact)
+                if turns:
+                    node = right
+                    continue
+                if height < choices.shape[0]:
+                    choices[height, 0] = right
+                    choices[height, 1] = depth
+                height += 1
+        elif arena.kind[node] <= PREFER:
+            if oldest <= arena.event[node]:
+                left = arena.right[node]
+        else:
+            if depth < items.shape[0]:
+                items[depth, 0] = arena.event[node]
+                items[depth, 1] = arena.kind[node]
+            depth += 1
+        node = left
+    if height < choices.shape[0]:
+        choices[height, 0] = node
+        choices[height, 1] = depth
+    return height + 1, depth
+
+
+@kernel
 def walk_paths(arena, counts, asked, walk, matches, sizes):  # type: ignore[no-untyped-def]
     """The walk over paths; see `enumeration.go_on`."""
     return go_on(arena, counts, asked, walk, matches, sizes, seek_path, descend_path, write_back)
@@ -274,33 +322,15 @@ class PathCounter(Counter[Arena]):
         return [known.totals[root] for root in roots.tolist()]
 
     def seek(self, compact: Arena, root: int, oldest: int, index: int) -> Place:
-        """Where the complex event number `index` below `root` is, in the order of enumeration."""
-        place = Place([], [], [])
-        node = root
-        while index:
-            left, right = compact.left.item(node), compact.right.item(node)
-            if compact.kind[node] == UNION:
-                before = self._number_before(compact, node, oldest)
-                if index >= before:
-                    index -= before
-                    node = right
-                    continue
-                if compact.start[right] >= oldest:
-                    place.choices.append((right, len(place.items)))
-            elif compact.kind[node] <= PREFER:
-                left = right if oldest <= compact.event[node] else left
-            else:
-                place.items.append((compact.event.item(node), compact.kind.item(node)))
-            node = left
-        place.choices.append((node, len(place.items)))
-        return place
-
-    def _number_before(self, arena: Arena, node: int, oldest: int) -> int:
-        """The number on the left of a union below the root that was counted last."""
-        if self._long is not None and self._long.oldest == oldest and self._long.has(node):
-            return self._long.left_of(node)
-        left = int(resolved(arena, self.counts, arena.left.item(node), oldest))
-        number = known_word(self.counts.of_nodes, left, oldest)
-        if number is None:
-            raise RuntimeError("what is below a root was not counted before it is sought")
-        return number
+        """See `Counter`."""
+        known = self._long
+        if known is None or known.oldest != oldest or root not in known.totals:
+            turns, place = Turns(np.empty(0, np.bool_), _NO_NODE, index), np.empty(0, np.int32)
+        else:
+            turns, place = known.turns(root, index), known.place
+        choices, items = np.empty((0, 2), np.int64), np.empty((0, 2), np.int64)
+        asked = turns.right, place, turns.last, root, oldest, turns.index
+        height, depth = put_path(compact, self.counts, *asked, choices, items)
+        choices, items = np.empty((height, 2), np.int64), np.empty((depth, 2), np.int64)
+        put_path(compact, self.counts, *asked, choices, items)
+        return Place(choices, items)

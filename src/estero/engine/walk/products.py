@@ -447,7 +447,9 @@ class ProductCounter(Counter[Heaps]):
     def seek(self, compact: Heaps, root: int, oldest: int, index: int) -> Place:
         """Where the complex event number `index` of a product is, in the order of enumeration."""
         products = compact.products
-        place = Place([], [], [])
+        choices: list[tuple[int, ...]] = []
+        items: list[tuple[int, int]] = []
+        cells: list[tuple[int, int]] = []
         indexes: list[int] = []
         part, agenda = root, NONE
         while True:
@@ -459,19 +461,21 @@ class ProductCounter(Counter[Heaps]):
                     here += 1
                 # What is left first is taken last: the left side.
                 later = reversed(below[here + 1 :])
-                place.choices.extend((one, agenda, len(indexes), len(place.items)) for one in later)
+                choices.extend((one, agenda, len(indexes), len(items)) for one in later)
                 part = below[here]
                 continue
             if not below and agenda == NONE:
-                place.choices.append((part, NONE, len(indexes), len(place.items)))
-                return place
-            place.items.append((int(products.event[part]), int(products.mark[part])))
+                choices.append((part, NONE, len(indexes), len(items)))
+                return Place(
+                    np.array(choices), *(np.array(each, np.int64).reshape(-1, 2) for each in (items, cells))
+                )
+            items.append((int(products.event[part]), int(products.mark[part])))
             for one in reversed(below):
                 index, digit = divmod(index, self._number(compact, one, oldest))
-                place.agenda.append((-1 - one, agenda))
+                cells.append((-1 - one, agenda))
                 agenda = len(indexes)
                 indexes.append(digit)
-            (heap, agenda), index = place.agenda[agenda], indexes[agenda]
+            (heap, agenda), index = cells[agenda], indexes[agenda]
             part = -1 - heap
 
     def _word(self, compact: Heaps, part: int, oldest: int) -> int | None:  # noqa: ARG002 - as declared
