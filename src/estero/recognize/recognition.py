@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +63,10 @@ class Ends(NamedTuple):
     def total(self) -> int:
         """How many complex events there are at all ends."""
         return self.before(len(self.bounds) - 1)
+
+    def roots_of(self, end: int) -> range:
+        """The numbers of the compact sets of an end."""
+        return range(self.bounds[end], self.bounds[end + 1])
 
     def with_index(self, index: int, share: Share, dealt: int) -> int:
         """The end of the complex event with an index in a share; `dealt` were dealt before to all shares."""
@@ -302,16 +306,23 @@ class Recognition:
     def pick(self, ended: Ended, ends: Ends, indexes: list[int], share: Share, dealt: int) -> pa.RecordBatch:
         """The complex events with these ascending indexes in a share, LIMIT respected.
 
-        `dealt` is how many were dealt to all shares before those of `ended`.
+        `dealt` is how many were dealt to all shares before those of `ended`. What is in one window is counted
+        together: long numbers are worked out once.
         """
         roots, limit, matches = ended.roots, self._limit, []
-        for index in indexes:
-            number = ends.with_index(index, share, dealt)
-            before = dealt + ends.before(number)
-            here = roots.part(ends.bounds[number], ends.bounds[number + 1])
-            part = Dealer(share, before).deal(here.event, self.recognizer.counts(here, limit), limit)
-            ((place, place_below),) = part.at([index - share.size_of(before)])
-            matches.append(self.recognizer.match_at(here, place, place_below))
+        found = [(index, ends.with_index(index, share, dealt)) for index in indexes]
+        for _, of_window in groupby(found, lambda each: roots.oldest.item(ends.bounds[each[1]])):
+            together = list(of_window)
+            places = sorted({place for _, number in together for place in ends.roots_of(number)})
+            counts = dict(
+                zip(places, self.recognizer.counts(roots.chosen(np.array(places)), limit), strict=True)
+            )
+            for index, number in together:
+                before, places = dealt + ends.before(number), list(ends.roots_of(number))
+                here = roots.part(places[0], places[-1] + 1)
+                part = Dealer(share, before).deal(here.event, [counts[place] for place in places], limit)
+                ((place, place_below),) = part.at([index - share.size_of(before)])
+                matches.append(self.recognizer.match_at(here, place, place_below))
         return self.reporter.table(joined(matches), self.store)
 
     def pick_sifted(self, ended: Ended, indexes: list[int]) -> pa.RecordBatch:

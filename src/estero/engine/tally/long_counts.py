@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.runs.run_cea import Tables
-from estero.engine.tally.sliding_count import Line, Ways, Window, count_ends, look_ahead, new_window, turn
+from estero.engine.tally.sliding_count import Line, Window, count_ends, look_ahead, new_window, turn
 from estero.engine.walk.counter import FITS
 
 Matrix = NDArray[Any]
@@ -26,24 +26,39 @@ Matrix = NDArray[Any]
 _FEW_STATES = 12
 _BLOCK = 256
 """Events of the longest block whose counts are tried as words."""
+_TRIED = 4
+"""Blocks one after the other that pass words: from then on only shorter ones are tried."""
 
 
 class LongCounts:
-    """Counts over one line of events, which is read only; blocks that were multiplied are remembered."""
+    """Counts over one line of events, which is read only; blocks that were multiplied are remembered.
 
-    def __init__(self, tables: Tables, states: int, line: Line) -> None:
-        self._tables, self.states, self._line = tables, states, line
+    Events have numbers, and `base` is that of the first one: a line may go on, and lose what no later window
+    reaches.
+    """
+
+    def __init__(self, tables: Tables, states: int, line: Line, base: int = 0) -> None:
+        self._tables, self.states, self._line, self._base = tables, states, line, base
         self._window: Window = new_window(_BLOCK, _BLOCK, states)
-        self._longest = _BLOCK
+        self._longest, self._passed = _BLOCK, 0
         self._inside: dict[tuple[int, int], int] = {}
         self._stairs: dict[tuple[int, int, int, int], Matrix] = {}
         self._ways: dict[tuple[int, int], Matrix] = {}
+
+    def go_on(self, tables: Tables, line: Line, base: int) -> None:
+        """The same events in a longer line, from event number `base` on."""
+        self._tables, self._line = tables, line
+        if base > self._base:
+            self._base = base
+            self._inside = {block: each for block, each in self._inside.items() if block[0] >= base}
+            self._stairs = {block: each for block, each in self._stairs.items() if block[0] >= base}
+            self._ways = {block: each for block, each in self._ways.items() if block[0] >= base}
 
     def total(self, first: int, last: int) -> int:
         """The complex events that end at one of the events first … last - 1, which have one partition."""
         if first == last:
             return 0
-        before = self._across(int(self._line.oldest[first]), first, first, last)
+        before = self._across(self._oldest(first), first, first, last)
         return self._within(first, last) + _trace(before)
 
     def _within(self, first: int, last: int) -> int:
@@ -54,17 +69,16 @@ class LongCounts:
         return known
 
     def _counted_within(self, first: int, last: int) -> int:
-        oldest = self._line.oldest
-        if oldest[last - 1] <= first:
+        if self._oldest(last - 1) <= first:
             return int(self._over(first, last)[-1, -1])
         if last - first <= self._longest:
             exact, rough = np.zeros(last - first, np.uint64), np.zeros(last - first)
-            ranges = np.array([first]), np.array([last])
+            place = first - self._base
+            ranges = np.array([place]), np.array([last - self._base])
             with np.errstate(over="ignore", invalid="ignore"):
-                count_ends(self._tables, self._line, *ranges, first, self._window, exact, rough)
-            if (rough < FITS).all():
+                count_ends(self._tables, self._line, *ranges, place, self._window, exact, rough)
+            if self._fit(rough, last - first):
                 return sum(exact.tolist())
-            self._longest = max(1, (last - first) // 2)
         middle = _middle(first, last)
         across = self._across(first, middle, middle, last)
         return self._within(first, middle) + self._within(middle, last) + _trace(across)
@@ -75,9 +89,9 @@ class LongCounts:
         Starts first … middle - 1, ends begin … end - 1. Row p, column q: the ways to state p before `middle`
         times those from q at `begin`, summed over all pairs in one window; None where there are none.
         """
-        oldest = self._line.oldest
-        first = max(first, int(oldest[begin]))
-        end = begin + int(np.searchsorted(oldest[begin:end], middle))
+        first = max(first, self._oldest(begin))
+        ends = self._line.oldest[begin - self._base : end - self._base]
+        end = begin + int(np.searchsorted(ends, middle - self._base))
         if first >= middle or begin >= end:
             return None
         block = first, middle, begin, end
@@ -87,14 +101,13 @@ class LongCounts:
 
     def _staircase(self, first: int, middle: int, begin: int, end: int) -> Matrix:
         """`_across` where each start and each end has something to go with."""
-        if self._line.oldest[end - 1] <= first:
+        if self._oldest(end - 1) <= first:
             return np.outer(self._over(first, middle)[-1, :-1], self._over(begin, end)[:-1, -1])
         starts, ends = middle - first, end - begin
         if max(starts, ends) <= self._longest:
             found = self._in_words(first, middle, begin, end)
             if found is not None:
                 return found
-            self._longest = max(1, max(starts, ends) // 2)
         if starts >= ends:
             cut = _middle(first, middle)
             near, far = self._across(cut, middle, begin, end), self._across(first, cut, begin, end)
@@ -109,7 +122,8 @@ class LongCounts:
 
     def _in_words(self, first: int, middle: int, begin: int, end: int) -> Matrix | None:
         """`_across` for short blocks, None where it passes words."""
-        window = self._window
+        window, length = self._window, max(middle - first, end - begin)
+        first, middle, begin, end = (number - self._base for number in (first, middle, begin, end))
         rows = np.maximum(self._line.oldest[begin:end], first) - first
         with np.errstate(over="ignore", invalid="ignore"):
             turn(self._tables, self._line, first, middle - 1, window)
@@ -118,7 +132,7 @@ class LongCounts:
                 front[rows].T @ ahead[: end - begin, :-1]
                 for front, ahead in zip(window.front, window.ahead, strict=True)
             )
-        return _exact(Ways(exact, rough))
+        return exact.astype(object) if self._fit(rough, length) else None
 
     def _over(self, first: int, last: int) -> Matrix:
         """The ways over a block.
@@ -131,8 +145,6 @@ class LongCounts:
             return known
         ways = self._short(first, last) if last - first <= self._longest else None
         if ways is None:
-            if last - first <= self._longest:
-                self._longest = max(1, (last - first) // 2)
             middle = _middle(first, last)
             one, two = self._over(first, middle), self._over(middle, last)
             ways = _times(one[:, :-1], two[:-1])
@@ -145,17 +157,25 @@ class LongCounts:
         """`_over` for a short block, None where it passes words."""
         window = self._window
         with np.errstate(over="ignore", invalid="ignore"):
-            look_ahead(self._tables, self._line, first, last, window)
+            look_ahead(self._tables, self._line, first - self._base, last - self._base, window)
             exact, rough = (
                 np.column_stack((through, ahead[: last - first].sum(axis=0)))
                 for through, ahead in zip(window.through, window.ahead, strict=True)
             )
-        return _exact(Ways(exact, rough))
+        return exact.astype(object) if self._fit(rough, last - first) else None
 
+    def _oldest(self, number: int) -> int:
+        """The number of the first event in the window of an event."""
+        return int(self._line.oldest[number - self._base]) + self._base
 
-def _exact(ways: Ways) -> Matrix | None:
-    """As Python integers; None where words do not hold them."""
-    return ways.exact.astype(object) if (ways.rough < FITS).all() else None
+    def _fit(self, rough: NDArray[np.float64], length: int) -> bool:
+        """Whether words hold the counts of a block of so many events; it decides how long later ones are."""
+        fits = bool((rough < FITS).all())
+        if length > self._longest // 2:
+            self._passed = 0 if fits else self._passed + 1
+        if self._passed == _TRIED:
+            self._longest, self._passed = max(1, self._longest // 2), 0
+        return fits
 
 
 def _times(one: Matrix, two: Matrix) -> Matrix:

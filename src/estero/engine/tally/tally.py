@@ -71,6 +71,7 @@ class Tally:
         self._size, self._room = 0, _FEWEST
         self._laid: _Laid | None = None
         self._long: LongCounts | None = None
+        self._partitioned = False
         self._due: tuple[int, int] | None = None
 
     def append(self, stretch: Stretch, first: int, partitions: int) -> None:
@@ -83,7 +84,10 @@ class Tally:
         if stretch.oldest.size:
             reach = self._base + self._size - int(stretch.oldest[-1])
             self.scattered = reach < _FEW * partitions
-        self._laid = self._long = None
+        self._laid = None
+        self._partitioned = partitions > 0
+        if self._partitioned:
+            self._long = None  # places in the line are others
         if self._size > self._room:
             self._join(first if self._due is None else self._due[0])
 
@@ -115,7 +119,9 @@ class Tally:
         first, last = self._due
         self._due = None
         exact, long = self._counted(first, last)
-        return _sum(exact) + sum(self._long_total(places, last) for places in long)
+        total = _sum(exact) + sum(self._long_total(places, last) for places in long)
+        self._expect(total)
+        return total
 
     def before(self, ends: NDArray[np.int64]) -> Callable[[int], int]:
         """How many complex events there are at the first k of these ascending ends, which lack none, by k."""
@@ -127,13 +133,27 @@ class Tally:
             number: int = short[k]
             return number + sum(self._long_total(places, int(ends[k - 1]) + 1) for places in long if k)
 
-        return cache(total) if long else short.__getitem__
+        known = cache(total) if long else short.__getitem__
+        self._expect(known(ends.size))
+        return known
+
+    def _expect(self, total: int) -> None:
+        """Later ends have about as many complex events as those that were counted: words will do, or not."""
+        if total < FITS:
+            self._long = None
 
     def _counted(self, first: int, last: int) -> _Counted:
-        """The ends first … last - 1, partition by partition."""
+        """The ends first … last - 1, partition by partition.
+
+        Without keys, numbers that were long are expected to be long again: words are not tried.
+        """
         laid = self._laid_out(first)
         low, high = (laid.places(number - self._base) for number in (first, last))
         low, high = low[low < high], high[low < high]
+        if self._long is not None and not self._partitioned:
+            return _Counted(
+                np.zeros(last - first, np.uint64), list(zip(low.tolist(), high.tolist(), strict=True))
+            )
         places = places_of(low, high - low)
         oldest = laid.line.oldest
         rows = min(int((places - oldest[places]).max()), int((oldest[high - 1] - oldest[low]).max()) + 1)
@@ -148,12 +168,15 @@ class Tally:
 
     def _long_total(self, places: tuple[int, int], last: int) -> int:
         """The ends before event number `last` at these places of the line, which are of one partition."""
-        laid, states = self._laid_out(last), self._builder.states
+        laid, states, tables = self._laid_out(last), self._builder.states, self._builder.tables
+        base = 0 if self._partitioned else self._base
         if self._long is None or self._long.states != states:
-            self._long = LongCounts(self._builder.tables, states, laid.line)
+            self._long = LongCounts(tables, states, laid.line, base)
+        else:
+            self._long.go_on(tables, laid.line, base)
         low, high = places
         until = np.searchsorted(laid.numbers(slice(low, high)), last - self._base)
-        return self._long.total(low, low + int(until))
+        return self._long.total(base + low, base + low + int(until))
 
     def _laid_out(self, end: int) -> _Laid:
         """The events in order of their partitions; those before the window of `end` may be missing."""

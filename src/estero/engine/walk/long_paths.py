@@ -270,7 +270,8 @@ class LongPaths:
         carried = self._carried[low // self._length]
         columns = [column[low : top + 1].tolist() for column in self.unions[1:]]
         cut = {where: number >> shift for where, number in carried.items()}
-        befores, numbers = [], []
+        befores: list[int] = []
+        numbers: list[int] = []
         for left, right, left_word, right_word in zip(*columns, strict=True):
             one = left_word >> shift if left < 0 else numbers[left - low] if left >= low else cut[left]
             two = right_word >> shift if right < 0 else numbers[right - low] if right >= low else cut[right]
@@ -301,7 +302,8 @@ def _passed(low: int, columns: list[list[int]], carried: dict[int, int], turned:
     """
     times, times_carried = [0] * len(turned), dict.fromkeys(carried, 0)
     passed, offset = 0, len(turned)
-    for left, right, left_word, right_word, turns in zip(*map(reversed, (*columns, turned)), strict=True):
+    newest_first = [column[::-1] for column in (*columns, turned)]
+    for left, right, left_word, right_word, turns in zip(*newest_first, strict=True):
         offset -= 1
         number = times[offset]
         for side, word, here in ((left, left_word, number + turns), (right, right_word, number)):
