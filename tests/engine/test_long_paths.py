@@ -13,6 +13,7 @@ from engine.streams import batch_of, recognizer_of
 from estero.engine.store.arena import NONE, UNION, Arena
 from estero.engine.walk import long_paths
 from estero.engine.walk.counter import FITS, SHORT
+from estero.engine.walk.long_paths import LongPaths
 
 
 def plain_counts(arena: Arena, oldest: int) -> list[int]:
@@ -43,7 +44,7 @@ def plain_match(arena: Arena, counts: list[int], node: int, index: int) -> list[
         node = left
 
 
-@pytest.mark.parametrize("length", [1, 7, 1 << 12])
+@pytest.mark.parametrize(("length", "spare"), [(1, 192), (1, 0), (7, 8), (7, 64), (40, 0), (1 << 12, 192)])
 @pytest.mark.parametrize("pattern", ["A ; B+ ; C", "A+ ; B", "(A OR B)+ ; C", "(A ; B)+ ; C"])
 @given(
     st.integers(350, 450),
@@ -51,9 +52,9 @@ def plain_match(arena: Arena, counts: list[int], node: int, index: int) -> list[
     st.integers(0, 99),
     st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=5),
 )
-@settings(max_examples=4)
+@settings(max_examples=3)
 def test_any_path_is_found_by_its_number(
-    length: int, pattern: str, events: int, window: int | None, seed: int, places: list[float]
+    length: int, spare: int, pattern: str, events: int, window: int | None, seed: int, places: list[float]
 ) -> None:
     letters = "".join(random.Random(seed).choices("ABC", (8, 8, 1), k=events - 1)) + (
         "B" if pattern == "A+ ; B" else "C"
@@ -61,6 +62,7 @@ def test_any_path_is_found_by_its_number(
     recognizer, bits = recognizer_of(pattern, window=window)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(long_paths, "_SHORTEST", length)
+        patched.setattr(long_paths, "_SPARE", spare)
         for roots in recognizer.push(batch_of(letters, bits)):
             numbers = recognizer.counts(roots)
             for place in (*range(0, len(numbers), 40), len(numbers) - 1):
@@ -71,6 +73,32 @@ def test_any_path_is_found_by_its_number(
                     found = recognizer.match_at(roots, place, index)
                     assert found.event.tolist() == plain_match(recognizer.runs.arena, counts, root, index)
     assert numbers[-1] > FITS
+
+
+@pytest.mark.parametrize("window", [None, 5_000])
+@pytest.mark.parametrize("pattern", ["A ; B+ ; C", "(A OR B)+ ; C"])
+def test_leading_bits_tell_the_way_of_long_numbers(pattern: str, window: int | None) -> None:
+    draw = random.Random(3)
+    recognizer, bits = recognizer_of(pattern, window=window)
+    whole = []
+    told = LongPaths._way
+
+    def way(paths: LongPaths, top: int, index: int, shift: int) -> object:
+        whole.append(shift == 0)
+        return told(paths, top, index, shift)
+
+    for roots in recognizer.push(batch_of("".join(draw.choices("ABC", (1, 2, 1), k=8_000)) + "C", bits)):
+        root, oldest = int(roots.root[-1]), int(roots.oldest[-1])
+        counts = plain_counts(recognizer.runs.arena, oldest)
+        total, last = counts[root], len(roots.root) - 1
+        assert recognizer.counts(roots.part(last, last + 1)) == [total]
+        assert total.bit_length() > 2_000
+        for index in [*(draw.randrange(total) for _ in range(5)), 7, total >> 1_000, total - 1, total - 9]:
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(LongPaths, "_way", way)
+                found = recognizer.match_at(roots, last, index)
+            assert found.event.tolist() == plain_match(recognizer.runs.arena, counts, root, index)
+    assert sum(whole) < len(whole) / 2
 
 
 def test_numbers_of_different_windows_are_kept_apart() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import groupby, pairwise
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from estero.engine.recognizer import Recognizer
 from estero.engine.runs.cea_runs import CeaRuns
 from estero.engine.tally import tally
 from estero.engine.tally.tally import Tally
+from estero.engine.walk.counter import FITS
 
 PATTERNS = ("A", "A ; B", "A ; B ; C", "A ; B+ ; C", "(A OR B)+ ; C", "(A ; B)+", "A+", "A : B+ ; (C OR A)")
 BATCHES = st.lists(st.text("ABCx", min_size=1, max_size=25), min_size=1, max_size=4)
@@ -100,3 +102,30 @@ def test_numbers_beyond_words_are_exact(pattern: str, window: int | None, keyed:
         assert before(ends.size) == total
         largest = max(largest, total)
     assert largest.bit_length() > 63
+
+
+@pytest.mark.parametrize("window", [300, 700])
+@pytest.mark.parametrize("pattern", ["A ; B+ ; C", "(A OR B)+ ; C"])
+def test_numbers_get_long_and_short_again_from_batch_to_batch(pattern: str, window: int) -> None:
+    draw = random.Random(window)
+    letters = "".join(
+        letter
+        for weights in ((3, 5, 1, 1), (0, 0, 1, 9), (3, 5, 1, 1))
+        for letter in draw.choices("ABCx", weights, k=900)
+    )
+    cuts = [0, *sorted(draw.sample(range(1, len(letters)), 14)), len(letters)]
+    batches = [letters[first:last] for first, last in pairwise(cuts)]
+    recognizer, bits = recognizer_of(pattern, window=window, counting=True)
+    kinds = []
+    for ends, counts in ended(recognizer, batches, bits, None, None):
+        before = of(recognizer).before(ends)
+        for number in {0, 1, ends.size // 2, draw.randrange(ends.size), ends.size - 1, ends.size}:
+            assert before(number) == sum(counts[:number])
+        kinds.append(sum(counts) >= FITS)
+    assert [kind for kind, _ in groupby(kinds)][-3:] == [True, False, True]
+    again, _ = recognizer_of(pattern, window=window, counting=True)
+    total = sum(
+        of(again).add(int(ends[0]), int(ends[-1]) + 1) - sum(counts)
+        for ends, counts in ended(again, batches, bits, None, None)
+    )
+    assert total + of(again).rest() == 0

@@ -47,23 +47,23 @@ class Unions(NamedTuple):
 class Turns(NamedTuple):
     """Where a path turns: right bool[unions] by place, for those that it comes through.
 
-    `last` is the last node of these; below it the path has the number `index`, which is a word.
+    `last` is the last node of these; behind it the path has the number `rest`, which is a word.
     """
 
     right: NDArray[np.bool_]
     last: int
-    index: int
+    rest: int
 
 
 class _Way(NamedTuple):
     """A path in a piece: the places of its unions, and whether it turns right there.
 
-    It leads to the union at `place`, or none, below which it has the number `index`.
+    It leads to the union at `place`, or none, below which it has the number `rest`.
     """
 
     places: NDArray[np.int64]
     right: NDArray[np.bool_]
-    index: int
+    rest: int
     place: int
 
 
@@ -255,7 +255,7 @@ class LongPaths:
             if way is None:
                 raise RuntimeError("whole numbers tell where a path turns")
             right[way.places] = way.right
-            last, index, place = int(way.places[-1]), way.index, way.place
+            last, index, place = int(way.places[-1]), way.rest, way.place
         return Turns(right, int(self.unions.node[last]), index)
 
     def _way(self, top: int, index: int, shift: int) -> _Way | None:
@@ -302,8 +302,8 @@ def _passed(low: int, columns: list[list[int]], carried: dict[int, int], turned:
     """
     times, times_carried = [0] * len(turned), dict.fromkeys(carried, 0)
     passed, offset = 0, len(turned)
-    newest_first = [column[::-1] for column in (*columns, turned)]
-    for left, right, left_word, right_word, turns in zip(*newest_first, strict=True):
+    rows = zip(*(column[::-1] for column in columns), turned[::-1], strict=True)
+    for left, right, left_word, right_word, turns in rows:
         offset -= 1
         number = times[offset]
         for side, word, here in ((left, left_word, number + turns), (right, right_word, number)):

@@ -329,7 +329,7 @@ class PathCounter(Counter[Arena]):
         else:
             turns, place = known.turns(root, index), known.place
         choices, items = np.empty((0, 2), np.int64), np.empty((0, 2), np.int64)
-        asked = turns.right, place, turns.last, root, oldest, turns.index
+        asked = turns.right, place, turns.last, root, oldest, turns.rest
         height, depth = put_path(compact, self.counts, *asked, choices, items)
         choices, items = np.empty((height, 2), np.int64), np.empty((depth, 2), np.int64)
         put_path(compact, self.counts, *asked, choices, items)
