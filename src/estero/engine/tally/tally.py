@@ -120,11 +120,20 @@ class Tally:
         self._due = None
         exact, long = self._counted(first, last)
         total = _sum(exact) + sum(self._long_total(places, last) for places in long)
-        self._expect(total)
+        if total < FITS:
+            self._long = None
         return total
 
     def before(self, ends: NDArray[np.int64]) -> Callable[[int], int]:
         """How many complex events there are at the first k of these ascending ends, which lack none, by k."""
+        before = self._before(ends)
+        if self._long is not None and before(ends.size) < FITS:
+            self._long = None
+            before = self._before(ends)
+        return before
+
+    def _before(self, ends: NDArray[np.int64]) -> Callable[[int], int]:
+        """The same, in words or not."""
         first = int(ends[0])
         exact, long = self._counted(first, int(ends[-1]) + 1)
         short = list(accumulate(exact[ends - first].tolist(), initial=0))
@@ -133,19 +142,12 @@ class Tally:
             number: int = short[k]
             return number + sum(self._long_total(places, int(ends[k - 1]) + 1) for places in long if k)
 
-        known = cache(total) if long else short.__getitem__
-        self._expect(known(ends.size))
-        return known
-
-    def _expect(self, total: int) -> None:
-        """Later ends have about as many complex events as those that were counted: words will do, or not."""
-        if total < FITS:
-            self._long = None
+        return cache(total) if long else short.__getitem__
 
     def _counted(self, first: int, last: int) -> _Counted:
         """The ends first … last - 1, partition by partition.
 
-        Without keys, numbers that were long are expected to be long again: words are not tried.
+        Without keys, what was long last is expected to be long again, and words are not tried.
         """
         laid = self._laid_out(first)
         low, high = (laid.places(number - self._base) for number in (first, last))
