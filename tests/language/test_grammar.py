@@ -43,6 +43,7 @@ PATTERNS = {
     "contiguous_iteration": ("a :{2,3}", "a :{2,3"),
     "exactly": ("a{3}", "a{x}"),
     "at_least": ("a{3,}", "a{,3}"),
+    "star": ("a* ; b", "a ; * b"),
     "from_to": ("a{3,4}", "a{3;4}"),
     "optional": ("a ; b?", "a ; ?"),
     "as": ("(a ; b) AS x", "a AS (x)"),

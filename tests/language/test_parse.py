@@ -242,3 +242,18 @@ def test_nothing_of_the_parser_is_loaded_before_the_first_text() -> None:
 
 def test_not_applies_to_what_follows() -> None:
     assert parse_condition("NOT NOT x") == Not(Not(Attribute("x")))
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("a* ; b", "(a+)? ; b"),
+        ("a{0,3} ; b", "(a{1,3})? ; b"),
+        ("a ; b{0,} ; c", "a ; (b+)? ; c"),
+        ("a ; b:{0,2}", "a ; (b:{1,2})?"),
+        ("a ; b* AS x", "a ; (b+ AS x)?"),
+        ("a ; b? AS x ; c", "a ; (b AS x)? ; c"),
+    ],
+)
+def test_what_may_be_missing_is_optional(text: str, meaning: str) -> None:
+    assert parse_pattern(text) == parse_pattern(meaning)

@@ -97,12 +97,19 @@ def _sequences(parts: st.SearchStrategy[p.Pattern]) -> st.SearchStrategy[p.Patte
     )
 
 
+def _named(pattern: p.Pattern, name: str) -> p.Pattern:
+    """``φ? AS x`` is an optional ``φ AS x``."""
+    if isinstance(pattern, p.Optional):
+        return p.Optional(_named(pattern.pattern, name))
+    return p.As(pattern, name)
+
+
 def _larger_patterns(parts: st.SearchStrategy[p.Pattern]) -> st.SearchStrategy[p.Pattern]:
     several = st.lists(parts, min_size=2, max_size=3).map(tuple)
-    bounds = st.integers(0, 4)
+    bounds = st.integers(1, 4)
     return st.one_of(
         _sequences(parts),
-        st.builds(p.As, parts, names),
+        st.builds(_named, parts, names),
         st.builds(p.Rename, parts, names, names),
         st.builds(p.Filter, parts, conditions),
         st.builds(p.Disjunction, several),

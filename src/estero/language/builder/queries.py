@@ -175,9 +175,11 @@ class PatternBuilder:
         """This, `least` to `most` times (None: no end), `directly` after each other or not: ``φ{2,3}``.
 
         >>> sell = event("SELL")
-        >>> print(sell.repeated(), sell.repeated(directly=True), sell.repeated(2, 3), sell.repeated(2))
-        SELL+ SELL :+ SELL{2,3} SELL{2,}
+        >>> print(sell.repeated(), sell.repeated(directly=True), sell.repeated(2, 3), sell.repeated(0))
+        SELL+ SELL :+ SELL{2,3} SELL*
         """
+        if least == 0 and most != 0:
+            return self.repeated(1, most, directly=directly).optional()
         return PatternBuilder(p.Iteration(self.tree, directly, least, most))
 
     def optional(self) -> PatternBuilder:

@@ -102,8 +102,8 @@ class _PatternCheck:
             self.problems.add(
                 "a repetition happens at least once",
                 span,
-                expected="{n,m} with n from 1",
-                hint="write ? for a part of a sequence that may be missing: (…{1,m})?",
+                expected="{n,m} with m from 1",
+                hint="without it the pattern says the same",
             )
         elif node.maximum is not None and node.maximum < node.minimum:
             self.problems.add(
@@ -133,10 +133,10 @@ class _PatternCheck:
 
     def _lonely_optional(self, node: p.Optional) -> None:
         self.problems.add(
-            "? makes a part of a sequence optional, and this is not part of one",
+            "what may be missing has to be part of a sequence",
             node.span,
             expected="φ? between ; or :",
-            hint="put ? at the end of the part: (… AS x)?",
+            hint="a+ is one or more; ? and * go at the end of a part: a ; (b FILTER …)? ; c",
         )
 
     def _labels(self, node: p.Keep | p.Rename) -> None:

@@ -127,11 +127,6 @@ def _sequence(found: Misplaced) -> Mistake | None:
 
 def _repetition(found: Misplaced) -> Mistake | None:
     kind = found.kind
-    if kind == "STAR" and "PLUS" in found.accepted:
-        return Mistake(
-            "there is no * after a pattern",
-            "a+ is one or more; (a+)? is zero or more, as a part of a sequence",
-        )
     if kind in ("STAR", "_DOT", "RANGE") and "INT" not in found.accepted and "_RBRACE" not in found.accepted:
         return Mistake(
             f"{found.token} is not an event type",

@@ -141,6 +141,22 @@ def _sequence(children: Children, span: Span) -> p.Pattern:
     return p.Sequence(tuple(chain.parts), tuple(chain.links), span=span)
 
 
+def _as(children: Children, span: Span) -> p.Pattern:
+    """``φ? AS x`` is ``(φ AS x)?``."""
+    pattern, variable = children[0], name_of(children[1])
+    if isinstance(pattern, p.Optional):
+        return replace(pattern, pattern=p.As(pattern.pattern, variable, span=span), span=span)
+    return p.As(pattern, variable, span=span)
+
+
+def _repeated(pattern: p.Pattern, contiguous: bool, times: tuple[int, int | None], span: Span) -> p.Pattern:
+    """``φ{0,m}`` is ``(φ{1,m})?``."""
+    least, most = times
+    if least == 0 and most != 0:
+        return p.Optional(p.Iteration(pattern, contiguous, 1, most, span=span), span=span)
+    return p.Iteration(pattern, contiguous, least, most, span=span)
+
+
 def _times(token: Token) -> int:
     return integer_value(token, span_of(token))
 
@@ -172,8 +188,10 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "sequence": _sequence,
     "plus": lambda children, span: p.Iteration(children[0], span=span),
     "contiguous_plus": lambda children, span: p.Iteration(children[0], contiguous=True, span=span),
-    "iteration": lambda children, span: p.Iteration(children[0], False, *children[1], span=span),
-    "contiguous_iteration": lambda children, span: p.Iteration(children[0], True, *children[1], span=span),
+    "star": lambda children, span: _repeated(children[0], False, (0, None), span),
+    "iteration": lambda children, span: _repeated(children[0], False, children[1], span),
+    "contiguous_iteration": lambda children, span: _repeated(children[0], True, children[1], span),
+    "as": _as,
     "exactly": lambda times, _: (_times(times[0]), _times(times[0])),
     "at_least": lambda times, _: (_times(times[0]), None),
     "from_to": lambda times, _: (_times(times[0]), _times(times[1])),

@@ -27,7 +27,7 @@ _GROUPS: Final = (
     (frozenset({"NAME", "_LPAR"}), "a pattern"),
     (COMPARISONS | {"NOT"}, "a comparison"),
     (frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}), "+ - * / %"),
-    (frozenset({"PLUS", "COLON_PLUS", "_LBRACE", "_COLON_LBRACE", "QUESTION"}), "a repetition"),
+    (frozenset({"PLUS", "COLON_PLUS", "_LBRACE", "_COLON_LBRACE", "QUESTION", "STAR"}), "a repetition"),
 )
 """Terminals that occur together, and what they are together. The first that fits wins."""
 

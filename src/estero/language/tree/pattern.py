@@ -7,11 +7,12 @@ depth of a tree is that of its parentheses; a parenthesised chain stays a node o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from estero.language.tree.expressions import Node as Condition
 from estero.language.tree.literals import integer_text
 from estero.language.tree.nodes import SyntaxNode, walked, with_changed
+from estero.language.tree.words import quoted
 
 _LOOSE, _OR, _UNLESS, _AND, _ALL, _SEQUENCE, _POSTFIX, _ATOM = range(8)
 """How tightly the operators bind, loosest first."""
@@ -150,10 +151,21 @@ class Iteration(Pattern, level=_POSTFIX):
 class Optional(Pattern, level=_POSTFIX, form="{pattern:=}?"):
     """``φ?``: only as a part of a sequence that has a part which is not optional.
 
-    ``a ; b?`` is ``(a ; b) OR a`` and ``b? ; c`` is ``(b ; c) OR c``, read left to right.
+    ``a ; b?`` is ``(a ; b) OR a`` and ``b? ; c`` is ``(b ; c) OR c``, read left to right. ``φ*`` is
+    ``(φ+)?``, ``φ{0,m}`` is ``(φ{1,m})?``, and ``φ? AS x`` is ``(φ AS x)?``.
     """
 
     pattern: Pattern
+
+    def __str__(self) -> str:
+        repeated = self.pattern
+        if isinstance(repeated, As):
+            return f"{replace(self, pattern=repeated.pattern)} AS {quoted(repeated.variable)}"
+        if not isinstance(repeated, Iteration) or repeated.minimum != 1:
+            return self.filled("")
+        if repeated.maximum is None and not repeated.contiguous:
+            return f"{repeated.pattern.at_level(_POSTFIX)}*"
+        return str(replace(repeated, minimum=0))
 
 
 @dataclass(frozen=True, slots=True)
