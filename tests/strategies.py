@@ -21,7 +21,10 @@ from estero.language.tree.expressions import (
     Attribute,
     Between,
     Call,
+    Case,
+    Cast,
     Comparison,
+    ComparisonOperator,
     EventFilter,
     In,
     IsNull,
@@ -33,6 +36,7 @@ from estero.language.tree.expressions import (
     Not,
     Or,
     Range,
+    When,
 )
 from estero.language.tree.pattern import (
     As,
@@ -144,6 +148,11 @@ def predicates(max_depth: int = 2) -> st.SearchStrategy[Node]:
     return deeper
 
 
+def _case(operator: ComparisonOperator, left: Node, right: Node, value: Node) -> Node:
+    """A number that depends on how two others compare."""
+    return Case((When(Comparison(operator, left, right), value),), left)
+
+
 @cache
 def numbers() -> st.SearchStrategy[Node]:
     """Expressions over one event with a number as their value."""
@@ -163,6 +172,8 @@ def numbers() -> st.SearchStrategy[Node]:
         st.builds(Arithmetic, operators, leaves, leaves),
         functions,
         choices,
+        st.builds(_case, st.sampled_from(["<", "="]), leaves, leaves, leaves),
+        st.builds(Cast, attributes, st.just("FLOAT")),
         attributes.map(Negative),
         st.builds(Call, st.just("length"), st.tuples(texts())),
     )

@@ -28,6 +28,8 @@ from estero.language.tree.expressions import (
     Attribute,
     Between,
     Call,
+    Case,
+    Cast,
     Comparison,
     ComparisonOperator,
     In,
@@ -40,6 +42,7 @@ from estero.language.tree.expressions import (
     Not,
     Or,
     Range,
+    When,
 )
 from estero.language.tree.literals import Value
 from estero.language.tree.schema import Kind
@@ -494,6 +497,39 @@ NEWER_LETTERS = (
     *(*range(0x10570, 0x105BD), *range(0x10D50, 0x10D90), *range(0x16EA0, 0x16ED9)),
 )
 """Letters of which Unicode 13 has not both cases."""
+
+
+NUMERALS = [
+    *("0", "-7", "+12", "007", "9223372036854775807", "9223372036854775808", "-9223372036854775808"),
+    *("1.5", "-.5", "5.", "1e3", "1E-3", "1e999", "-1e999", "1e-999", "", " 1", "1 ", "1_0", "0x1", "--1"),
+    *("e5", "1e", ".", "-", "+.5e-3", "1.e3", "1-2", "1e3.5", "+-1", "."),
+    *("NaN", "inf", "Infinity", "a", "1\n", "\u0661", "1d", "1f", "1L", None),
+]
+
+
+def test_casts(evaluate: Evaluate) -> None:
+    rows = pa.table({"s": pa.array(NUMERALS, pa.string())})
+    assert_same(evaluate, [Cast(S, "INTEGER"), Cast(S, "FLOAT"), Cast(S, "STRING")], rows)
+    nodes: list[Node] = [Cast(F, "INTEGER"), Cast(I, "FLOAT"), Cast(I, "STRING"), Cast(I, "BOOLEAN")]
+    nodes += [Cast(B, "INTEGER"), Cast(B, "FLOAT"), Cast(B, "STRING"), Cast(T, "TIMESTAMP")]
+    assert_same(evaluate, [*nodes, Cast(Literal(None), "INTEGER"), Cast(Literal(2.5), "INTEGER")])
+
+
+def test_cases(evaluate: Evaluate) -> None:
+    positive = When(Comparison(">", I, Literal(0)), Literal("positive"))
+    zero = When(Comparison("=", I, Literal(0)), Literal("zero"))
+    divided = When(Comparison("!=", J, Literal(0)), Arithmetic("%", I, J))
+    nodes: list[Node] = [
+        Case((positive, zero), Literal("negative or NULL")),
+        Case((positive, zero)),
+        Case((divided,), J),
+        *comparisons(Case((divided,), F), G),
+        Case((When(B, C), When(C, Literal(None)))),
+        Case((When(IsNull(T), U),), T),
+        Case((When(B, Literal(None)),)),
+        Comparison("=", Case((positive,), S), Literal("positive")),
+    ]
+    assert_same(evaluate, nodes)
 
 
 def test_functions_that_choose(evaluate: Evaluate) -> None:

@@ -13,6 +13,8 @@ from estero.language.builder.conditions import (
     aggregate,
     attribute,
     call,
+    case,
+    cast,
     closed,
     constant,
     holds,
@@ -59,6 +61,11 @@ def expression(node: e.Node) -> Expression:
             return found
         case e.Call(name, arguments):
             return call(name, *map(expression, arguments))
+        case e.Case(whens, default):
+            cases = [(expression(when.condition), expression(when.value)) for when in whens]
+            return case(*cases, otherwise=None if default is None else expression(default))
+        case e.Cast(operand, name):
+            return cast(expression(operand), name)
         case e.Aggregate(function, variable, None):
             return aggregate(function, var(variable))
         case e.Aggregate(function, variable, str(name)):

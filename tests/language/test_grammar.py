@@ -73,6 +73,9 @@ CONDITIONS = {
     "typed_literal": ("ts < TIMESTAMP '2024-01-01T12:00:00Z'", "ts < TIMESTAMP '2024-13-01'"),
     "attribute": ('"two words" = 1', '"" = 1'),
     "call": ("coalesce(x, 1) = 1", "abs(x"),
+    "cast": ("CAST(x AS INTEGER) = 1", "CAST(x AS) = 1"),
+    "case": ("CASE WHEN x THEN 1 ELSE 2 END = 1", "CASE x WHEN 1 THEN 2 END = 1"),
+    "when": ("CASE WHEN x > 1 THEN y WHEN z THEN end END = 1", "CASE WHEN x = 1 END = 1"),
     "event_filter": ("x[a > 1]", "x[]"),
     "group": ("(x OR y) AND z", "()"),
 }

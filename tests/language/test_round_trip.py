@@ -9,7 +9,7 @@ from hypothesis import given
 from estero.errors import QueryError
 from estero.language.check.queries import check_query
 from estero.language.syntax.parser import parse_condition, parse_pattern, parse_query
-from estero.language.tree.expressions import Node, Not, Range, VariableReference
+from estero.language.tree.expressions import Node, Not, Range, VariableReference, When
 from estero.language.tree.pattern import Filter, Optional, Pattern
 from estero.language.tree.query import QueryTree
 from estero.language.tree.selection import label_types
@@ -46,7 +46,7 @@ def test_a_query_survives_its_text(tree: QueryTree) -> None:
 def test_a_condition_is_at_its_span(condition: Node) -> None:
     text = str(condition)
     for node in parse_condition(text).walk():
-        if not isinstance(node, Range | VariableReference):
+        if not isinstance(node, Range | VariableReference | When):
             there = parse_condition(text[node.span.start : node.span.end])
             assert there in (node, Not(node))  # x NOT IN {…} is the place of both
 

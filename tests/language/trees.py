@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
-from estero.language.tree.functions import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree.functions import AGGREGATES, CASTS, SCALAR_FUNCTIONS, SET_PREDICATES
 from estero.language.tree.words import KEYWORDS
 
 names = st.one_of(
@@ -52,6 +52,7 @@ def _larger_conditions(parts: st.SearchStrategy[e.Node]) -> st.SearchStrategy[e.
     members = st.lists(constants | st.builds(e.Range, constants, constants), min_size=1, max_size=3).map(
         tuple
     )
+    whens = st.builds(e.When, parts, parts)
     tests = st.one_of(
         st.builds(e.In, parts, members),
         st.builds(e.Between, parts, parts, parts),
@@ -67,6 +68,8 @@ def _larger_conditions(parts: st.SearchStrategy[e.Node]) -> st.SearchStrategy[e.
         st.builds(e.Arithmetic, st.sampled_from(["+", "-", "*", "/", "%"]), parts, parts),
         st.builds(e.Comparison, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), parts, parts),
         st.builds(e.Call, st.sampled_from(list(SCALAR_FUNCTIONS)), st.lists(parts, max_size=2).map(tuple)),
+        st.builds(e.Case, st.lists(whens, min_size=1, max_size=2).map(tuple), st.none() | parts),
+        st.builds(e.Cast, parts, st.sampled_from(sorted(CASTS))),
         st.builds(e.And, several),
         st.builds(e.Or, several),
         st.builds(e.EventFilter, names, parts),

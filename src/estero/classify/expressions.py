@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from estero.classify.columns import ColumnType, reference
 from estero.classify.dialect import Dialect
-from estero.classify.functions import called
+from estero.classify.functions import called, chosen, converted
 from estero.classify.operations import UNKNOWN, Operations, Typed
 from estero.classify.sql_trees import SQL, is_not_null
 from estero.errors import QueryError
@@ -74,6 +74,11 @@ class ExpressionWriter:
                 return self._operations.arithmetic(operator, self.value(left), self.value(right))
             case e.Call(name, arguments):
                 return called(self._operations, name, [self.value(argument) for argument in arguments])
+            case e.Case(whens, default):
+                cases = [(self.condition(when.condition), self.value(when.value)) for when in whens]
+                return chosen(self._operations, cases, self.value(default or e.Literal(None)))
+            case e.Cast(operand, wanted):
+                return converted(self._operations, self.value(operand), wanted)
             case _ if isinstance(node, _CONDITIONS):
                 return Typed(self.condition(node), Kind.BOOL)
             case _:

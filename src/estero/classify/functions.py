@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -10,8 +11,9 @@ from sqlglot import exp
 from estero.classify.columns import Tick
 from estero.classify.dialect import EXACT
 from estero.classify.operations import Operations, Typed
-from estero.classify.sql_trees import SQL, bound, call, cast, compared, either, number, total
-from estero.language.tree.expressions import ComparisonOperator
+from estero.classify.sql_trees import SQL, bound, call, cast, compared, either, number, text, total
+from estero.language.tree.expressions import CastType, ComparisonOperator
+from estero.language.tree.functions import CASTS
 from estero.language.tree.schema import NUMBERS, Kind
 
 _LONGEST: Final = 2**31 - 2
@@ -67,6 +69,96 @@ _CHOOSING: Final[Mapping[str, Writer]] = {
     "greatest": lambda operations, arguments: _chosen(operations, "greatest", arguments),
     "least": lambda operations, arguments: _chosen(operations, "least", arguments),
     "nullif": _nullif,
+}
+
+
+def chosen(operations: Operations, cases: Sequence[tuple[SQL, Typed]], default: Typed) -> Typed:
+    """``CASE WHEN condition THEN value … ELSE default END``; the values are alike."""
+    values = [value for _, value in cases]
+    typed = [value for value in (*values, default) if value.kind is not None]
+    if not typed:
+        return operations.literal(None)
+    kinds = {value.kind for value in typed}
+
+    def written(value: Typed) -> SQL:
+        if value.kind is None:
+            return exp.Null()
+        if kinds == NUMBERS:
+            return operations.as_float(value)
+        return operations.wide(value) if value.kind is Kind.INT else value.sql.copy()
+
+    ifs = [exp.If(this=condition, true=written(value)) for condition, value in cases]
+    tick: Tick = "ns" if any(value.tick == "ns" for value in typed) else "us"
+    kind = Kind.FLOAT if kinds == NUMBERS else typed[0].kind
+    return Typed(exp.paren(exp.Case(ifs=ifs, default=written(default)), copy=False), kind, tick=tick)
+
+
+# ----------------------------------------------------------------------------------------- conversions
+
+_NOT_IN_INTEGERS: Final = "[^0-9+-]|[+-][+-]"
+_NOT_IN_FLOATS: Final = "[^0-9.eE+-]|[+-][+-]"
+"""Engines agree on numbers without these, and not on spaces, two signs, hexadecimal digits and names."""
+
+
+def converted(operations: Operations, value: Typed, wanted: CastType) -> Typed:
+    """``CAST(value AS wanted)``; NULL where the value is none of that type."""
+    kind, _ = CASTS[wanted]
+    if value.kind is None:
+        return value
+    if value.kind is kind:
+        return value
+    return Typed(exp.paren(_CONVERSIONS[value.kind, kind](operations, value), copy=False), kind)
+
+
+def _float_to_integer(operations: Operations, value: Typed) -> SQL:
+    """Towards zero; engines round otherwise, or not."""
+    dialect = operations.dialect
+    whole = either(
+        compared("<", value.sql, dialect.floating(0.0)),
+        dialect.rounded("ceil", value.sql.copy()),
+        dialect.rounded("floor", value.sql.copy()),
+    )
+    least, above = dialect.floating(-(2.0**63)), dialect.floating(2.0**63)
+    fits = exp.and_(compared(">=", value.sql, least), compared("<", value.sql, above))
+    return either(fits, cast(whole, "BIGINT"), exp.Null())
+
+
+def _text_to_integer(operations: Operations, value: Typed) -> SQL:
+    number = exp.TryCast(**cast(value.sql.copy(), "BIGINT").args, safe=True)
+    return either(_has_none(operations, value, _NOT_IN_INTEGERS), number, exp.Null())
+
+
+def _text_to_float(operations: Operations, value: Typed) -> SQL:
+    number = exp.TryCast(**cast(value.sql.copy(), "DOUBLE").args, safe=True)
+    is_finite = compared("<", call("abs", number), operations.dialect.floating(math.inf))
+    is_number = _has_none(operations, value, _NOT_IN_FLOATS)
+    return either(is_number, either(is_finite, number.copy(), exp.Null()), exp.Null())
+
+
+def _has_none(operations: Operations, value: Typed, characters: str) -> SQL:
+    """Whether a string has none of these characters."""
+    return exp.Not(this=exp.paren(operations.dialect.matches(value.sql.copy(), characters)))
+
+
+def _truth_to(one: SQL, other: SQL, value: SQL) -> SQL:
+    """One value for true, another for false."""
+    return exp.Case(ifs=[exp.If(this=value, true=one), exp.If(this=exp.Not(this=bound(value)), true=other)])
+
+
+_CONVERSIONS: Final[Mapping[tuple[Kind, Kind], Callable[[Operations, Typed], SQL]]] = {
+    (Kind.FLOAT, Kind.INT): _float_to_integer,
+    (Kind.STRING, Kind.INT): _text_to_integer,
+    (Kind.BOOL, Kind.INT): lambda of, value: _truth_to(
+        of.dialect.integer(1), of.dialect.integer(0), value.sql
+    ),
+    (Kind.INT, Kind.FLOAT): lambda of, value: of.as_float(value),
+    (Kind.BOOL, Kind.FLOAT): lambda of, value: _truth_to(
+        of.dialect.floating(1.0), of.dialect.floating(0.0), value.sql
+    ),
+    (Kind.STRING, Kind.FLOAT): _text_to_float,
+    (Kind.INT, Kind.STRING): lambda of, value: cast(of.wide(value), of.dialect.text_type),
+    (Kind.BOOL, Kind.STRING): lambda _, value: _truth_to(text("true"), text("false"), value.sql),
+    (Kind.INT, Kind.BOOL): lambda of, value: compared("!=", value.sql, of.dialect.integer(0)),
 }
 
 

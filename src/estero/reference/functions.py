@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from estero.errors import DataError, QueryError
+from estero.language.tree.expressions import CastType
 from estero.language.tree.literals import Value
 
 _SECOND = timedelta(seconds=1)
@@ -52,6 +54,41 @@ def as_number(value: Value) -> int | float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     raise DataError(f"{value!r} is not a number")
+
+
+def converted(value: Value, wanted: CastType) -> Value:
+    """``CAST(value AS wanted)``: NULL of NULL, and of what is no value of that type."""
+    match wanted, value:
+        case _, None:
+            return None
+        case "INTEGER", bool() | int():
+            return int(value)
+        case "INTEGER", float():
+            return int(value) if -(2.0**63) <= value < 2.0**63 else None
+        case "INTEGER", str():
+            return _in_64_bits(int(value)) if re.fullmatch(r"[+-]?[0-9]+", value) else None
+        case "FLOAT", bool() | int() | float():
+            return float(value)
+        case "FLOAT", str():
+            is_number = re.fullmatch(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?", value)
+            return _finite(float(value)) if is_number else None
+        case "STRING", bool():
+            return "true" if value else "false"
+        case "STRING", str() | int():
+            return str(value)
+        case "BOOLEAN", bool() | int():
+            return bool(value)
+        case "TIMESTAMP", datetime():
+            return value
+    raise DataError(f"{value!r} cannot be cast to {wanted}")
+
+
+def _in_64_bits(number: int) -> int | None:
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def _coalesce(values: Sequence[Value]) -> Value:

@@ -18,7 +18,7 @@ from estero.errors import DataError, QueryError
 from estero.language.regex.dialects import for_python
 from estero.language.tree import expressions as e
 from estero.language.tree.literals import Value
-from estero.reference.functions import alike, as_number, call_function, fit
+from estero.reference.functions import alike, as_number, call_function, converted, fit
 
 Lookup = Callable[[e.Attribute | e.Aggregate], Value]
 """What the names in an expression stand for."""
@@ -73,8 +73,20 @@ def evaluate(node: e.Node, lookup: Lookup) -> Value:
             return arithmetic(sign, evaluate(left, lookup), evaluate(right, lookup))
         case e.Call(name, arguments):
             return _called(name, [evaluate(argument, lookup) for argument in arguments])
+        case e.Case():
+            return _case(node, lookup)
+        case e.Cast(operand, wanted):
+            return converted(evaluate(operand, lookup), wanted)
         case _:
             return _truth(node, lookup)
+
+
+def _case(node: e.Case, lookup: Lookup) -> Value:
+    """The value of the first condition that is true; what comes after it is not evaluated."""
+    for when in node.whens:
+        if as_truth(evaluate(when.condition, lookup)):
+            return evaluate(when.value, lookup)
+    return None if node.default is None else evaluate(node.default, lookup)
 
 
 def _called(name: str, values: Sequence[Value]) -> Value:

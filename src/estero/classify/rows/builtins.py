@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, Protocol, TypeAlias
 
 from estero.classify.columns import Tick
 from estero.classify.dialect import micros_of
+from estero.classify.rows.texts import MOST_LETTERS
 from estero.classify.rows.typed import (
     AskSqlError,
     Function,
@@ -20,7 +22,9 @@ from estero.classify.rows.typed import (
     literal,
     of_one,
 )
-from estero.language.tree.expressions import ComparisonOperator
+from estero.engine.int64 import GREATEST, LEAST
+from estero.language.tree.expressions import CastType, ComparisonOperator
+from estero.language.tree.functions import CASTS
 from estero.language.tree.schema import NUMBERS, Kind
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -122,6 +126,61 @@ def _nullif(comparing: Comparing, value: Typed, other: Typed) -> Typed:
     if {value.kind, other.kind} == NUMBERS:
         kept, kind = of_one(kept, float), Kind.FLOAT
     return Typed(lambda row: None if equal(row) else kept(row), kind, tick=value.tick)
+
+
+def chosen(cases: Sequence[tuple[Function, Typed]], default: Typed) -> Typed:
+    """``CASE WHEN condition THEN value … ELSE default END``; the values are alike."""
+    values = [value for _, value in cases]
+    typed = _alike("CASE", [*values, default])
+    if not typed:
+        return literal(None)
+    change = float if {value.kind for value in typed} == {Kind.FLOAT} else lambda value: value
+    tests = [(test, value.function) for test, value in cases]
+    last = default.function
+
+    def choice(row: Row) -> Any:
+        function = next((function for test, function in tests if test(row)), last)
+        found = function(row)
+        return None if found is None else change(found)
+
+    return Typed(choice, typed[0].kind, tick=typed[0].tick)
+
+
+def converted(value: Typed, wanted: CastType) -> Typed:
+    """``CAST(value AS wanted)``; NULL where the value is none of that type."""
+    kind, _ = CASTS[wanted]
+    if value.kind is None or value.kind is kind:
+        return value
+    return Typed(of_one(value.function, _CONVERSIONS[value.kind, kind]), kind)
+
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_FLOAT: Final = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def _text_to_integer(text: str) -> int | None:
+    if len(text) > MOST_LETTERS:
+        raise AskSqlError("a long number")
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    return number if number is not None and LEAST <= number <= GREATEST else None
+
+
+def _text_to_float(text: str) -> float | None:
+    number = float(text) if _FLOAT.fullmatch(text) else math.inf
+    return number if math.isfinite(number) else None
+
+
+_CONVERSIONS: Final[Mapping[tuple[Kind, Kind], Callable[[Any], Any]]] = {
+    (Kind.FLOAT, Kind.INT): lambda number: int(number) if -(2.0**63) <= number < 2.0**63 else None,
+    (Kind.STRING, Kind.INT): _text_to_integer,
+    (Kind.BOOL, Kind.INT): int,
+    (Kind.INT, Kind.FLOAT): float,
+    (Kind.BOOL, Kind.FLOAT): float,
+    (Kind.STRING, Kind.FLOAT): _text_to_float,
+    (Kind.INT, Kind.STRING): str,
+    (Kind.BOOL, Kind.STRING): lambda truth: "true" if truth else "false",
+    (Kind.INT, Kind.BOOL): bool,
+}
 
 
 # ------------------------------------------------------------------------------------------ numbers

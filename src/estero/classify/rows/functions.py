@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from estero.classify.columns import Tick
-from estero.classify.rows.builtins import BEYOND_PYTHON, called
+from estero.classify.rows.builtins import BEYOND_PYTHON, called, chosen, converted
 from estero.classify.rows.texts import MOST_LETTERS, like_test, regex_test
 from estero.classify.rows.typed import (
     AskSqlError,
@@ -93,6 +93,11 @@ class FunctionWriter:
                 return self._arithmetic(sign, self.value(left), self.value(right))
             case e.Call(name, arguments):
                 return called(self, name, [self.value(argument) for argument in arguments])
+            case e.Case(whens, default):
+                cases = [(self.condition(when.condition), self.value(when.value)) for when in whens]
+                return chosen(cases, self.value(default or e.Literal(None)))
+            case e.Cast(operand, wanted):
+                return converted(self.value(operand), wanted)
             case _ if isinstance(node, _CONDITIONS):
                 return Typed(self.condition(node), Kind.BOOL)
             case _:

@@ -11,10 +11,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeAlias, cast, overload
+from typing import TypeAlias, overload
+from typing import cast as typed_as
 
 from estero.language.tree import expressions as e
-from estero.language.tree.functions import AGGREGATES, SCALAR_FUNCTIONS
+from estero.language.tree.functions import AGGREGATES, CAST_TYPES, CASTS, SCALAR_FUNCTIONS
 from estero.language.tree.literals import Value
 from estero.language.tree.pattern import PartitionKey
 
@@ -42,11 +43,36 @@ def call(function: str, *arguments: Operand) -> Expression:
     return Expression(e.Call(function, tuple(map(_node, arguments))))
 
 
+def case(*whens: tuple[Condition | Expression, Operand], otherwise: Operand = None) -> Expression:
+    """The value behind the first condition that is true, else `otherwise`: ``CASE WHEN … END``.
+
+    >>> price = attribute("price")
+    >>> print(var("a")[case((price > 100, "high"), otherwise="low") == attribute("level")])
+    a[CASE WHEN price > 100 THEN 'high' ELSE 'low' END = level]
+    """
+    if not whens:
+        raise ValueError("a case needs at least one condition with its value")
+    cases = tuple(e.When(condition.tree, _node(value)) for condition, value in whens)
+    return Expression(e.Case(cases, None if otherwise is None else _node(otherwise)))
+
+
+def cast(value: Operand, type: str) -> Expression:
+    """The value as one of another type, NULL where it is none: ``CAST(e AS INTEGER)``.
+
+    >>> print(cast(var("a").code, "INTEGER") > 3)
+    a[CAST(code AS INTEGER) > 3]
+    """
+    name = CAST_TYPES.get(type.upper())
+    if name is None:
+        raise ValueError(f"{type!r} is not a type; there are {', '.join(CASTS)}")
+    return Expression(e.Cast(_node(value), name))
+
+
 def aggregate(function: str, of: Expression | Variable) -> Expression:
     """A value of all events marked with a variable: ``aggregate("avg", var("a").price) > 5``."""
     if function not in AGGREGATES:
         raise ValueError(f"there is no aggregate {function}; there are {', '.join(AGGREGATES)}")
-    name = cast(e.AggregateFunction, function)
+    name = typed_as(e.AggregateFunction, function)
     if isinstance(of, Variable):
         return Expression(e.Aggregate(name, of.variable_name))
     match of.tree:

@@ -11,7 +11,7 @@ from estero.errors import QueryError, Span
 from estero.language.check.problems import Problems
 from estero.language.regex.parser import parse_regex
 from estero.language.tree import expressions as e
-from estero.language.tree.functions import SCALAR_FUNCTIONS, Constant, Function
+from estero.language.tree.functions import CASTS, SCALAR_FUNCTIONS, Constant, Function
 from estero.language.tree.literals import INT_MAX, INT_MIN, Value, literal_text
 from estero.language.tree.names import listed, some, suggestion
 from estero.language.tree.schema import NUMBERS, Kind, fit
@@ -99,6 +99,12 @@ class KindChecker:
                 return None if None in kinds else Kind.INT
             case e.Call():
                 return self._call(node)
+            case e.Case():
+                return self._case(node)
+            case e.Cast(operand, wanted):
+                kind, takes = CASTS[wanted]
+                self._takes(f"CAST AS {wanted}", operand, takes)
+                return kind
             case e.EventFilter() | e.Aggregate() | e.SetPredicate():
                 self._refuse_filter(node)
                 return None
@@ -232,7 +238,7 @@ class KindChecker:
         kind = self.kind(operand)
         if kind is None or kind in wanted:
             return kind
-        one, any_of_them = next(iter(wanted)).value, next(iter(wanted)).value
+        one = any_of_them = listed(sorted(each.value for each in wanted - {Kind.NULL, Kind.OPAQUE}))
         if wanted is NUMBERS:
             one, any_of_them = "an integer or a float", "numbers"
         self._problems.add(
@@ -297,7 +303,13 @@ class KindChecker:
         for place, constant in function.constants.items():
             if place < len(arguments):
                 self._constant(name, arguments[place], constant)
-        return function.gives or (self._alike(node, kinds) if function.alike else kinds[0])
+        return function.gives or (self._alike(name, node, kinds) if function.alike else kinds[0])
+
+    def _case(self, node: e.Case) -> Kind | None:
+        for when in node.whens:
+            self.truth(when.condition)
+        values = [when.value for when in node.whens] + ([node.default] if node.default else [])
+        return self._alike("CASE", node, list(map(self.kind, values)))
 
     def _constant(self, name: str, argument: e.Node, constant: Constant) -> None:
         if not (isinstance(argument, e.Literal) and constant.allows(argument.value)):
@@ -308,14 +320,14 @@ class KindChecker:
                 hint=f"for example {SCALAR_FUNCTIONS[name].example}",
             )
 
-    def _alike(self, node: e.Call, found: Sequence[Kind | None]) -> Kind | None:
+    def _alike(self, name: str, node: e.Node, found: Sequence[Kind | None]) -> Kind | None:
         """The kind of one of the arguments, whichever it is."""
         kinds = {kind for kind in found if kind}
         if kinds == NUMBERS:
             return Kind.FLOAT
         if len(kinds) > 1:
             self._problems.add(
-                f"{node.name} mixes {listed(sorted(kind.value for kind in kinds), 'and')}",
+                f"{name} mixes {listed(sorted(kind.value for kind in kinds), 'and')}",
                 node.span,
                 expected="arguments of one kind, or numbers",
                 hint="compare each on its own, and join the comparisons with OR",

@@ -13,10 +13,12 @@ from estero.language.syntax.productions import (
     name_of,
     node_of,
     nodes_of,
+    refused,
     typed_literal,
 )
 from estero.language.tree import expressions as e
-from estero.language.tree.functions import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree.functions import AGGREGATES, CAST_TYPES, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree.names import listed, suggestion
 
 
 def _negative(children: Children, span: Span) -> e.Node:
@@ -73,9 +75,38 @@ def _set_argument(name: str, argument: e.Node) -> e.VariableReference | e.Attrib
             )
 
 
+def _case(children: Children, span: Span) -> e.Node:
+    whens = tuple(each for each in children if isinstance(each, e.When))
+    rest = children[len(whens) :]
+    return e.Case(whens, node_of(rest[0]) if rest else None, span=span)
+
+
+def _cast(children: Children, span: Span) -> e.Node:
+    word, operand, wanted = children
+    name = name_of(wanted).upper()
+    if word.upper() != "CAST":
+        raise refused(
+            word,
+            f"AS has no meaning in {word}(…)",
+            "CAST(… AS a type), or arguments separated by commas",
+            "for an integer from a string write CAST(x AS INTEGER)",
+        )
+    found = CAST_TYPES.get(name)
+    if found is None:
+        raise refused(
+            wanted,
+            f"{wanted} is not a type",
+            listed(dict.fromkeys(CAST_TYPES.values())),
+            suggestion(name, CAST_TYPES) or "for a number with a fraction write CAST(x AS FLOAT)",
+        )
+    return e.Cast(node_of(operand), found, span=span)
+
+
 PRODUCTIONS: Final[Mapping[str, Production]] = {
     **nodes_of(e),
     "call": _call,
+    "case": _case,
+    "cast": _cast,
     "group": lambda children, _: node_of(children[0]),
     "negative": _negative,
     "negative_constant": constant,

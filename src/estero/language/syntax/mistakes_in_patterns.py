@@ -244,6 +244,15 @@ def _nothing_inside(found: Misplaced) -> Mistake | None:
     )
 
 
+def _case(found: Misplaced) -> Mistake | None:
+    """A CASE that is not written as one."""
+    if found.last == "CASE" and {"_AND", "_OR"} <= found.accepted:
+        return Mistake("CASE is followed by WHEN", "write CASE WHEN x = 1 THEN 'one' ELSE 'more' END")
+    if found.kind != "NAME" and "_END" in found.accepted:
+        return Mistake("a CASE has an END", "write CASE WHEN x = 1 THEN 'one' ELSE 'more' END")
+    return None
+
+
 def _two_in_a_row(found: Misplaced) -> Mistake | None:
     glued = re.search(r"\d$", found.before) is not None and found.kind == "NAME"
     if glued and unit_of(str(found.token)):
@@ -258,6 +267,7 @@ def _two_in_a_row(found: Misplaced) -> Mistake | None:
 
 
 FINDERS: Final[Finders] = (
+    ("", _case),
     ("", _foreign_word),
     ("", _not_without_parentheses),
     ("WHERE", _condition_in_pattern),

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.errors import QueryError, Span
+from estero.language.syntax.cases import CaseWords
 from estero.language.syntax.productions import node_of
 from estero.language.syntax.queries import CONJUNCTIVE, PRODUCTIONS
 from estero.language.syntax.syntax_errors import syntax_error
@@ -77,7 +78,13 @@ def parser(start: str = "query") -> Lark:
     name = "ceql.lark" if start == "query" else "conjunctive.lark"
     starts = ["query", "pattern", "condition"] if start == "query" else [start]
     return Lark.open_from_package(
-        __package__, name, parser="lalr", lexer="basic", start=starts, propagate_positions=True
+        __package__,
+        name,
+        parser="lalr",
+        lexer="basic",
+        start=starts,
+        propagate_positions=True,
+        postlex=CaseWords() if start == "query" else None,
     )
 
 

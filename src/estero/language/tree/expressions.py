@@ -104,6 +104,37 @@ class Call(Node, form="{name}({arguments:, })"):
 
 
 @dataclass(frozen=True, slots=True)
+class When(Node, form="WHEN {condition} THEN {value}"):
+    """One case of a `Case`."""
+
+    condition: Node
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Node):
+    """``CASE WHEN p THEN e … ELSE e END``: what the first true condition says; NULL without ELSE."""
+
+    whens: tuple[When, ...]
+    default: Node | None = None
+
+    def __str__(self) -> str:
+        last = "" if self.default is None else f" ELSE {self.default}"
+        return f"CASE {' '.join(map(str, self.whens))}{last} END"
+
+
+CastType = OneOf["INTEGER", "FLOAT", "STRING", "BOOLEAN", "TIMESTAMP"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Node, form="CAST({operand} AS {type!s})"):
+    """``CAST(e AS t)``: the value as one of another kind; NULL where it is none."""
+
+    operand: Node
+    type: CastType
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate(Node):
     """``avg(X.a)``, ``count(X)``: one value of the set of events marked `variable`."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from estero.language.tree.expressions import AggregateFunction
+from estero.language.tree.expressions import AggregateFunction, CastType
 from estero.language.tree.literals import Value
 from estero.language.tree.schema import NUMBERS, Kind
 
@@ -188,6 +188,29 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
 """Functions of values of one event that mean the same on every engine.
 
 `ln`, `exp` and `power` may differ in the last digit, as the libraries of the engines do.
+"""
+
+
+CAST_TYPES: Final[Mapping[str, CastType]] = {
+    **dict.fromkeys(("INTEGER", "INT", "BIGINT"), "INTEGER"),
+    **dict.fromkeys(("FLOAT", "DOUBLE", "REAL"), "FLOAT"),
+    **dict.fromkeys(("STRING", "VARCHAR", "TEXT"), "STRING"),
+    **dict.fromkeys(("BOOLEAN", "BOOL"), "BOOLEAN"),
+    "TIMESTAMP": "TIMESTAMP",
+}
+"""How the types of CAST may be called, and what they are."""
+CASTS: Final[Mapping[CastType, tuple[Kind, Kinds]]] = {
+    "INTEGER": (Kind.INT, frozenset({Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.STRING})),
+    "FLOAT": (Kind.FLOAT, frozenset({Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.STRING})),
+    "STRING": (Kind.STRING, frozenset({Kind.STRING, Kind.INT, Kind.BOOL})),
+    "BOOLEAN": (Kind.BOOL, frozenset({Kind.BOOL, Kind.INT})),
+    "TIMESTAMP": (Kind.TIMESTAMP, _TIMESTAMP),
+}
+"""The kind that a type of CAST is, and the kinds that it takes.
+
+A float becomes an integer towards zero; a string becomes a number where it is one, written with digits, a
+sign, a point and an exponent, and without spaces. What is no number of the type is NULL. Engines write floats
+and timestamps differently, so they do not become strings.
 """
 
 

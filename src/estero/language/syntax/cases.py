@@ -1,0 +1,50 @@
+"""The words of CASE, told apart from names: WHEN, THEN, ELSE and END behind a value inside of a CASE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from lark import Token
+
+_WORDS: Final = frozenset({"WHEN", "THEN", "ELSE", "END"})
+_VALUES: Final = frozenset(
+    {
+        "NAME",
+        "QUOTED",
+        "INT",
+        "FLOAT",
+        "STRING",
+        "TRUE",
+        "FALSE",
+        "NULL",
+        "_RPAR",
+        "_RSQUARE",
+        "_RBRACE",
+        "_END",
+    }
+)
+"""The tokens that a value or a condition ends with. No name follows one of these."""
+
+
+class CaseWords:
+    """Between the lexer and the parser: a name that follows a value inside a CASE is a word of it.
+
+    So an attribute may be called `end` and a type `When`, without quotes.
+    """
+
+    always_accept: tuple[str, ...] = ()
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        """The same tokens, with the words of CASE as such."""
+        depth, before = 0, ""
+        for token in stream:
+            word = token.upper()
+            if token.type == "_CASE":
+                depth += 1
+            elif depth and token.type == "NAME" and word in _WORDS and before in (*_VALUES, "_CASE"):
+                token = token.update(type=f"_{word}")  # noqa: PLW2901
+                depth -= word == "END"
+            before = token.type
+            yield token
