@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from functools import cached_property
 from typing import Any
 
-from numba.core import event, types
+from numba.core import event, sigutils, types
 from numba.core.registry import CPUDispatcher
 
 from estero.engine.compiled.background import BACKGROUND
@@ -26,16 +27,29 @@ without."""
 class _Part(CPUDispatcher):
     """A kernel as other kernels call it: compiled with each of these, and not by itself.
 
-    Signed integers of all widths are of 64 bits, so that there is one part for all of them.
+    Signed integers of all widths are of 64 bits, so that there is one part for all of them. Nothing calls it
+    with keywords.
     """
 
     def __init__(self, function: Any, **options: bool) -> None:
         options = {**_OPTIONS, "no_cpython_wrapper": True, **options}
         super().__init__(function, targetoptions=options, pipeline_class=KernelCompiler)
+        self._templates: dict[tuple[Any, ...], Any] = {}
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """See Numba's dispatcher."""
-        return super().get_call_template(tuple(map(_widened, args)), kws)
+        kinds = tuple(map(_widened, args))
+        if kinds not in self._templates:
+            self._templates[kinds] = super().get_call_template(kinds, kws)
+        return self._templates[kinds]
+
+    def compile(self, sig: Any) -> Any:
+        """See Numba's dispatcher; the lock and the timers are those of the kernel that this is a part of."""
+        args, _ = sigutils.normalize_signature(sig)
+        if args not in self.overloads:
+            with self._compiling_counter:
+                self.add_overload(self._compiler.compile(args, None))
+        return self.overloads[args].entry_point
 
     def add_overload(self, cres: Any) -> None:
         """See Numba's dispatcher; this one is never called from Python."""
@@ -64,6 +78,16 @@ class Dispatcher(CPUDispatcher):
     def part(self) -> _Part:
         """What compilers of other kernels see."""
         return _Part(self.py_func, **self._part_options)
+
+    def compile(self, sig: Any) -> Any:
+        """See Numba's dispatcher. Looking for garbage would take a sixth of the time, and find little."""
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile(sig)
+        finally:
+            if collects:
+                gc.enable()
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
         """See Numba's dispatcher, which asks this for a function to call."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, _LowerResult
 from numba.core.compiler_machinery import PassManager, register_pass
@@ -25,6 +26,48 @@ from numba.core.untyped_passes import (
 
 _OPTIMISATION: dict[str, Any] = {"opt": 2, "loop_vectorize": False, "slp_vectorize": False}
 """Kernels are branches and look-ups, of which nothing can be vectorised."""
+
+
+_SIGNATURES: dict[tuple[Any, tuple[Any, ...]], Any] = {}
+"""Of operators and functions that Numba brings, by the types of their arguments."""
+
+
+class _Typing:
+    """Numba's typing context, which remembers what it was asked.
+
+    Numba tries everything that is ever meant by an operator, from sets to ufuncs, each time it sees one.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        """See Numba's context."""
+        if kws or not isinstance(func, types.Function):
+            return self._context.resolve_function_type(func, args, kws)
+        call = func, tuple(args)
+        if call not in _SIGNATURES:
+            _SIGNATURES[call] = self._context.resolve_function_type(func, args, kws)
+        return _SIGNATURES[call]
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _TypeInference(NopythonTypeInference):
+    """Numba IR → typed Numba IR."""
+
+    _name = "kernel_types"
+
+    def run_pass(self, state: Any) -> bool:
+        """See Numba's pass."""
+        context = state.typingctx
+        state.typingctx = _Typing(context)
+        try:
+            return bool(super().run_pass(state))
+        finally:
+            state.typingctx = context
 
 
 class _WholeLibrary(JITCodeLibrary):
@@ -86,7 +129,7 @@ class KernelCompiler(CompilerBase):
             (DeadBranchPrune, "what is not compiled where an argument is None"),
             (GenericRewrites, "constant indices"),
             (ReconstructSSA, "single assignments"),
-            (NopythonTypeInference, "types"),
+            (_TypeInference, "types"),
             (PreLowerStripPhis, "no phi nodes"),
             (_Lowering, "LLVM IR"),
             (NoPythonBackend, "the result"),

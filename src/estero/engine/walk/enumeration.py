@@ -110,7 +110,8 @@ def go_on(compact, counts, asked, walk, matches, sizes, seek, descend, write):  
     Returns what it stops for: DONE, GROW, FULL or SEEK. Each kind has this as its kernel, with
 
     - ``seek(compact, counts, root, oldest, skip, walk)``: puts choices so that the complex event number
-      `skip` comes next; returns DONE, GROW or SEEK, and the number of choices;
+      `skip` comes next; returns DONE, GROW or SEEK, and the number of choices. Where `counts` is None, `skip`
+      is 0; what it takes otherwise is then not compiled;
     - ``descend(compact, oldest, walk, choices, most)``: takes the top choice; returns DONE, the choices then,
       the number of items of the complex event, at most `most`, and where it starts; or GROW or FULL, leaving
       what is at hand as a choice;
@@ -230,7 +231,8 @@ class Enumeration(Generic[S]):
         if self._part is not None:
             counter.catch_up(self._compact)
         while True:
-            code = counter.walk(self._compact, counter.counts, asked, self._walk, matches, sizes)
+            counts = None if self._part is None else counter.counts
+            code = counter.walk(self._compact, counts, asked, self._walk, matches, sizes)
             if code == GROW:
                 self._walk = deeper(self._walk, 2 * self._walk.event.size)
             elif code == SEEK and self._part is not None:

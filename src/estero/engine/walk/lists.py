@@ -82,6 +82,8 @@ def descend_chain(lists, oldest, walk, choices, most):  # type: ignore[no-untype
 @inlined
 def seek_chain(lists, counts, root, oldest, skip, walk):  # type: ignore[no-untyped-def]  # noqa: ARG001 - as for each kind
     """Goes to the complex event number `skip` of a root, as far as those after it have another way."""
+    if counts is None:
+        return DONE, leave(walk, 0, NONE, root, 0)
     nodes = lists.nodes
     node = root
     depth = 0

@@ -195,6 +195,8 @@ def descend_path(arena, oldest, walk, choices, most):  # type: ignore[no-untyped
 @inlined
 def seek_path(arena, counts, root, oldest, skip, walk):  # type: ignore[no-untyped-def]
     """Goes to the complex event number `skip` of a root, as far as those after it have another way."""
+    if counts is None:
+        return DONE, leave(walk, 0, root, 0)
     node = root
     depth = 0
     choices = 0

@@ -295,6 +295,8 @@ def descend_product(heaps, oldest, walk, choices, most):  # type: ignore[no-unty
 @inlined
 def seek_product(heaps, counts, root, oldest, skip, walk):  # type: ignore[no-untyped-def]
     """Goes to the complex event number `skip` of a root."""
+    if counts is None:
+        return DONE, leave(walk, 0, root, NONE, 0, 0)
     if skip == 0:
         return DONE, leave(walk, 0, root, NONE, 0, 0)
     return seek_digits(heaps, counts, root, oldest, skip, walk)
