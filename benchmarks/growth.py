@@ -16,6 +16,7 @@ import platform
 import time
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -195,18 +196,38 @@ class Remembered(LongCounts):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.known.append(self)
+        self._past: list[tuple[dict[Any, Any], ...]] = []
+
+    def go_on(self, *given: Any) -> None:
+        """As it goes on; what it drops is remembered here."""
+        known = self._ways, self._stairs, self._inside
+        super().go_on(*given)
+        if self._ways is not known[0]:
+            self._past.append(known)
 
     @property
     def words(self) -> int:
         """Words of 64 bits in the numbers that were worked out beyond words."""
-        tables = [*self._ways.values(), *self._stairs.values()]
-        numbers = [number for table in tables for number in table.flat] + list(self._inside.values())
-        return sum(-(-number.bit_length() // 64) for number in numbers)
+        known = zip(*self._past, (self._ways, self._stairs, self._inside), strict=True)
+        ways, stairs, inside = (dict(chain.from_iterable(each.items() for each in kind)) for kind in known)
+        numbers = [number for table in (*ways.values(), *stairs.values()) for number in table.flat]
+        return sum(-(-number.bit_length() // 64) for number in (*numbers, *inside.values()))
 
 
 def counted(row: Row, size: int) -> Point:
-    """What the number of an answer costs for an event: one step in words, and words of longer numbers."""
+    """What the number of an answer costs for an event behind the first window.
+
+    One step in words, and words of longer numbers.
+    """
     count = size + max(size, LEAST)
+    filling, _ = words_and_seconds(row, size, size)
+    words, seconds = words_and_seconds(row, size, count)
+    each = 1 + (words - filling) / (count - size)
+    return Point(size, round(each, 4), None, None, round(seconds / count * 1e9, 1))
+
+
+def words_and_seconds(row: Row, size: int, count: int) -> tuple[int, float]:
+    """Of the number of an answer over so many events."""
     table, query = row.events(count, size), estero.query(row.text(size))
     answer = query.run(table, type="kind")
     Remembered.known.clear()
@@ -216,7 +237,7 @@ def counted(row: Row, size: int) -> Point:
         seconds = time.perf_counter() - began
     words = sum(each.words for each in Remembered.known)
     Remembered.known.clear()
-    return Point(size, round(1 + words / count, 4), None, None, round(seconds / count * 1e9, 1))
+    return words, seconds
 
 
 # ---------------------------------------------------------------------------------------------- main

@@ -114,8 +114,8 @@ fits the caches, whatever the shape of the work. What is counted for an event:
 - CEA + tECS: nodes made, and states in which runs are; with spans, those of all spans
 - chain + ED-index: run nodes and entries made, and entries looked at
 - PCEA: products and heap nodes made
-- numbers: one step in words, and words of all numbers that are longer; shapes are told behind the first
-  size at which some are
+- numbers: one step in words, and words of all numbers that are longer, behind the first window; shapes are
+  told behind the first size at which some are
 
 ![What an event makes, over windows and streams](results/growth.svg)
 """

@@ -26,8 +26,6 @@ Matrix = NDArray[Any]
 _FEW_STATES = 12
 _BLOCK = 256
 """Events of the longest block whose counts are tried as words."""
-_TRIED = 4
-"""Blocks one after the other that pass words: from then on only shorter ones are tried."""
 
 
 class LongCounts:
@@ -40,7 +38,7 @@ class LongCounts:
     def __init__(self, tables: Tables, states: int, line: Line, base: int = 0) -> None:
         self._tables, self.states, self._line, self._base = tables, states, line, base
         self._window: Window = new_window(_BLOCK, _BLOCK, states)
-        self._longest, self._passed = _BLOCK, 0
+        self._longest = _BLOCK
         self._inside: dict[tuple[int, int], int] = {}
         self._stairs: dict[tuple[int, int, int, int], Matrix] = {}
         self._ways: dict[tuple[int, int], Matrix] = {}
@@ -169,12 +167,10 @@ class LongCounts:
         return int(self._line.oldest[number - self._base]) + self._base
 
     def _fit(self, rough: NDArray[np.float64], length: int) -> bool:
-        """Whether words hold the counts of a block of so many events; it decides how long later ones are."""
+        """Whether words hold the counts of a block of so many events; else only shorter ones are tried."""
         fits = bool((rough < FITS).all())
-        if length > self._longest // 2:
-            self._passed = 0 if fits else self._passed + 1
-        if self._passed == _TRIED:
-            self._longest, self._passed = max(1, self._longest // 2), 0
+        if not fits:
+            self._longest = max(1, length // 2)
         return fits
 
 
