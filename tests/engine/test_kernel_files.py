@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from estero.engine.jit import kernel
+from estero.engine.jit import kernel, watched
 
 KERNEL = """
 @kernel
@@ -45,9 +45,15 @@ if "changed" in sys.argv:
     from estero.engine.compiled import kernel_files
     kernel_files.kernels_version = lambda: "another"
 import doubling
+from estero.engine.compiled.kernel_pack import pack, unpack
+if "receives" in sys.argv:
+    print("its own" if unpack(open("pack", "rb").read()) else "of another")
 for name, kernel in sorted(vars(doubling).items()):
     if name.startswith("doubled"):
         print(kernel(21), "from disk" if sum(kernel.compiled.stats.cache_hits.values()) else "compiled")
+if "packs" in sys.argv:
+    kernels = [kernel for name, kernel in vars(doubling).items() if name.startswith("doubled")]
+    open("pack", "wb").write(pack(kernels))
 """
 COMPILED, FROM_DISK = "42 compiled\n", "42 from disk\n"
 NOTICE = "estero: compiling kernels, once; they are cached on disk for the next run\n"
@@ -69,7 +75,9 @@ class Run:
         environment = {**inherited, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(self.cache)}
         environment.update(variables, ESTERO_COMPILE="first")
         program = [sys.executable, "-c", CALLED, *arguments]
-        ran = subprocess.run(program, capture_output=True, text=True, check=False, env=environment)
+        ran = subprocess.run(
+            program, capture_output=True, text=True, check=False, env=environment, cwd=self.home
+        )
         assert ran.returncode == 0, ran.stderr
         return ran.stdout, ran.stderr.replace(NOTICE, "")
 
@@ -195,3 +203,58 @@ def test_a_directory_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     answer, said = run(ESTERO_CACHE=str(tmp_path / "own"))
     assert answer == COMPILED
     assert said.startswith(f"estero: compiled kernels cannot be kept on disk ({tmp_path / 'own'}")
+
+
+RECEIVED = "its own\n" + FROM_DISK * 2
+
+
+def test_received_kernels_are_not_compiled_and_are_written(tmp_path: Path) -> None:
+    run = Run(tmp_path, 2)
+    assert run("packs") == (COMPILED * 2, "")
+    other = {"ESTERO_CACHE": str(tmp_path / "other")}
+    assert run("receives", **other) == (RECEIVED, "")
+    assert run(**other) == (FROM_DISK * 2, "")
+
+
+def test_received_kernels_stay_in_memory_where_they_cannot_be_written(tmp_path: Path) -> None:
+    run = Run(tmp_path, 2)
+    run("packs")
+    (tmp_path / "own").write_text("no directory")
+    assert run("receives", ESTERO_CACHE=str(tmp_path / "own")) == (RECEIVED, "")
+    for name in ("none", "__pycache__", "user"):
+        (tmp_path / name).write_text("no directory")
+    user = str(tmp_path / "user")
+    nowhere = {"HOME": user, "XDG_CACHE_HOME": user, "NUMBA_CACHE_DIR": str(tmp_path / "none")}
+    assert run("receives", **nowhere) == (RECEIVED, "")
+
+
+def test_received_kernels_of_another_processor_or_version_are_left_alone(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run("packs")
+    left = ("of another\n" + COMPILED, "")
+    generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    assert run("receives", ESTERO_CACHE=str(tmp_path / "one"), **generic) == left
+    assert run("receives", "changed", ESTERO_CACHE=str(tmp_path / "two")) == left
+
+
+def test_received_kernels_do_not_replace_what_is_on_disk(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run("packs")
+    before = {file: file.read_bytes() for file in run.files("nb?")}
+    assert run("receives") == ("its own\n" + FROM_DISK, "")
+    assert before == {file: file.read_bytes() for file in run.files("nb?")}
+
+
+def test_kernels_are_watched_and_not_compiled() -> None:
+    @kernel
+    def thrice(number: int) -> int:
+        return 3 * number
+
+    with watched() as called:
+        assert thrice(2) == 6
+    assert called == [thrice]
+    assert not thrice.compiled.overloads
+    with watched() as called:
+        pass
+    thrice(2)
+    assert called == []

@@ -55,6 +55,15 @@ def test_kernels_are_compiled_by_one_worker(cluster: dict[str, Any]) -> None:
     assert 1 <= cluster["compilations"] <= 2
 
 
+def test_what_the_driver_has_on_disk_no_executor_compiles(cluster: dict[str, Any]) -> None:
+    alone, shared = cluster["with sent kernels"]
+    assert alone
+    assert shared == alone
+    assert cluster["executors with sent kernels"] == 1
+    assert cluster["compilations with sent kernels"] == 0
+    assert cluster["sent kernels"] > 0
+
+
 def test_a_job_is_submitted_with_the_package_in_a_zip(tmp_path: Path) -> None:
     rows = {"kind": ["A", "B", "A", "B"], "ts": [1, 2, 5, 90]}
     pa.parquet.write_table(pa.table(rows), tmp_path / "events.parquet")

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import getpass
 import os
+import pickle
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from estero.engine.compiled.kernel_pack import unpack
 from estero.language.syntax.parser import parse_query
-from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.schema import EventLayout, Kind, Schema
 from estero.plan.plan import Layout
 from estero.plan.rules import plan_of
+from estero.queries.texts import query
 from estero.spark.warming import _alone, _state_of
+from estero.spark.work import Work, layout_of_schema
 
 LAYOUT = Layout(Schema({name: {"k": Kind.INT, "s": Kind.STRING} for name in ("A", "B")}))
 SEQUENCE = "SELECT * WHERE A AS a ; B AS b"
@@ -68,3 +74,22 @@ def test_kernels_that_are_written_anew_are_compiled_anew(tmp_path: Path) -> None
     before = _state_of(tmp_path)
     os.utime(kernel, (1, 1))
     assert _state_of(tmp_path) != before
+
+
+def _session(master: str | None) -> Any:
+    """As Spark Connect has it: settings, and no broadcasts."""
+    return SimpleNamespace(conf=SimpleNamespace(get=lambda _, default: master or default))
+
+
+def test_the_driver_sends_kernels_unless_workers_read_its_disk() -> None:
+    schema = StructType([StructField("type", StringType()), StructField("k", LongType())])
+    asked = query(SEQUENCE)
+    plan = asked.plan(layout_of_schema(schema, EventLayout.of("type", None, (), None)))
+    work = Work.of(schema, plan, positions=False)
+    work.recognition()  # they are on disk now
+    for here in ("local", "local[2]"):
+        assert work.with_kernels(_session(here)) is work
+    for elsewhere in ("local-cluster[2,1,1024]", "spark://host:7077", None):
+        sent = pickle.loads(pickle.dumps(work.with_kernels(_session(elsewhere))))
+        assert unpack(sent.kernels)
+        assert sent.recognition().idle

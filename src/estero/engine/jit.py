@@ -6,7 +6,10 @@ some kernel is compiled, or read from disk.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property, update_wrapper
+from threading import Lock
 from types import FunctionType
 from typing import Any
 
@@ -77,3 +80,28 @@ class Kernel:
     def _numba_type_(self) -> Any:
         """What it is to the compiler of another kernel."""
         return self.compiled.part._numba_type_
+
+
+_WATCHING = Lock()
+
+
+@contextmanager
+def watched() -> Iterator[list[Kernel]]:
+    """The kernels that are called from Python in the block, each once; none of them is compiled for it.
+
+    Those that other threads call meanwhile are among them: they return the same as ever.
+    """
+    called: list[Kernel] = []
+
+    def call(kernel: Kernel, *arguments: Any) -> Any:
+        if kernel not in called:
+            called.append(kernel)
+        return kernel.interpret(*arguments)
+
+    with _WATCHING:
+        ordinary = Kernel.__call__
+        Kernel.__call__ = call  # type: ignore[assignment, method-assign]
+        try:
+            yield called
+        finally:
+            Kernel.__call__ = ordinary  # type: ignore[method-assign]

@@ -2,7 +2,8 @@
 
 An executor starts a Python worker for each of its cores, all at once. On a machine whose kernel cache is
 empty each of them would compile the same kernels for seconds. Here one compiles, and the others wait for it
-and read the cache. A file in the temporary directory says that this has happened.
+and read the cache. A file in the temporary directory says that this has happened. What the driver has on disk
+of these kernels it sends along, and then nobody compiles.
 """
 
 from __future__ import annotations
@@ -16,16 +17,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from estero.classify.column_names import is_working
+from estero.engine.compiled.kernel_pack import pack, unpack
+from estero.engine.jit import watched
 from estero.engine.patience import patience
 from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots
 from estero.plan.plan import Plan
 from estero.recognize.recognition import Recognition
+
+if TYPE_CHECKING:
+    from pyspark import Broadcast
+    from pyspark.sql import SparkSession
+
+    Sent = bytes | Broadcast[bytes]
 
 _NO_ROOTS = Roots(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
 _NO_MATCHES = Matches(
@@ -36,24 +46,54 @@ _WARM: set[str] = set()
 """The families of kernels that this process has."""
 
 
-def warm_up(plan: Plan, events: pa.Schema, time: pa.DataType | None, *, snapshots: bool = False) -> None:
+def warm_up(
+    plan: Plan,
+    events: pa.Schema,
+    time: pa.DataType | None,
+    *,
+    snapshots: bool = False,
+    sent: Sent | None = None,
+) -> None:
     """Has the kernels for `plan` compiled, once on this machine whichever process is first.
 
-    `events` and `time` are as `Recognition` takes them; `snapshots` asks for what writes state down, too.
-    One event is recognized that no predicate wants. Kernels that only count are not among these.
+    `events` and `time` are as `Recognition` takes them; `snapshots` asks for what writes state down, too;
+    `sent` are kernels from the driver, which are not compiled where they can run. Kernels that only count are
+    not among these.
     """
     family = plan.kernels + "-state" * snapshots
     if family in _WARM:
         return
     patience.compile_first()
     with _alone(family):
-        recognition = Recognition(plan, events, time=time)
-        deque(recognition.recognize(_nothing_special(events)), maxlen=0)
-        deque(recognition.recognizer.matches(_NO_ROOTS), maxlen=0)
-        recognition.reporter.table(_NO_MATCHES, recognition.store)
-        if snapshots:
-            Recognition(plan, events, time=time, state=recognition.snapshot()).advance(0)
+        if sent is not None:
+            unpack(sent if isinstance(sent, bytes) else sent.value)
+        _call_kernels(plan, events, time, snapshots=snapshots)
     _WARM.add(family)
+
+
+def kernels_to_send(
+    session: SparkSession, plan: Plan, events: pa.Schema, time: pa.DataType | None, *, snapshots: bool = False
+) -> Sent | None:
+    """The kernels that `warm_up` would compile, as far as this process, the driver, has them on disk.
+
+    None where it has none. Nothing is compiled here.
+    """
+    with watched() as kernels:
+        _call_kernels(plan, events, time, snapshots=snapshots)
+    packed = pack(kernels)
+    if packed is None or not hasattr(session, "sparkContext"):
+        return packed
+    return session.sparkContext.broadcast(packed)
+
+
+def _call_kernels(plan: Plan, events: pa.Schema, time: pa.DataType | None, *, snapshots: bool) -> None:
+    """Has each kernel called, on one event that no predicate wants."""
+    recognition = Recognition(plan, events, time=time)
+    deque(recognition.recognize(_nothing_special(events)), maxlen=0)
+    deque(recognition.recognizer.matches(_NO_ROOTS), maxlen=0)
+    recognition.reporter.table(_NO_MATCHES, recognition.store)
+    if snapshots:
+        Recognition(plan, events, time=time, state=recognition.snapshot()).advance(0)
 
 
 def _nothing_special(events: pa.Schema) -> pa.RecordBatch:

@@ -5,6 +5,7 @@ Batches, streams and the table function of SQL all do this; they differ in how r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -26,11 +27,16 @@ from estero.spark.frames import arrow_type, classified_schema, columns_of_frame,
 from estero.spark.workers import spare_collector
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from estero.recognize.recognition import Ended, Recognition
+    from estero.spark.warming import Sent
 
 Batches = Iterator[pa.RecordBatch]
+
+_LOCAL = re.compile(r"local(\[|$)")
+"""The master of a session whose workers read the disk of the driver."""
 
 NAME = "estero:name"
 """The metadata of a column that has another name on Spark than elsewhere: that name."""
@@ -53,7 +59,8 @@ class Work:
     """What one task does: the plan, how events are divided among tasks, and the shape of the answers.
 
     `events` is the schema of classified events, `time` the type in which answers show times, `positions`
-    whether they show positions, `answer` their schema. It travels to workers by pickle.
+    whether they show positions, `answer` their schema, `kernels` what the driver sends of compiled ones. It
+    travels to workers by pickle.
     """
 
     plan: Plan
@@ -62,6 +69,7 @@ class Work:
     time: pa.DataType | None
     positions: bool
     answer: pa.Schema
+    kernels: Sent | None = None
 
     @classmethod
     def of(cls, events: StructType, plan: Plan, *, positions: bool, every: bool = False) -> Work:
@@ -79,6 +87,18 @@ class Work:
         time = shown_time(events, plan)
         shown = answer_schema(plan.shown, classified, keys=plan.shown_keys, time=time, positions=positions)
         return cls(plan, division, classified, time, positions, told_apart(shown))
+
+    def with_kernels(self, session: SparkSession, *, snapshots: bool = False) -> Work:
+        """The same with the kernels that the driver has on disk, where workers may lack them.
+
+        `snapshots` says whether state is written down.
+        """
+        if _LOCAL.match(session.conf.get("spark.master", None) or ""):
+            return self
+        from estero.spark.warming import kernels_to_send  # Numba
+
+        sent = kernels_to_send(session, self.plan, self.events, self.time, snapshots=snapshots)
+        return replace(self, kernels=sent)
 
     def check_shown(self) -> None:
         """Raises `QueryError` where no column is left to show."""
@@ -125,7 +145,7 @@ class Work:
         from estero.recognize.recognition import Recognition  # Numba is for workers only
         from estero.spark.warming import warm_up
 
-        warm_up(self.plan, self.events, self.time, snapshots=snapshots)
+        warm_up(self.plan, self.events, self.time, snapshots=snapshots, sent=self.kernels)
         return Recognition(
             self.plan,
             self.events,

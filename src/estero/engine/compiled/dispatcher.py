@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -88,6 +89,15 @@ class Dispatcher(CPUDispatcher):
         finally:
             if collects:
                 gc.enable()
+
+    def codes(self) -> dict[Any, Any]:
+        """All code that is on disk, by its key."""
+        found: dict[Any, Any] = self._cache.codes()
+        return found
+
+    def receive(self, codes: Mapping[Any, Any]) -> None:
+        """Takes code that was compiled elsewhere, by its key."""
+        self._cache.receive(codes)
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
         """See Numba's dispatcher, which asks this for a function to call."""

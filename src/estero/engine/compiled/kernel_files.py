@@ -17,7 +17,7 @@ import logging
 import os
 import pickle
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -40,7 +40,7 @@ def kernel_cache(function: Callable[..., Any]) -> Any:
     try:
         return _KernelCache(function)
     except RuntimeError:  # Numba finds no directory that it may write to
-        return _NoCache()
+        return _NoCache(function)
 
 
 def directory() -> Path | None:
@@ -66,11 +66,30 @@ def _say_not_kept(why: str) -> None:
 
 
 class _NoCache(caching.NullCache):
-    """Keeps nothing, and says so when the first kernel is compiled."""
+    """Keeps nothing on disk, and says so when the first kernel is compiled."""
 
-    def has(self, sig: Any, target_context: Any) -> bool:  # noqa: ARG002 - as other caches have it
-        """Nothing is there."""
-        return False
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._py_func = function
+        self._received: dict[Any, Any] = {}
+
+    def codes(self) -> dict[Any, Any]:
+        """Nothing is on disk."""
+        return {}
+
+    def receive(self, codes: Mapping[Any, Any]) -> None:
+        """Keeps code from elsewhere in memory."""
+        self._received.update(codes)
+
+    def has(self, sig: Any, target_context: Any) -> bool:
+        """Whether there is code for such arguments."""
+        return caching.Cache._index_key(self, sig, target_context.codegen()) in self._received  # noqa: SLF001
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Code that was received."""
+        target_context.refresh()
+        key = caching.Cache._index_key(self, sig, target_context.codegen())  # noqa: SLF001
+        code = self._received.get(key)
+        return None if code is None else caching.CompileResultCacheImpl.rebuild(self, target_context, code)
 
     def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ARG002 - as Numba calls it
         """Keeps nothing."""
@@ -81,7 +100,28 @@ class _KernelFile(caching.IndexDataCacheFile):
     """The files of one kernel: an index, and the code for each signature.
 
     A pickle says itself where it ends, so that the digest behind it is not in the way of Numba's reading.
+    Code that was received from elsewhere is in memory, too: here it may not be possible to write.
     """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._received: dict[Any, Any] = {}
+
+    def codes(self) -> dict[Any, Any]:
+        """All sound code by its key."""
+        found = {key: self.load(key) for key in self._load_index()}
+        return {key: code for key, code in found.items() if code is not None}
+
+    def receive(self, codes: Mapping[Any, Any]) -> None:
+        """Takes code from elsewhere, and writes what is not on disk yet, if that can be done."""
+        lacking = {key: code for key, code in codes.items() if self.load(key) is None}
+        self._received.update(lacking)
+        try:
+            Path(self._cache_path).mkdir(parents=True, exist_ok=True)
+            for key, code in lacking.items():
+                self.save(key, code)
+        except OSError as error:
+            _log.debug("estero: received kernels stay in memory: %r", error)
 
     def save(self, key: Any, data: Any) -> None:
         """Saves code, with what it is of."""
@@ -89,12 +129,18 @@ class _KernelFile(caching.IndexDataCacheFile):
 
     def load(self, key: Any) -> Any:
         """The code; None where there is none that is sound."""
-        found = super().load(key)
-        return found[1] if found is not None and found[0] == self._what(key) else None
+        try:
+            found = super().load(key)
+        except Exception as error:  # noqa: BLE001 - whatever it is, compiling anew mends it
+            _log.debug("estero: %s is not read from disk: %r", self._index_path, error)
+            found = None
+        if found is not None and found[0] == self._what(key):
+            return found[1]
+        return self._received.get(key)
 
     def has(self, key: Any) -> bool:
         """Whether there is code, sound or not."""
-        return key in self._load_index()
+        return key in self._received or key in self._load_index()
 
     def _what(self, key: Any) -> Any:
         return self._index_name, self._source_stamp, key
@@ -179,6 +225,15 @@ class _KernelCache(caching.FunctionCache):
         super().__init__(function)
         stamp = self._impl.locator.get_source_stamp(), kernels_version()
         self._cache_file = _KernelFile(self._cache_path, self._impl.filename_base, stamp)
+
+    def codes(self) -> dict[Any, Any]:
+        """All sound code that is on disk, by its key."""
+        found: dict[Any, Any] = self._cache_file.codes()
+        return found
+
+    def receive(self, codes: Mapping[Any, Any]) -> None:
+        """Takes code that comes from elsewhere, by its key."""
+        self._cache_file.receive(codes)
 
     def has(self, sig: Any, target_context: Any) -> bool:
         """Whether there is code for such arguments."""

@@ -55,6 +55,7 @@ def recognize_frame(
     work.check_shown()
     shares = number_of_shares(work.plan, df.sparkSession, share=share, partitions=partitions)
     distributed = distribute(df, work.plan, work.division, partitions, split_keys=split_keys, shares=shares)
+    work = work.with_kernels(df.sparkSession)
     found = distributed.rows.mapInArrow(work.on_batches(distributed.shares), spark_schema(work.answer))
     distributed.release_with(found)
     return found
@@ -69,6 +70,7 @@ def count_frame(df: DataFrame, plan: Plan, *, partitions: int | None = None, spl
     df, plan = keyed(df, plan.showing_nothing())
     work = Work.of(df.schema, plan, positions=False)
     distributed = distribute(df, work.plan, work.division, partitions, split_keys=split_keys)
+    work = work.with_kernels(df.sparkSession)
     counted = distributed.rows.mapInArrow(_counting(work), "count binary")
     try:
         with jobs():

@@ -64,6 +64,7 @@ def recognize_stream(
     events = df.schema if late_events else None
     df, plan = keyed(df, plan)
     work = Work.of(df.schema, plan, positions=positions, every=True)
+    work = work.with_kernels(df.sparkSession, snapshots=True)
     clock = clock_of(df, plan.classification, tick_ns, lateness)
     with jobs():
         rows = streamed(
