@@ -96,7 +96,7 @@ def _wanted(kept: Kept, query: Query, engine: Engine, asked: argparse.Namespace)
     """The lengths that an engine is still to be measured at."""
     if isinstance(engine.said[query.name], Unsaid):
         return []
-    sizes = [size for size in SIZES if size <= min(asked.events, engine.most)]
+    sizes = [size for size in SIZES if size <= asked.events]
     return kept.wanted(query.name, engine.name, sizes)
 
 

@@ -25,12 +25,12 @@ def main() -> None:
     """Serves requests until the input ends. CORE logs to standard output, so that is moved away first."""
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    folder, _query, text, most = sys.argv[1:]
+    folder, _query, text = sys.argv[1:]
     path = Path(folder) / "core.npz"
     np.savez(
         path,
         allow_pickle=False,
-        **{name: np.fromfile(Path(folder) / name, kind, int(most)) for name, kind in KINDS.items()},
+        **{name: np.fromfile(Path(folder) / name, kind) for name, kind in KINDS.items()},
     )
     peer = Peer()
     names = [["key", "int"], ["price", "int"]]
