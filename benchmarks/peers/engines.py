@@ -130,7 +130,7 @@ ENGINES = (
     Engine(
         "trino",
         "Trino",
-        "MATCH_RECOGNIZE; its planner and its operators in one process, without a server "
+        "MATCH_RECOGNIZE; its planner and its operators in one thread, without a server "
         "(`LocalQueryRunner`); from the text of the query and a table of its memory connector to the last "
         "row; it sorts the table first",
         queries.TRINO,

@@ -155,6 +155,6 @@ class Session:
     def _last_words(self) -> str:
         self._process.wait()
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip().splitlines()
-        words = [line for line in said if not line.startswith("\tat ")]  # no calls of Java
+        said = self._errors.read().decode(errors="replace").rpartition('Exception in thread "main" ')[2]
+        words = [line for line in said.strip().splitlines() if not line.startswith("\tat ")]
         return "\n".join(words[-25:]) or f"it ended with code {self._process.returncode}"
