@@ -93,17 +93,28 @@ WARM = 3
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How streams of small micro-batches run: buckets for the keys, and options of Java."""
+    """How streams of small micro-batches run; `tasks` are as many as cores unless they are given."""
 
     name: str
     partitions: int | None = None
     java_options: str = ""
+    raw: bool = False
+    tasks: int | None = None
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The settings of Spark: with `raw`, checkpoints on a local disk have no checksum files."""
+        return {CHECKPOINT_FILES: "org.apache.hadoop.fs.local.RawLocalFs"} if self.raw else {}
 
 
+CHECKPOINT_FILES = "spark.hadoop.fs.AbstractFileSystem.file.impl"
+VFORK = "-Djdk.lang.Process.launchMechanism=VFORK"
 SETTINGS = (
     Setting("16 buckets, as by default"),
     Setting("2 buckets", 2),
-    Setting("2 buckets, processes by `VFORK`", 2, "-Djdk.lang.Process.launchMechanism=VFORK"),
+    Setting("2 buckets, processes by `VFORK`", 2, VFORK),
+    Setting("the same, no checksum files", 2, VFORK, raw=True),
+    Setting("the same, 1 bucket, 1 task", 1, VFORK, raw=True, tasks=1),
 )
 SMALL = 1_000
 """Events of a small micro-batch."""
@@ -174,7 +185,12 @@ def timed(spark: SparkSession, case: Case, place: Path, batches: int, size: int)
 def small(setting: Setting, cores: int) -> dict[str, float]:
     """Median milliseconds of a small micro-batch of the first case, in all and by stage; in a new session."""
     case = CASES[0]
-    spark = local_session(f"local[{cores}]", shuffle_partitions=cores, java_options=setting.java_options)
+    spark = local_session(
+        f"local[{cores}]",
+        shuffle_partitions=setting.tasks or cores,
+        java_options=setting.java_options,
+        config=setting.config,
+    )
     with tempfile.TemporaryDirectory(prefix="estero-streaming-") as directory:
         place = Path(directory)
         write_stream(case, place / "events", WARM_SMALL + TIMED_SMALL, SMALL)
