@@ -277,7 +277,8 @@ def tiny_rooms() -> Iterator[None]:
     """Everything begins so small that it has to grow, and the arena to be compacted, again and again."""
     with (
         patch.object(cea_runs_module, "_SMALLEST_ARENA", 16),
-        patch.object(recognizer, "_FOUND_ROOM", 2),
+        patch.multiple(cea_runs_module, _FEW_KEYS=1, _MANY_KEYS=2),
+        patch.multiple(recognizer, _FOUND_ROOM=2, _KEYED_AT_ONCE=3),
         patch.object(plain_runs, "ROOM", 2),
         patch.object(span_runs, "ROOM", 2),
         patch.object(split_runs, "ROOM", 2),

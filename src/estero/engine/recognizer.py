@@ -33,6 +33,11 @@ from estero.engine.walk.roots import Roots, by_end, counts_by_end, new_found, ro
 from estero.engine.walk.share import Part
 
 _FOUND_ROOM = 1 << 16
+_KEYED_AT_ONCE = 1 << 16
+"""So many events with keys are loaded at once: the table of keys, and what is loaded, stay in a cache.
+
+Measured with 10^6 keys, each of them seldom: 110 ns an event, and 130 with batches of 131,072.
+"""
 _READ_OFF = 1_000
 """Up to so many complex events of an end are read off sooner than a window's edge is counted through."""
 
@@ -161,11 +166,17 @@ class Recognizer(Generic[R_co]):
             return
         self._held.clear()
         together, starts = self._stamps.ahead(np.ascontiguousarray(batch.stamps, np.int64))
-        self.runs.load(batch, starts, self._seen)
-        self._stamps.extend(together, starts)
-        for _, last in patience.portions(count):
-            yield from self._advanced(last, more=last < count)
-        self._seen += count
+        patience.foresee(count)
+        at_once = count if batch.partition.shape[0] == 0 else _KEYED_AT_ONCE
+        for first in range(0, count, at_once):
+            here = slice(first, first + at_once)
+            loaded = starts[here].size
+            self.runs.load(EventBatch._make(column[here] for column in batch), starts[here], self._seen)
+            if first == 0:
+                self._stamps.extend(together, starts)
+            for _, last in patience.portions(loaded):
+                yield from self._advanced(last, more=last < loaded)
+            self._seen += loaded
 
     def push_one(self, event: OneEvent) -> list[Roots]:
         """As `push`, of a batch of one event; the roots stay valid as long as those of `push`."""
