@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from estero.automata.cea import EventPredicate
 from estero.classify import bits
 from estero.errors import DataError
-from estero.events import screening
+from estero.events import prepared_statements, screening
 from estero.events.sources import Source, open_source
 from estero.language.tree.expressions import And, Arithmetic, Attribute, Comparison, In, Literal, Node, Or
 from estero.language.tree.schema import EventLayout, Schema
@@ -27,6 +27,14 @@ STRING_TYPES = {
     "large": pa.large_string(),
     "encoded": pa.dictionary(pa.int8(), pa.string()),
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def none_is_small() -> Generator[None]:
+    """Small tables would not be screened."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prepared_statements, "MOST_ROWS", -1)
+        yield
 
 
 def source_of(table: pa.Table, strings: str, rows: int = 5) -> Source:
@@ -70,7 +78,7 @@ def event_predicates() -> st.SearchStrategy[EventPredicate]:
     keys=st.sampled_from([(), (("k",),), (("s",),), (("k", "n"),), (("n",), ("s",))]),
     keep_all=st.booleans(),
 )
-def test_screened_events_are_those_of_sql_alone(
+def test_screened_events_are_those_of_sql_alone_and_of_prepared_statements(
     asked: tuple[EventPredicate, ...],
     events: list[Event],
     strings: str,
@@ -82,6 +90,8 @@ def test_screened_events_are_those_of_sql_alone(
     quick = found(source, asked, **more)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Source, "_screen", lambda *_: None)
+        assert quick == found(source, asked, **more)
+        patch.setattr(prepared_statements, "MOST_ROWS", 1 << 16)
         assert quick == found(source, asked, **more)
 
 

@@ -7,7 +7,7 @@ whole (`classify_sql`); Spark takes its `Clauses` one by one, so that its filter
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -57,8 +57,7 @@ class Clauses:
         if screened is None:
             return texts | self.bits() | self.values()
         bits = self.bits(screened)
-        some = [compared("!=", exp.column(word, quoted=True), number(0)) for word in bits]
-        return texts | bits | self.values(asked=exp.paren(exp.or_(*some)))
+        return texts | bits | self.values(asked=exp.paren(exp.or_(*_some(bits))))
 
     def time(self) -> str | None:
         """The time in ticks (microseconds, or nanoseconds for such a column), or None without a time."""
@@ -92,6 +91,11 @@ class Clauses:
         """
         return self._dialect.text(exp.and_(*self._keys.known(), self._bits.relevance()))
 
+    def relevance_by_bits(self) -> str:
+        """The same where the bits are columns: half the work where nothing can be pushed into a scan."""
+        some = [] if self.classification.keep_all else [exp.paren(exp.or_(*_some(self._bits.words())))]
+        return self._dialect.text(exp.and_(*self._keys.known(), *some, exp.true()))
+
     def keyed(self) -> str:
         """The condition that the key is known."""
         return self._dialect.text(exp.and_(*self._keys.known(), exp.true()))
@@ -112,13 +116,14 @@ def classify_sql(
     columns: Mapping[str, ColumnType] | None = None,
     ordered: bool = True,
     positions: bool = True,
+    in_memory: bool = False,
     screened: Sequence[Node | None] | None = None,
 ) -> str:
     """DuckDB's statement that turns the relation `source` into the table of `plan.Classification`.
 
     `ordered`: `source` is in stream order already, else it is sorted by time, then `order`, then arrival.
     Without `positions` the column ``__position`` is left out. `columns` is as in `Clauses`. Rows come in
-    stream order.
+    stream order. With `in_memory` the condition on relevant events is not one to be pushed into a scan.
 
     With `screened`, `source` is screened (screening.py) and has its positions: predicate k is true where
     bit k of ``__screen…`` is set and `screened[k]` is true, and rows without any bit are left in.
@@ -127,7 +132,7 @@ def classify_sql(
     """
     read = None if columns is None else dict(columns)
     rests = None if screened is None else tuple(screened)
-    asked = classification, source, read, ordered, positions, rests
+    asked = classification, source, read, ordered, positions, in_memory, rests
     return _statements.of(asked, lambda: _statement(*asked))
 
 
@@ -140,6 +145,7 @@ def _statement(
     columns: Mapping[str, ColumnType] | None,
     ordered: bool,
     positions: bool,
+    in_memory: bool,
     screened: Sequence[Node | None] | None,
 ) -> str:
     """See `classify_sql`."""
@@ -153,8 +159,16 @@ def _statement(
     outputs = {POSITION: place, TIME: place} if positions else {TIME: "0"}
     outputs |= clauses.computed(screened)
     outputs |= {event_column(name): DUCKDB.quoted(event_column(name)) for name in classification.payload}
-    condition = clauses.relevance() if screened is None else clauses.keyed()
+    if screened is not None:
+        condition = clauses.keyed()
+    else:
+        condition = clauses.relevance_by_bits() if in_memory else clauses.relevance()
     return f"SELECT {_selected(outputs, DUCKDB)} FROM {source} WHERE {condition}"
+
+
+def _some(words: Iterable[str]) -> list[exp.Expr]:
+    """Of each of these columns, that it has some bit."""
+    return [compared("!=", exp.column(word, quoted=True), number(0)) for word in words]
 
 
 def spark_text(classification: Classification, source: str = "events") -> str:

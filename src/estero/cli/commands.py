@@ -311,6 +311,7 @@ def _default_engine(master: str) -> Engine:
 
 def _found(query: Query, stream: Stream, engine: Engine, master: str, *, positions: bool) -> Found:
     if engine is Engine.DUCKDB:
+        _do_without_pandas()
         return query.run(stream.path, **stream.arguments)
     from estero.cli.terminal import working
     from estero.queries.statement import raise_first
@@ -325,6 +326,21 @@ def _found(query: Query, stream: Stream, engine: Engine, master: str, *, positio
     placed = positions or stream.layout["time"] is None
     matches = recognize(frame, query, **stream.layout, positions=placed)
     return collect(matches, events=stream.path, csv_options=stream.csv_options)
+
+
+def _do_without_pandas() -> None:
+    """Has PyArrow not import pandas, which takes longer than most queries: no frame comes or goes here.
+
+    It looks for pandas once, when it makes the first array, and then remembers that there is none.
+    """
+    import pyarrow as pa
+
+    if "pandas" not in sys.modules:
+        sys.modules["pandas"] = None  # type: ignore[assignment] - an import of it fails
+        try:
+            pa.array([], pa.null())
+        finally:
+            del sys.modules["pandas"]
 
 
 def _show(found: Found, format: Format, *, all_rows: bool, positions: bool) -> None:

@@ -27,6 +27,7 @@ from estero.events.database import EVENTS, Connection, Database, connect, lent_t
 from estero.events.execution import Execution
 from estero.events.files.text_layout import odd_text
 from estero.events.inputs import Input, open_input, read_twice
+from estero.events.prepared_statements import Columns, executed_over, is_small
 from estero.events.reading_errors import TooLargeError, how_to_have_timestamps, reading
 from estero.events.screening import Screen
 from estero.events.source_columns import SourceColumns
@@ -129,6 +130,12 @@ class Source:
         a text file is a `DataError` where its column is needed.
         """
         try:
+            if (table := self._small_table()) is not None:
+                with reading(self.file):
+                    relevant = executed_over(table, self._sql(classification, in_memory=True))
+                if relevant.num_rows:
+                    yield self._columns.shown(relevant)
+                return
             screen = self._screen(classification)
             if screen is None:
                 yield from map(self._columns.shown, self._run(self.sql(classification)))
@@ -142,8 +149,14 @@ class Source:
             raise self._naming_the_predicate(classification, error) from error.__cause__
 
     def sql(self, classification: Classification) -> str:
-        """The statement that `read` runs, over the relation ``events``."""
-        return classify_sql(classification, EVENTS, columns=self.column_types, ordered=self.is_sorted())
+        """The statement that `read` runs, over the relation ``events``, or one that means the same."""
+        return self._sql(classification)
+
+    def _sql(self, classification: Classification, *, in_memory: bool = False) -> str:
+        ordered = self.is_sorted()
+        return classify_sql(
+            classification, EVENTS, columns=self.column_types, ordered=ordered, in_memory=in_memory
+        )
 
     def classified_schema(self, classification: Classification) -> pa.Schema:
         """The columns of the batches that `read` gives; reads no event, and the last ones are remembered."""
@@ -166,7 +179,11 @@ class Source:
                 return execution.schema(statement)
 
         in_memory = all(each.schema is not None for each in self._inputs.values())
-        asked = statement, self.view, [each.schema for each in self._inputs.values()]
+        asked = (
+            statement,
+            self.view,
+            [Columns.of(each.schema) for each in self._inputs.values() if each.schema],
+        )
         schema = _schemas.of(asked, asked_of_duckdb) if in_memory else asked_of_duckdb()
         return self._columns.shown(pa.RecordBatch.from_pylist([], schema=schema)).schema
 
@@ -213,14 +230,11 @@ class Source:
 
     def _describe(self, type_name: str, each: Input, type_column: str | None) -> dict[str, TableColumn]:
         """The columns of one input."""
-        if each.schema is not None:
+        if each.schema is None:
+            rows = self._described_by_duckdb(each)
+        else:
             check_names(each.schema.names, each.file)
-        opened = self._connection if each.schema is None else _describer(os.getpid())
-        with opened.cursor() as connection, reading(each.file):
-            if each.query is None:
-                connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
-            rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
-            check_names(each.names(connection, [row[0] for row in rows]), each.file)
+            rows = _types.of(Columns.of(each.schema), lambda: self._described_by_duckdb(each))
         names = [row[0] for row in rows] if each.schema is None else each.schema.names
         kinds = {name: DUCKDB.column_type(row[1]) for name, row in zip(names, rows, strict=True)}
         if type_column in kinds and kinds[type_column].kind is Kind.NULL and each.may_be_empty:
@@ -228,6 +242,16 @@ class Source:
         return {
             name: TableColumn(type_name, row[1], kinds[name]) for name, row in zip(names, rows, strict=True)
         }
+
+    def _described_by_duckdb(self, each: Input) -> list[tuple[str, str]]:
+        """The names of the columns of an input and their types, as DuckDB calls them."""
+        opened = self._connection if each.schema is None else _describer(os.getpid())
+        with opened.cursor() as connection, reading(each.file):
+            if each.query is None:
+                connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
+            rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
+            check_names(each.names(connection, [row[0] for row in rows]), each.file)
+        return [(row[0], row[1]) for row in rows]
 
     def _find_no_time(self) -> None:
         """Names the first string that keeps a column from being one of timestamps."""
@@ -247,6 +271,11 @@ class Source:
             )
 
     # --------------------------------------------------------------------------------- running
+
+    def _small_table(self) -> pa.Table | None:
+        """The events, where they are one table that is read at once."""
+        table = next(iter(self._inputs.values())).table
+        return table if self.view is None and table is not None and is_small(table) else None
 
     def _screen(self, classification: Classification) -> Screen | None:
         """What the events are screened by, where they are one Arrow table or stream in order."""
@@ -355,6 +384,8 @@ def _with_bits(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch if some.all() else batch.filter(pa.array(some != 0))
 
 
+_types = Remembered[list[tuple[str, str]]]()
+"""The types of DuckDB for the columns of tables."""
 _schemas = Remembered[pa.Schema]()
 """The columns of statements over tables of such columns."""
 

@@ -192,16 +192,17 @@ class Query:
         return self._fitting_plan(layout)
 
     def _fitting_plan(self, layout: Layout) -> Plan:
-        schema = layout.schema  # answers show attributes in the order of the columns, which == does not see
-        order = [(name, list(attributes)) for name, attributes in schema.types.items()]
-        asked = layout, order, list(schema.shared or ()), schema.untyped
-        if self._planned is None or self._planned[0] != asked:
+        plan = self._remembered(layout)
+        if plan is None:
             plan = self.statement.plan(layout)
-            self._planned = None if plan.predicates else (asked, plan)  # predicates may be replaced
-        else:
-            plan = self._planned[1]
+            self._planned = None if plan.predicates else (_asked(layout), plan)  # predicates may be replaced
         _warn_of_other_names(plan, timed=layout.schema.time is not None)
         return plan
+
+    def _remembered(self, layout: Layout) -> Plan | None:
+        """The plan where the last one was for events that are laid out so."""
+        planned = self._planned
+        return planned[1] if planned is not None and planned[0] == _asked(layout) else None
 
     def _open(self, events: object, layout: EventLayout, csv_options: Mapping[str, object] | None) -> Source:
         from estero.events.sources import open_source
@@ -210,8 +211,10 @@ class Query:
 
     def _checked_plan(self, source: Source, layout: EventLayout) -> Plan:
         schema = self._schema(source, layout)
-        raise_first(self._unfit(source, schema))
-        return self._fitting_plan(replace(source.layout, schema=schema))
+        asked = replace(source.layout, schema=schema)
+        if self._remembered(asked) is None:  # else it fits, and to check that takes as long as all the rest
+            raise_first(self._unfit(source, schema))
+        return self._fitting_plan(asked)
 
     def _unfit(self, source: Source, schema: Schema) -> list[QueryError]:
         """Everything in which the query does not fit these events; hints name the values behind it."""
@@ -244,6 +247,13 @@ class Query:
             for names in dict.fromkeys(missing):
                 warn(_without_events(names[0], known))
         return schema
+
+
+def _asked(layout: Layout) -> object:
+    """What a plan is made for: answers show attributes in the order of the columns, which == does not see."""
+    schema = layout.schema
+    order = [(name, list(attributes)) for name, attributes in schema.types.items()]
+    return layout, order, list(schema.shared or ()), schema.untyped
 
 
 def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:

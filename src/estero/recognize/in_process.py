@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from estero.answers.answer import Run
+from estero.answers.report import answer_schema
 from estero.engine.walk.share import WHOLE, Share
 from estero.events.sources import Source
 from estero.language.tree.schema import Kind
@@ -121,7 +122,8 @@ class InProcessRun(Reading):
 
     @property
     def schema(self) -> pa.Schema:
-        return self._recognition(self.plan).schema
+        plan, events = self.plan, self.source.classified_schema(self.plan.classification)
+        return answer_schema(plan.shown, events, keys=plan.shown_keys, time=time_type(self.source))
 
     @property
     def query(self) -> str:

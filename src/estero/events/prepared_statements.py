@@ -1,0 +1,133 @@
+"""Statements over events in memory that DuckDB plans once, and executes over one table after another.
+
+To plan a statement takes DuckDB longer than to execute it over some ten thousand events. So DuckDB reads a
+slot, in which a table is put for each execution.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import warnings
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from estero.events.database import EVENTS, Connection, connect, keep_when_forked
+
+MOST_ROWS: Final = 1 << 16
+_MOST_BYTES: Final = 64 << 20
+"""What is executed at once has no more: nothing else is done meanwhile, and the answer is held in memory."""
+
+_MOST_IDLE: Final = 16
+
+
+class Slot:
+    """A relation of fixed columns for DuckDB, in which a table is put for each execution."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.table = schema.empty_table()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def executed(connection: Connection, name: str) -> pa.Table:
+    """What a prepared statement gives.
+
+    As a relation, which DuckDB advises, it is materialized and then read: measured for one event 1.1 ms
+    of CPU time, 0.5 ms so.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
+        return connection.execute(f"EXECUTE {name}").to_arrow_table()
+
+
+class Columns(NamedTuple):
+    """Columns of Arrow, told apart by all that DuckDB may look at."""
+
+    schema: pa.Schema
+    metadata: list[dict[bytes, bytes] | None]
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> Columns:
+        """The columns of a schema."""
+        return cls(schema, [field.metadata for field in schema])
+
+
+def is_small(table: pa.Table) -> bool:
+    """Whether `executed_over` is for this table."""
+    return bool(table.num_rows <= MOST_ROWS and table.nbytes <= _MOST_BYTES)
+
+
+def executed_over(table: pa.Table, statement: str) -> pa.RecordBatch:
+    """What a statement gives over a table that it calls ``events``, in the order of one thread.
+
+    Raises the errors of DuckDB. Measured for 1,000 events of five columns: 0.8 ms of CPU time, 4 ms where the
+    statement is planned anew.
+    """
+    asked = os.getpid(), statement, Columns.of(table.schema)
+    prepared = _taken(asked) or _Prepared(statement, table.schema)
+    answer = prepared.over(table)  # one that has failed is not used again
+    _idle.append((asked, prepared))
+    del _idle[:-_MOST_IDLE]
+    (batch,) = answer.combine_chunks().to_batches() or [_empty(answer.schema)]
+    return batch
+
+
+class _Prepared:
+    """One statement, on a cursor of its own: executions that go on at the same time have several."""
+
+    def __init__(self, statement: str, events: pa.Schema) -> None:
+        self._slot = Slot(events)
+        self._nothing = self._slot.table
+        self._cursor = _database(os.getpid()).cursor()
+        keep_when_forked(self._cursor)
+        self._cursor.execute("SET TimeZone = 'UTC'")
+        self._cursor.register(EVENTS, self._slot)
+        self._cursor.execute(f"PREPARE asked AS {statement}")
+
+    def over(self, table: pa.Table) -> pa.Table:
+        """What the statement gives over a table."""
+        self._slot.table = table
+        try:
+            return executed(self._cursor, "asked")
+        finally:
+            self._slot.table = self._nothing
+
+
+_Asked = tuple[int, str, Columns]
+_idle: list[tuple[_Asked, _Prepared]] = []
+"""Statements that nobody executes just now, the last ones last."""
+
+
+def _taken(asked: _Asked) -> _Prepared | None:
+    """A statement for the one who asks alone, None where there is none."""
+    for each in reversed(_idle[:]):
+        if each[0] == asked:
+            with suppress(ValueError):  # another thread has taken it
+                _idle.remove(each)
+                prepared: _Prepared = each[1]
+                return prepared
+    return None
+
+
+@atexit.register
+def _let_go() -> None:
+    """Lets the statements go while DuckDB is still there; it complains of those that outlive it."""
+    _idle.clear()
+    _database.cache_clear()
+
+
+@functools.cache
+def _database(_process: int) -> Connection:
+    """The database of all these statements in a process; it uses one thread, which keeps the order."""
+    connection = connect()
+    connection.execute("SET threads = 1")
+    return connection
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)
