@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
@@ -328,19 +329,28 @@ def _found(query: Query, stream: Stream, engine: Engine, master: str, *, positio
     return collect(matches, events=stream.path, csv_options=stream.csv_options)
 
 
+class _WithoutPandas(MetaPathFinder):
+    """Finds no pandas."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("this program does without pandas", name=fullname)
+
+
 def _do_without_pandas() -> None:
     """Has PyArrow not import pandas, which takes longer than most queries: no frame comes or goes here.
 
-    It looks for pandas once, when it makes the first array, and then remembers that there is none.
+    It looks for pandas when it makes the first array and when it gives the first one to NumPy, and remembers
+    that there is none.
     """
     import pyarrow as pa
 
-    if "pandas" not in sys.modules:
-        sys.modules["pandas"] = None  # type: ignore[assignment] - an import of it fails
-        try:
-            pa.array([], pa.null())
-        finally:
-            del sys.modules["pandas"]
+    finder = _WithoutPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        pa.array([0]).to_numpy()
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def _show(found: Found, format: Format, *, all_rows: bool, positions: bool) -> None:
