@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from estero.automata.cea import CEA
 from estero.automata.chain import Chain
@@ -113,8 +114,12 @@ class AutomatonStatement(PatternStatement):
 
 def pattern_statement(text: str | Built) -> PatternStatement:
     """The statement of a CEQL text, or of what the builder has made; raises `QueryError` as `query` does."""
-    if not isinstance(text, str):
-        text = str(tree_of(text))
+    return _statement_of(text if isinstance(text, str) else str(tree_of(text)))
+
+
+@lru_cache(maxsize=256)
+def _statement_of(text: str) -> PatternStatement:
+    """Remembered: some ask the same text for every few events, and reading it takes as long as these do."""
     other = not_ceql(text)
     if other is not None:
         raise other
