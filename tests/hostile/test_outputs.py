@@ -165,7 +165,7 @@ def test_a_full_standard_output_is_one_error(program: Path) -> None:
 
 FORKED = """
 import os, sys, estero, pyarrow as pa
-events = pa.table({"kind": ["A", "B"] * 20_000, "n": range(40_000)})
+events = pa.table({"kind": ["A", "B"] * 50_000, "n": range(100_000)})
 answer = estero.query(sys.argv[1]).run(events, type="kind")
 begun = iter(answer)
 next(begun)
@@ -194,7 +194,7 @@ def test_a_forked_process_reads_anew_what_was_being_read(condition: str) -> None
         "the process was forked while these complex events were being read, and the new process cannot "
         "read on: ask the answer again there, or read it after the fork"
     )
-    assert (anew, went_on) == ("20000 5", "20000")
+    assert (anew, went_on) == ("50000 5", "50000")
 
 
 def test_ctrl_c_inside_duckdb_is_ctrl_c() -> None:

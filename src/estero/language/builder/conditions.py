@@ -52,8 +52,13 @@ def case(*whens: tuple[Condition | Expression, Operand], otherwise: Operand = No
     """
     if not whens:
         raise ValueError("a case needs at least one condition with its value")
-    cases = tuple(e.When(condition.tree, _node(value)) for condition, value in whens)
+    cases = tuple(e.When(_in_case(condition), _node(value)) for condition, value in whens)
     return Expression(e.Case(cases, None if otherwise is None else _node(otherwise)))
+
+
+def _in_case(condition: Condition | Expression) -> e.Node:
+    """A condition as one part of a larger one: ``X.a`` for each ``a`` in ``X[…]``."""
+    return outside(condition).tree if isinstance(condition, Condition) else condition.tree
 
 
 def cast(value: Operand, type: str) -> Expression:
