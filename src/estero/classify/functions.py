@@ -259,8 +259,8 @@ def _substring(operations: Operations, arguments: Sequence[Typed]) -> Typed:
     parts = [cast(first, "INT")]
     if length:
         end = total([_clipped(start, -_LONGEST), _clipped(length[0], -_LONGEST)])
-        parts.append(cast(call("greatest", exp.Sub(this=end, expression=first.copy()), number(0)), "INT"))
-        parts[-1] = cast(call("least", parts[-1].this, number(_LONGEST)), "INT")
+        many = call("greatest", exp.Sub(this=end, expression=first.copy()), number(0))
+        parts.append(cast(call("least", many, number(_LONGEST)), "INT"))
     result = call("substring", value.sql.copy(), *parts)
     return Typed(result, Kind.STRING, operations.all_known(*arguments))
 

@@ -119,7 +119,7 @@ def pattern_statement(text: str | Built) -> PatternStatement:
 
 @lru_cache(maxsize=256)
 def _statement_of(text: str) -> PatternStatement:
-    """Remembered: some ask the same text for every few events, and reading it takes as long as these do."""
+    """The statement of a text, remembered: some ask it for every few events, and to read it takes as long."""
     other = not_ceql(text)
     if other is not None:
         raise other
