@@ -117,6 +117,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Imports what is asked for when it is asked for: the parser, Arrow and Numba take their time."""
+    if name == "testing":
+        return import_module("estero.testing")
     if name not in _HOMES:
         raise AttributeError(f"module 'estero' has no attribute {name!r}")
     found: object = getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,198 @@
+"""Events written as a short text or as a small table, for tests and examples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from estero.errors import DataError
+from estero.language.tree.query import TimeUnit, unit_of
+
+if TYPE_CHECKING:
+    from lark import Lark, Token, Tree
+
+GRAMMAR: Final = r"""
+stream: event*
+event: WORD attributes? time?
+attributes: "(" (attribute ("," attribute)*)? ")"
+attribute: WORD "=" WORD
+time: "@" WORD
+
+WORD: /'(?:[^']|'')*'|[^\s,()=@']+/
+%ignore /\s+/
+"""
+_DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?[^\W\d]+)+")
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)([^\W\d]+)")
+_INTEGER: Final = re.compile(r"-?\d+")
+_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+_WORDS: Final = {"true": True, "false": False, "null": None}
+_FORM: Final = "an event is written A(k=1, name='x')@5s"
+_TIMES: Final = (
+    "a time is written 90s or 1m30s since the beginning, or 2026-03-02T12:00:05, or as a number of ticks"
+)
+_BEGIN: Final = datetime(1970, 1, 1)  # noqa: DTZ001  (these times have no zone)
+
+Value = bool | int | float | str | None
+Time = int | datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """An event as it is written; the text of its time is empty where it has none."""
+
+    type: str
+    attributes: Mapping[str, Value] = field(default_factory=dict)
+    time: str = ""
+
+
+def events(text: str, *, type: str = "type", time: str = "time") -> pa.Table:
+    """A table of the events that `text` describes, in the order in which they are written.
+
+    In the short form an event is ``A(k=1, name='x')@5s``: its type, its attributes, its time. Behind the
+    ``@`` stands a duration since the beginning (``90s``, ``1m30s``), a time (``2026-03-02T12:00:05``) or a
+    number of ticks (``17``). Values are numbers, strings (in single quotes, or one word without), ``true``,
+    ``false`` and ``null``. An attribute that an event does not name is NULL.
+
+    A text with ``|`` is a table: a row with the names of its columns, then one for each event. Those called
+    `type` and `time` are the type and the time; an empty cell is NULL.
+
+    The columns are `type` (string), `time` if the events have one (timestamp[us] without a zone, beginning
+    with 1970-01-01, or int64), then the attributes in the order in which they come up (bool, int64, float64
+    or string).
+
+    Raises `DataError`, with the number of the event, for what cannot be read, and for times that go back.
+
+    >>> events("A(k=1)@0s B(k=1, v=2.5)@1m30s").to_pylist()[1]
+    {'type': 'B', 'time': datetime.datetime(1970, 1, 1, 0, 1, 30), 'k': 1, 'v': 2.5}
+    """
+    found = list(_rows(text, type, time) if "|" in text else _written(text))
+    columns = {type: pa.array([each.type for each in found], pa.string())}
+    times = _times(found)
+    if any(each is not None for each in times):
+        columns[time] = pa.array(times, pa.int64() if isinstance(times[0], int) else pa.timestamp("us"))
+    for name in dict.fromkeys(name for each in found for name in each.attributes):
+        if name in (type, time):
+            raise DataError(f"an attribute has the name of the {'type' if name == type else 'time'}: {name}")
+        columns[name] = _column(name, [each.attributes.get(name) for each in found])
+    return pa.table(columns)
+
+
+# ------------------------------------------------------------------------------------ the two forms
+
+
+def _written(text: str) -> Iterator[_Event]:
+    from lark.exceptions import UnexpectedInput
+
+    try:
+        tree = _parser().parse(text)
+    except UnexpectedInput as error:
+        where = error.get_context(text).rstrip()
+        raise DataError(f"no event is written so:\n{where}", hint=_FORM) from None
+    for event in tree.children:
+        word, *others = event.children
+        yield _Event(_text(word), **{part.data: _part(part) for part in others})
+
+
+@cache
+def _parser() -> Lark:
+    from lark import Lark
+
+    return Lark(GRAMMAR, start="stream", parser="lalr")
+
+
+def _part(tree: Tree[Token]) -> str | dict[str, Value]:
+    """The time of an event, as text, or its attributes."""
+    if tree.data == "time":
+        return _text(tree.children[0])
+    return {_text(name): _value(value) for name, value in (each.children for each in tree.children)}
+
+
+def _rows(text: str, type: str, time: str) -> Iterator[_Event]:
+    lines = [line.strip().strip("|") for line in text.splitlines() if line.strip(" |-:\n")]
+    header, *rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+    if type not in header:
+        raise DataError(f"the first row names no column {type}: {' | '.join(header)}")
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise DataError(f"{len(row)} cells in {len(header)} columns: {' | '.join(row)}", row=number)
+        cells = dict(zip(header, row, strict=True))
+        name, when = cells.pop(type), cells.pop(time, "")
+        yield _Event(_text(name), {key: _value(cell) for key, cell in cells.items()}, _text(when))
+
+
+# ------------------------------------------------------------------------------------ values and times
+
+
+def _text(word: str) -> str:
+    """A word as it is, or without its quotes."""
+    return word[1:-1].replace("''", "'") if word.startswith("'") else str(word)
+
+
+def _value(word: str) -> Value:
+    if not word or word in _WORDS:
+        return _WORDS.get(word)
+    if _INTEGER.fullmatch(word):
+        return int(word)
+    return float(word) if _NUMBER.fullmatch(word) else _text(word)
+
+
+def _column(name: str, values: Sequence[Value]) -> pa.Array:
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds == {int, float}:
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    try:
+        return pa.array(values, pa.string() if not kinds else None)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        said = ", ".join(sorted({repr(value) for value in values if value is not None}))
+        raise DataError(f"values of several kinds: {said}", column=name) from None
+
+
+def _times(found: Sequence[_Event]) -> list[Time]:
+    """The times of events that all have one, or none of which has."""
+    times = [_time(each.time, number) for number, each in enumerate(found, 1)]
+    for number, (before, each) in enumerate(pairwise(times), 2):
+        here, earlier = (found[place].time or "no time" for place in (number - 1, number - 2))
+        if type(before) is not type(each):
+            raise DataError(
+                f"it has {here}, and the event before has {earlier}",
+                row=number,
+                hint="give all events a duration or a time, or all of them a number of ticks, or none a time",
+            )
+        if _is_before(each, before):
+            hint = "write events in the order of their times"
+            raise DataError(f"its time {here} is before {earlier}", row=number, hint=hint)
+    return times
+
+
+def _is_before(one: Time, other: Time) -> bool:
+    match one, other:
+        case (int(), int()) | (datetime(), datetime()):
+            return one < other
+        case _:
+            return False
+
+
+def _time(text: str, number: int) -> Time:
+    if not text:
+        return None
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    try:
+        return _BEGIN + _duration(text) if _DURATION.fullmatch(text) else datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise DataError(f"{text!r} is no time", row=number, hint=_TIMES) from None
+
+
+def _duration(text: str) -> timedelta:
+    """A duration such as ``1m30s``; raises ValueError where a unit is none."""
+    parts = [(float(amount), TimeUnit.__members__.get(unit_of(unit))) for amount, unit in _PART.findall(text)]
+    if any(unit is None for _, unit in parts):
+        raise ValueError(text)
+    return timedelta(microseconds=sum(amount * unit.value / 1000 for amount, unit in parts if unit))

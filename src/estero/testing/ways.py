@@ -1,0 +1,85 @@
+"""The ways in which a query can be run: whole, cut anywhere, stopped and resumed, and on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from estero.answers.report import label_of, positions_in
+from estero.queries.query import Query
+from estero.queries.texts import restore
+
+PLACE: Final = "place_in_stream"
+"""The column that breaks ties of time on Spark, which knows no order of rows."""
+
+
+Marked = tuple[tuple[str, tuple[int, ...]], ...]
+"""A complex event: each label that has events, with their positions; labels and positions in order."""
+
+
+class Way(NamedTuple):
+    """A way to run a query: what it is called in a sentence, and what it finds."""
+
+    name: str
+    found: Callable[[], list[Marked]]
+
+
+def ways(query: Query, events: pa.Table, layout: Mapping[str, Any], engines: Sequence[str]) -> Iterator[Way]:
+    """Each way in turn to run `query` over `events`, which are in stream order, on these engines.
+
+    In this process: all events at once, one by one, and cut into two at each place, with a snapshot there.
+    """
+    many = events.num_rows
+    if "process" in engines:
+        yield Way("in this process", lambda: _matches(query.run(events, **layout).to_arrow()))
+        yield Way("pushed one by one", partial(_pushed, query, events, layout, range(many + 1)))
+        for cut in range(1, many):
+            name = f"stopped and resumed before event {cut}"
+            yield Way(name, partial(_pushed, query, events, layout, (0, cut, many)))
+    if "spark" in engines:
+        yield Way("on Spark", lambda: _on_spark(query, events, layout))
+
+
+def installed() -> tuple[str, ...]:
+    """The engines that are installed."""
+    return ("process", "spark") if find_spec("pyspark") else ("process",)
+
+
+def _pushed(query: Query, events: pa.Table, layout: Mapping[str, Any], places: Sequence[int]) -> list[Marked]:
+    """What a recognizer finds that is pushed the events up to each of the `places`, and resumed there."""
+    recognizer = query.recognizer(events.schema, **layout)
+    found: list[Marked] = []
+    for first, last in pairwise(places):
+        found += _matches(recognizer.push(events.slice(first, last - first)).to_arrow())
+        recognizer = restore(query, recognizer.snapshot())
+    return found + _matches(recognizer.close().to_arrow())
+
+
+def _on_spark(query: Query, events: pa.Table, layout: Mapping[str, Any]) -> list[Marked]:
+    from estero.spark import collect, local_session, recognize
+
+    placed = events.append_column(PLACE, pa.array(range(events.num_rows), pa.int64()))
+    frame = local_session().createDataFrame(placed)
+    answer = collect(recognize(frame, query, **layout, order=[PLACE], positions=True))
+    return _matches(pa.Table.from_batches(answer.batches(), answer.schema))
+
+
+def _matches(answer: pa.Table) -> list[Marked]:
+    """The complex events of an answer, by the labels that it shows."""
+    shown = {
+        label: place for place, each in enumerate(answer.schema) if (label := label_of(each)) is not None
+    }
+    columns = [(label, answer.column(shown[label])) for label in sorted(shown)]
+    return [
+        tuple((label, found) for label, place in columns if (found := _positions(answer.column(place)[row])))
+        for row in range(answer.num_rows)
+    ]
+
+
+def _positions(marked: pa.ListScalar) -> tuple[int, ...]:
+    return tuple(positions_in(marked.values).to_pylist())

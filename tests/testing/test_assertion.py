@@ -1,0 +1,115 @@
+"""The assertion over a query and a few events: it passes, or shows what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import pyarrow as pa
+import pytest
+
+import estero
+from estero.testing import assert_matches as on_all_engines
+from estero.testing import events
+from estero.testing.assertion import Expected
+from estero.testing.ways import Marked, Way, ways
+
+SAME_KEY = "SELECT * WHERE A ; B PARTITION BY [k] WITHIN 10 SECONDS"
+STREAM = "A(k=1)@0s B(k=2)@1s B(k=1)@5s B(k=1)@11s"
+
+assert_matches = partial(on_all_engines, engines=["process"])
+
+
+def test_what_is_expected_passes() -> None:
+    assert_matches(SAME_KEY, STREAM, [{"A": 0, "B": 2}])
+    assert_matches(estero.query(SAME_KEY), events(STREAM), [{"B": [2], "A": [0]}])
+    assert_matches(SAME_KEY, STREAM, 1)
+    assert_matches("Q(x) <- A(k: x), B(k: x)", STREAM, [{"A": 0, "B": 2}, {"A": 0, "B": 3}])
+
+
+def test_order_does_not_matter_but_number_does() -> None:
+    query, stream = "SELECT * WHERE A+ ; B", "A A B"
+    found: list[Expected] = [{"A": [1], "B": 2}, {"A": (0, 1), "B": 2}, {"A": [0], "B": [2]}]
+    assert_matches(query, stream, found)
+    with pytest.raises(AssertionError, match="1 missing"):
+        assert_matches(query, stream, [*found, found[0]])
+
+
+def test_without_labels_only_the_number_tells() -> None:
+    assert_matches("SELECT NONE WHERE A ; B", "A B B", 2)
+    assert_matches("SELECT NONE WHERE A ; B", "A B B", [{}, {}])
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_on_all_engines() -> None:
+    on_all_engines(SAME_KEY, STREAM.replace("B(k=2)@1s", "B(k=2)@0s"), [{"A": 0, "B": 2}])
+    on_all_engines("SELECT * WHERE A : B", "A B A C B", [{"A": 0, "B": 1}])
+
+
+def test_a_failure_shows_what_is_wrong_under_the_events() -> None:
+    with pytest.raises(AssertionError) as error:
+        assert_matches(SAME_KEY, STREAM + " B(k=1)@12s", [{"A": 0, "B": 3}])
+    assert (
+        str(error.value)
+        == """\
+SELECT * WHERE A ; B PARTITION BY [k] WITHIN 10 SECONDS
+in this process: found 1 complex event, 1 missing and 1 unexpected
+
+position    0         1         2         3         4
+type        A         B         B         B         B
+time        00:00:00  00:00:01  00:00:05  00:00:11  00:00:12
+missing     A                             B
+unexpected  A                   B"""
+    )
+
+
+def test_a_wrong_number_shows_what_there_is() -> None:
+    with pytest.raises(AssertionError, match="found 1 complex event, expected 2") as error:
+        assert_matches(SAME_KEY, STREAM, 2)
+    assert "\nfound " in str(error.value)
+
+
+def test_of_a_long_stream_only_marked_events_are_shown() -> None:
+    with pytest.raises(AssertionError) as error:
+        assert_matches("SELECT * WHERE A ; B", "A " + "C " * 100 + "B", 0)
+    assert "position  0  101\n" in str(error.value)
+
+
+def test_the_stream_is_cut_everywhere() -> None:
+    table = events("A B C B")
+    named = [
+        way.name for way in ways(estero.Query("SELECT * WHERE A ; B"), table, {"type": "type"}, ["process"])
+    ]
+    assert named == [
+        "in this process",
+        "pushed one by one",
+        "stopped and resumed before event 1",
+        "stopped and resumed before event 2",
+        "stopped and resumed before event 3",
+    ]
+
+
+def test_a_way_that_finds_something_else_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    right: list[Marked] = [(("A", (0,)), ("B", (1,)))]
+
+    def wrong_once(*_: object) -> Sequence[Way]:
+        return [Way("in this process", lambda: right), Way("pushed one by one", list)]
+
+    monkeypatch.setattr("estero.testing.assertion.ways", wrong_once)
+    with pytest.raises(AssertionError, match="pushed one by one: found no complex events, 1 missing"):
+        assert_matches("SELECT * WHERE A ; B", "A B", [{"A": 0, "B": 1}])
+
+
+def test_what_cannot_be_expected_is_an_error() -> None:
+    with pytest.raises(ValueError, match="B is expected at 7, and positions are 0 to 1"):
+        assert_matches("SELECT * WHERE A ; B", "A B", [{"A": 0, "B": 7}])
+    with pytest.raises(ValueError, match="the engines are 'process' and 'spark', not 'flink'"):
+        on_all_engines("SELECT * WHERE A", "A", 1, engines=["flink"])
+
+
+def test_ticks_have_a_unit() -> None:
+    assert_matches("SELECT * WHERE A ; B WITHIN 10 SECONDS", "A@0 B@10 B@11", 1, time_unit="s")
+    assert_matches(
+        "SELECT * WHERE A ; B WITHIN 10 [at]", pa.table({"type": ["A", "B"], "at": [1, 11]}), 1, time="at"
+    )
