@@ -31,7 +31,9 @@ def test_events_have_types_attributes_and_times() -> None:
 
 
 def test_times_may_be_dates_or_ticks_or_missing() -> None:
-    assert events("A@2026-03-02T12:00:05")["time"].to_pylist() == [datetime.fromisoformat("2026-03-02T12:00:05")]
+    assert events("A@2026-03-02T12:00:05")["time"].to_pylist() == [
+        datetime.fromisoformat("2026-03-02T12:00:05")
+    ]
     assert events("A@-3 B@17")["time"].to_pylist() == [-3, 17]
     assert events("A B").column_names == ["type"]
 

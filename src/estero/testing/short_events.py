@@ -6,17 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
+from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 
 from estero.errors import DataError
 from estero.language.tree.query import TimeUnit, unit_of
-
-if TYPE_CHECKING:
-    from lark import Lark, Token, Tree
 
 GRAMMAR: Final = r"""
 stream: event*
@@ -28,6 +25,7 @@ time: "@" WORD
 WORD: /'(?:[^']|'')*'|[^\s,()=@']+/
 %ignore /\s+/
 """
+_PARSER: Final = Lark(GRAMMAR, start="stream", parser="lalr")
 _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?[^\W\d]+)+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)([^\W\d]+)")
 _INTEGER: Final = re.compile(r"-?\d+")
@@ -87,31 +85,33 @@ def events(text: str, *, type: str = "type", time: str = "time") -> pa.Table:
 # ------------------------------------------------------------------------------------ the two forms
 
 
-def _written(text: str) -> Iterator[_Event]:
-    from lark.exceptions import UnexpectedInput
-
+def _written(text: str) -> list[_Event]:
     try:
-        tree = _parser().parse(text)
+        return _Reader().transform(_PARSER.parse(text))
     except UnexpectedInput as error:
         where = error.get_context(text).rstrip()
         raise DataError(f"no event is written so:\n{where}", hint=_FORM) from None
-    for event in tree.children:
-        word, *others = event.children
-        yield _Event(_text(word), **{part.data: _part(part) for part in others})
 
 
-@cache
-def _parser() -> Lark:
-    from lark import Lark
+@v_args(inline=True)
+class _Reader(Transformer[Token, list[_Event]]):
+    """Productions of the grammar → events."""
 
-    return Lark(GRAMMAR, start="stream", parser="lalr")
+    def stream(self, *events: _Event) -> list[_Event]:
+        return list(events)
 
+    def event(self, type: Token, *parts: Mapping[str, Value] | str) -> _Event:
+        attributes = next((each for each in parts if not isinstance(each, str)), {})
+        return _Event(_text(type), attributes, next((each for each in parts if isinstance(each, str)), ""))
 
-def _part(tree: Tree[Token]) -> str | dict[str, Value]:
-    """The time of an event, as text, or its attributes."""
-    if tree.data == "time":
-        return _text(tree.children[0])
-    return {_text(name): _value(value) for name, value in (each.children for each in tree.children)}
+    def attributes(self, *pairs: tuple[str, Value]) -> Mapping[str, Value]:
+        return dict(pairs)
+
+    def attribute(self, name: Token, value: Token) -> tuple[str, Value]:
+        return _text(name), _value(value)
+
+    def time(self, word: Token) -> str:
+        return _text(word)
 
 
 def _rows(text: str, type: str, time: str) -> Iterator[_Event]:
@@ -165,18 +165,10 @@ def _times(found: Sequence[_Event]) -> list[Time]:
                 row=number,
                 hint="give all events a duration or a time, or all of them a number of ticks, or none a time",
             )
-        if _is_before(each, before):
+        if before is not None and each < before:  # type: ignore[operator]  # both are of one type
             hint = "write events in the order of their times"
             raise DataError(f"its time {here} is before {earlier}", row=number, hint=hint)
     return times
-
-
-def _is_before(one: Time, other: Time) -> bool:
-    match one, other:
-        case (int(), int()) | (datetime(), datetime()):
-            return one < other
-        case _:
-            return False
 
 
 def _time(text: str, number: int) -> Time:

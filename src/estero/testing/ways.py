@@ -71,10 +71,8 @@ def _on_spark(query: Query, events: pa.Table, layout: Mapping[str, Any]) -> list
 
 def _matches(answer: pa.Table) -> list[Marked]:
     """The complex events of an answer, by the labels that it shows."""
-    shown = {
-        label: place for place, each in enumerate(answer.schema) if (label := label_of(each)) is not None
-    }
-    columns = [(label, answer.column(shown[label])) for label in sorted(shown)]
+    labels = [(label_of(each), place) for place, each in enumerate(answer.schema)]
+    columns = sorted((label, place) for label, place in labels if label is not None)
     return [
         tuple((label, found) for label, place in columns if (found := _positions(answer.column(place)[row])))
         for row in range(answer.num_rows)
