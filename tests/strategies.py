@@ -15,6 +15,7 @@ from typing import TypeVar
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from estero.language.tree.durations import TimeUnit
 from estero.language.tree.expressions import (
     And,
     Arithmetic,
@@ -57,7 +58,6 @@ from estero.language.tree.query import (
     KeyBracket,
     QueryTree,
     SelectItem,
-    TimeUnit,
     Window,
 )
 from estero.language.tree.schema import Kind, Schema

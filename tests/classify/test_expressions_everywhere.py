@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from classify.everywhere import (
     COLUMNS,
     FLOATS,
@@ -37,6 +34,9 @@ from classify.everywhere import (
     on_rows,
     on_spark,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from estero.errors import DataError
 from estero.language.tree.expressions import (
     And,

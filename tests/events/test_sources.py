@@ -18,7 +18,7 @@ import pytest
 from estero.classify.column_names import MAPPED_TYPE
 from estero.errors import DataError
 from estero.events.sources import open_source
-from estero.language.tree.query import TimeUnit
+from estero.language.tree.durations import TimeUnit
 from estero.language.tree.schema import EventLayout, Kind
 from events.reading import TRADES, column, rows, write_csv
 from waiting import FAR_OFF

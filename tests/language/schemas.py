@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estero.language.tree.query import TimeUnit
+from estero.language.tree.durations import TimeUnit
 from estero.language.tree.schema import Kind, Schema
 
 SELL = {

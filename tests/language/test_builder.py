@@ -24,7 +24,7 @@ from estero.language.builder.conditions import (
 )
 from estero.language.builder.queries import PatternBuilder, QueryBuilder, event, select, tree_of
 from estero.language.syntax.parser import parse_condition, parse_pattern, parse_query
-from estero.language.tree.query import TimeUnit
+from estero.language.tree.durations import TimeUnit
 
 a, b, c = event("a"), event("b"), event("c")
 x, y = var("x"), var("y")

@@ -10,6 +10,7 @@ import pytest
 
 from estero.errors import QueryError
 from estero.language.syntax.parser import parse_condition, parse_pattern, parse_query
+from estero.language.tree.durations import TimeUnit
 from estero.language.tree.expressions import (
     Aggregate,
     Arithmetic,
@@ -24,7 +25,7 @@ from estero.language.tree.expressions import (
     VariableReference,
 )
 from estero.language.tree.pattern import As, EventType, Filter, Link, PartitionBy, PartitionKey, Sequence
-from estero.language.tree.query import Consume, KeyBracket, SelectItem, Strategy, TimeUnit
+from estero.language.tree.query import Consume, KeyBracket, SelectItem, Strategy
 
 A, B, C = EventType("a"), EventType("b"), EventType("c")
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
+from estero.language.tree.durations import TimeUnit
 from estero.language.tree.functions import AGGREGATES, CASTS, SCALAR_FUNCTIONS, SET_PREDICATES
 from estero.language.tree.words import KEYWORDS
 
@@ -132,7 +133,7 @@ patterns = st.recursive(event_types, _larger_patterns, max_leaves=8)
 """Patterns with every operator."""
 
 _some_names = st.lists(names, min_size=1, max_size=3).map(tuple)
-_units = st.sampled_from(q.TimeUnit)
+_units = st.sampled_from(TimeUnit)
 windows = st.one_of(
     st.builds(q.EventWindow, integers),
     st.builds(q.DurationWindow, st.lists(st.tuples(integers, _units), min_size=1, max_size=3).map(tuple)),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from estero.errors import DataError
+from estero.language.tree.durations import TimeUnit
 from estero.language.tree.literals import Value
 from estero.language.tree.pattern import All, As, Iteration, Keep, Start
 from estero.language.tree.query import (
@@ -20,7 +21,6 @@ from estero.language.tree.query import (
     QueryTree,
     SelectItem,
     Strategy,
-    TimeUnit,
     Window,
 )
 from estero.reference.queries import Event, evaluate_query, is_answer

@@ -17,7 +17,7 @@ from estero.events.database import connect
 from estero.events.inputs import Input, open_input
 from estero.events.reading_errors import reading
 from estero.events.sources import Source, open_source
-from estero.language.tree.query import TimeUnit
+from estero.language.tree.durations import TimeUnit
 from estero.language.tree.schema import UNITS_OF_TIME, EventLayout, Kind
 
 Lateness = str | int | timedelta

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import Final
 
-from estero.language.tree.query import TimeUnit, unit_of
+from estero.language.tree.durations import Duration, TimeUnit, unit_of
 
 Part = tuple[int, TimeUnit]
 _PARTS: Final = re.compile(r"\s*(?:\d+\s*[^\W\d]+\s*)+")
@@ -56,12 +56,7 @@ def _of_timedelta(duration: timedelta) -> list[Part]:
     left = duration // timedelta(microseconds=1) * 1000 + int(getattr(duration, "nanoseconds", 0))
     if left < 0:
         raise ValueError(f"a window cannot be negative, as {duration} is")
-    parts: list[Part] = []
-    for unit in sorted(set(TimeUnit) - {TimeUnit.WEEKS}, key=lambda unit: -unit.value):
-        amount, left = divmod(left, unit.value)
-        if amount:
-            parts.append((amount, unit))
-    return parts or [(0, TimeUnit.SECONDS)]
+    return list(Duration(left).parts)
 
 
 def _none(duration: object) -> ValueError:

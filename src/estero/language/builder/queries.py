@@ -22,6 +22,7 @@ from estero.language.builder.conditions import Condition, Expression
 from estero.language.builder.durations import durations_of, unit_named
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
+from estero.language.tree.durations import TimeUnit
 
 PatternLike: TypeAlias = "PatternBuilder | p.Pattern"
 
@@ -277,7 +278,7 @@ class QueryBuilder:
 
     def within(
         self,
-        *durations: tuple[int, q.TimeUnit | str] | timedelta | str,
+        *durations: tuple[int, TimeUnit | str] | timedelta | str,
         events: int | None = None,
         ticks: int | None = None,
         attribute: str | None = None,

@@ -8,8 +8,8 @@ from typing import Final
 
 from estero.language.syntax.clauses import ORDER, clauses_of, is_used_as_name, unclosed
 from estero.language.syntax.misplaced import Finders, Misplaced, Mistake
+from estero.language.tree.durations import unit_of
 from estero.language.tree.functions import AGGREGATES
-from estero.language.tree.query import unit_of
 
 _IN_ORDER: Final = (
     "the clauses come in this order: "

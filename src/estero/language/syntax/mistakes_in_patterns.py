@@ -8,7 +8,7 @@ from typing import Final
 
 from estero.language.syntax.clauses import unclosed
 from estero.language.syntax.misplaced import COMPARISONS, Finders, Misplaced, Mistake
-from estero.language.tree.query import unit_of
+from estero.language.tree.durations import unit_of
 from estero.language.tree.words import is_keyword, quoted
 
 

@@ -18,13 +18,14 @@ from estero.language.syntax.productions import (
     refused,
     span_of,
 )
+from estero.language.syntax.units import unit_named
 from estero.language.tree import conjunctive as c
 from estero.language.tree import query as q
 from estero.language.tree.literals import integer_value
-from estero.language.tree.names import listed, suggestion
+from estero.language.tree.names import suggestion
 
 if TYPE_CHECKING:
-    from lark import Token
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +113,8 @@ def _span_window(children: Children, span: Span) -> q.Window:
     amounts, units = children[::2], children[1::2]
     if len(units) == 1 and units[0].upper() in ("EVENTS", "EVENT"):
         return q.EventWindow(amounts[0], span=span)
-    return q.DurationWindow(tuple(zip(amounts, map(_unit, units), strict=True)), span=span)
-
-
-def _unit(word: Token) -> q.TimeUnit:
-    unit = q.UNITS.get(word.upper())
-    if unit is None:
-        expected = listed(["EVENTS", *q.TimeUnit.__members__])
-        raise refused(word, f"there is no unit {word}", expected, _unit_instead(word))
-    return unit
-
-
-def _unit_instead(word: Token) -> str:
-    if word.lower().removesuffix("s") in ("month", "year", "quarter"):
-        return "months and years vary in length: write DAYS"
-    known = q.unit_of(word)
-    if known:
-        return f"write {known}"
-    near = suggestion(word.upper(), [*q.TimeUnit.__members__, "EVENTS"])
-    return near or "ticks of an integer time column are written WITHIN 5 [time]"
+    parts = zip(amounts, (unit_named(each, ("EVENTS",)) for each in units), strict=True)
+    return q.DurationWindow(tuple(parts), span=span)
 
 
 def _consume(children: Children, span: Span) -> _Clause:

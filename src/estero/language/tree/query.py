@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
 
 from estero.errors import Span
+from estero.language.tree.durations import TimeUnit
 from estero.language.tree.literals import integer_text
 from estero.language.tree.nodes import SyntaxNode
 from estero.language.tree.pattern import Filter, Keep, PartitionBy, Pattern, as_atom
@@ -30,47 +30,6 @@ class Consume(Enum):
     NONE = "NONE"
     ANY = "ANY"
     PARTITION = "PARTITION"
-
-
-class TimeUnit(Enum):
-    """A unit of a duration; the value is its length in nanoseconds."""
-
-    NANOSECONDS = 1
-    MICROSECONDS = 1_000
-    MILLISECONDS = 1_000_000
-    SECONDS = 1_000_000_000
-    MINUTES = 60_000_000_000
-    HOURS = 3_600_000_000_000
-    DAYS = 86_400_000_000_000
-    WEEKS = 604_800_000_000_000
-
-
-UNITS: Final = {name: unit for unit in TimeUnit for name in (unit.name, unit.name.removesuffix("S"))}
-"""Units of a duration by their name in capitals, plural and singular."""
-
-_ELSEWHERE: Final = {
-    **dict.fromkeys(("s", "sec"), "SECONDS"),
-    **dict.fromkeys(("m", "min"), "MINUTES"),
-    **dict.fromkeys(("h", "hr"), "HOURS"),
-    "d": "DAYS",
-    **dict.fromkeys(("w", "wk"), "WEEKS"),
-    **dict.fromkeys(("ms", "milli", "msec"), "MILLISECONDS"),
-    **dict.fromkeys(("us", "µs", "micro", "usec"), "MICROSECONDS"),
-    **dict.fromkeys(("ns", "nano", "nsec"), "NANOSECONDS"),
-    **dict.fromkeys(("row", "tuple", "position"), "EVENTS"),
-}
-"""What units are called elsewhere."""
-
-
-def unit_of(word: str) -> str:
-    """The unit that a short or other name is for, as it is written, or the empty string.
-
-    >>> unit_of("min"), unit_of("rows"), unit_of("fortnights")
-    ('MINUTES', 'EVENTS', '')
-    """
-    folded = word.lower()
-    unit = UNITS.get(word.upper())
-    return unit.name if unit else _ELSEWHERE.get(folded) or _ELSEWHERE.get(folded.removesuffix("s"), "")
 
 
 @dataclass(frozen=True, slots=True)

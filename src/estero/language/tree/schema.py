@@ -8,8 +8,8 @@ from enum import Enum
 from typing import Final
 
 from estero.errors import DataError
+from estero.language.tree.durations import TimeUnit
 from estero.language.tree.pattern import EventType
-from estero.language.tree.query import TimeUnit
 
 UNITS_OF_TIME: Mapping[str, TimeUnit] = {
     "ns": TimeUnit.NANOSECONDS,
