@@ -1,7 +1,9 @@
 """A test kit for queries: events written as a short text, and an assertion that tries every engine.
 
 >>> from estero.testing import assert_matches
->>> assert_matches("A ; B PARTITION BY [k]", "A(k=1)@0s B(k=2)@1s B(k=1)@5s", [{"A": 0, "B": 2}])
+>>> stream = "A(k=1)@0s B(k=2)@1s B(k=1)@5s"
+>>> query = "SELECT * WHERE A ; B PARTITION BY [k]"
+>>> assert_matches(query, stream, [{"A": 0, "B": 2}], engines=["process"])
 """
 
 from __future__ import annotations
