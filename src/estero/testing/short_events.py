@@ -13,7 +13,7 @@ import pyarrow as pa
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 
 from estero.errors import DataError
-from estero.language.tree.query import TimeUnit, unit_of
+from estero.language.tree.durations import TimeUnit, unit_of
 
 GRAMMAR: Final = r"""
 stream: event*
