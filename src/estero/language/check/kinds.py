@@ -351,6 +351,8 @@ def _what(node: e.Node) -> str:
             return name if variable is None else f"{variable}.{name}"
         case e.Literal():
             return "this constant"
+        case e.Call(name):
+            return f"{name}(…)"
         case _:
             return "this"
 

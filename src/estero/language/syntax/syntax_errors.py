@@ -57,6 +57,7 @@ _SIGNS: Final = {
     "×": "*",
 }
 """Signs that no token begins with, and what is written instead; of two that begin alike the longer first."""
+_ALSO: Final = {"!": ", and in a pattern NOT(…)", "||": ", or concat(a, b) to join strings"}
 _UNCLOSED: Final = {
     "'": ("string", "single quote", "a single quote inside a string is written twice: 'it''s'"),
     **{
@@ -98,7 +99,7 @@ def _unreadable(problem: UnexpectedCharacters, text: str, read: str) -> QueryErr
         message, expected = f"this {what} is not closed", f"a closing {closing}"
     elif found in _SIGNS:
         message, expected = f"{found} is not an operator", _SIGNS[found]
-        hint = f"write {expected}" if expected != "NOT" else "write NOT, and in a pattern NOT(…)"
+        hint = f"write {expected}{_ALSO.get(found, '')}"
     else:
         message, expected = f"{found!r} has no meaning here", "a name, a constant or an operator"
         hint = _STRANGE.get(
