@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from classify.everywhere import (
     COLUMNS,
     FLOATS,
@@ -34,9 +37,6 @@ from classify.everywhere import (
     on_rows,
     on_spark,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from estero.errors import DataError
 from estero.language.tree.expressions import (
     And,
