@@ -7,10 +7,10 @@ import math
 from hypothesis import strategies as st
 
 from estero.language.tree.conjunctive import Anything, Argument, Atom, ConjunctiveTree, Term, Variable
+from estero.language.tree.distances import EventWindow
 from estero.language.tree.expressions import Literal
 from estero.language.tree.literals import Value
 from estero.language.tree.pattern import EventType
-from estero.language.tree.query import EventWindow
 from estero.language.tree.schema import Kind, Schema
 from estero.reference.queries import Event
 

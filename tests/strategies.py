@@ -15,6 +15,7 @@ from typing import TypeVar
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from estero.language.tree.distances import AttributeWindow, DurationWindow, EventWindow, Window
 from estero.language.tree.durations import TimeUnit
 from estero.language.tree.expressions import (
     And,
@@ -50,16 +51,7 @@ from estero.language.tree.pattern import (
     Pattern,
 )
 from estero.language.tree.pattern import Sequence as SequencePattern
-from estero.language.tree.query import (
-    AttributeWindow,
-    Consume,
-    DurationWindow,
-    EventWindow,
-    KeyBracket,
-    QueryTree,
-    SelectItem,
-    Window,
-)
+from estero.language.tree.query import Consume, KeyBracket, QueryTree, SelectItem
 from estero.language.tree.schema import Kind, Schema
 from estero.language.tree.selection import label_types
 from estero.reference.queries import Event

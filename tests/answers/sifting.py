@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from estero.answers.report import EventStore
 from estero.answers.sieve import Sieve
-from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual
+from estero.automata.residual import ALL_MARKED, Agreement, Apartness, Hidden, Key, Residual
 from estero.classify.column_names import POSITION, TIME
 from estero.engine.walk.matches import Matches
 from estero.language.tree.expressions import (
@@ -125,8 +125,10 @@ def left_by(sieve: Sieve, chunks: Iterable[Matches], store: EventStore) -> list[
 
 def passes(residual: Residual, marks: Marks, made: Made, events: Sequence[Event]) -> bool:
     """Whether the residual lets a complex event pass: instance by instance, as `Residual` says."""
+    condition = residual.condition
+    assert not isinstance(condition, Apartness)
     return all(
-        _is_true(residual.condition, marked, events) != residual.refuted
+        _is_true(condition, marked, events) != residual.refuted
         for marked in _instances(residual, marks, made)
     )
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from estero.automata.correlated.equality_classes import Partitioned, as_partition, partitioned
 from estero.language.syntax.parser import parse_pattern
+from estero.language.tree.distances import EventWindow
 from estero.language.tree.literals import Value
 from estero.language.tree.pattern import PartitionBy, PartitionKey
-from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTree, Strategy
+from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
 from estero.language.tree.schema import Kind, Schema
 from estero.reference.queries import Event, evaluate_query
 from full_strategies import full_queries

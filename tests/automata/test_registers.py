@@ -25,7 +25,7 @@ from estero.automata.registers import (
     live_registers,
     tables,
 )
-from estero.automata.residual import Agreement, Hidden, Key, Residual
+from estero.automata.residual import Agreement, Apartness, Hidden, Key, Residual
 from estero.classify.values import as_integers
 from estero.language.syntax.parser import parse_condition, parse_pattern
 from estero.language.tree.expressions import Attribute
@@ -175,6 +175,7 @@ def holds(residual: Residual, run: Run) -> bool:
 
 
 def is_true(residual: Residual, marked: dict[str, tuple[Event, ...]]) -> bool:
+    assert not isinstance(residual.condition, Apartness)
     if not isinstance(residual.condition, Agreement):
         return evaluate_filter(residual.condition, marked, {}) is True
     keys = residual.condition.keys

@@ -20,8 +20,8 @@ from estero.engine.runs.joined.pcea_runs import PceaRuns
 from estero.engine.runs.joined.run_pcea import PceaTables, Transition, pcea_tables
 from estero.language.check.atoms import named_atoms
 from estero.language.tree.conjunctive import ConjunctiveTree
+from estero.language.tree.distances import EventWindow
 from estero.language.tree.literals import Value
-from estero.language.tree.query import EventWindow
 from estero.reference.conjunctive import evaluate_conjunctive
 from estero.reference.queries import ComplexEvent, Event
 from estero.reference.values import compare

@@ -22,6 +22,7 @@ from estero.language.builder.conditions import (
     var,
 )
 from estero.language.builder.queries import PatternBuilder, QueryBuilder, event, select
+from estero.language.tree import distances as d
 from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
@@ -138,10 +139,17 @@ def pattern(node: p.Pattern) -> PatternBuilder:  # noqa: C901, PLR0911, PLR0912 
             built = _first(parts)
             for link, part in zip(links, parts[1:], strict=True):
                 follow = built.followed_directly_by if link.contiguous else built.then
-                built = follow(pattern(part), without=[pattern(each) for each in link.absent])
+                absent = [pattern(each) for each in link.absent]
+                built = follow(pattern(part), without=absent, apart=link.distances)
             return built
-        case p.Iteration(inner, contiguous, minimum, maximum):
-            return pattern(inner).repeated(minimum, maximum, directly=contiguous)
+        case p.Iteration(inner, contiguous, minimum, maximum, step):
+            return pattern(inner).repeated(
+                minimum,
+                maximum,
+                directly=contiguous,
+                without=[pattern(each) for each in step.absent],
+                apart=step.distances,
+            )
         case p.Optional(inner):
             return pattern(inner).optional()
         case p.Start(inner):
@@ -181,13 +189,13 @@ def query(tree: q.QueryTree) -> QueryBuilder:
     return built if tree.limit is None else built.limit(tree.limit)
 
 
-def _windowed(built: QueryBuilder, window: q.Window) -> QueryBuilder:
+def _windowed(built: QueryBuilder, window: d.Window) -> QueryBuilder:
     match window:
-        case q.EventWindow(events):
+        case d.EventWindow(events):
             return built.within(events=events)
-        case q.DurationWindow(parts):
+        case d.DurationWindow(parts):
             return built.within(*parts)
-        case q.AttributeWindow(ticks, name):
+        case d.AttributeWindow(ticks, name):
             return built.within(ticks=ticks, attribute=name)
         case _:
             assert_never(window)

@@ -11,9 +11,9 @@ from estero.language.check.atoms import named_atoms
 from estero.language.check.conjunctive import check_conjunctive
 from estero.language.syntax.parser import parse_conjunctive
 from estero.language.tree.conjunctive import Anything, Argument, Atom, ConjunctiveTree, Variable
+from estero.language.tree.distances import EventWindow
 from estero.language.tree.expressions import Literal
 from estero.language.tree.pattern import EventType
-from estero.language.tree.query import EventWindow
 from estero.language.tree.schema import Kind, Schema
 
 OWN_TABLES = Schema(

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
+from estero.language.tree import distances as d
 from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
@@ -91,8 +92,28 @@ absent = st.recursive(
 keys = st.lists(st.builds(p.PartitionKey, names, st.none() | names), min_size=1, max_size=3).map(tuple)
 
 
+_units = st.sampled_from(TimeUnit)
+windows = st.one_of(
+    st.builds(d.EventWindow, integers),
+    st.builds(d.DurationWindow, st.lists(st.tuples(integers, _units), min_size=1, max_size=3).map(tuple)),
+    st.builds(d.AttributeWindow, integers, names),
+)
+distances = st.lists(
+    st.one_of(
+        st.builds(d.Apart, st.sampled_from(["<=", "<", ">=", ">"]), windows),
+        st.builds(d.ApartBetween, windows, windows),
+    ),
+    max_size=2,
+).map(tuple)
+
+
 def _sequences(parts: st.SearchStrategy[p.Pattern]) -> st.SearchStrategy[p.Pattern]:
-    links = st.builds(p.Link, st.booleans(), st.lists(absent, max_size=2).map(tuple))
+    several = st.lists(absent, max_size=2).map(tuple)
+    links = st.one_of(
+        st.builds(p.Link, st.booleans(), several),
+        st.builds(p.Link, st.just(value=False), several, distances),
+        st.builds(p.Link, st.just(value=True), st.just(()), distances),
+    )
     further = st.lists(st.tuples(links, parts), min_size=1, max_size=3)
     return st.builds(
         lambda first, rest: p.Sequence((first, *(part for _, part in rest)), tuple(link for link, _ in rest)),
@@ -111,6 +132,7 @@ def _named(pattern: p.Pattern, name: str) -> p.Pattern:
 def _larger_patterns(parts: st.SearchStrategy[p.Pattern]) -> st.SearchStrategy[p.Pattern]:
     several = st.lists(parts, min_size=2, max_size=3).map(tuple)
     bounds = st.integers(1, 4)
+    steps = st.builds(p.Step, st.lists(absent, max_size=2).map(tuple), distances)
     return st.one_of(
         _sequences(parts),
         st.builds(_named, parts, names),
@@ -121,6 +143,10 @@ def _larger_patterns(parts: st.SearchStrategy[p.Pattern]) -> st.SearchStrategy[p
         st.builds(p.All, several),
         st.builds(p.Unless, parts, parts),
         st.builds(p.Iteration, parts, st.booleans(), bounds, st.none() | bounds),
+        st.builds(p.Iteration, parts, st.just(value=False), bounds, st.none() | bounds, steps),
+        st.builds(
+            p.Iteration, parts, st.just(value=True), bounds, st.none(), st.builds(p.Step, distances=distances)
+        ),
         st.builds(p.Optional, parts),
         st.builds(p.Start, parts),
         st.builds(p.Strict, parts),
@@ -133,12 +159,6 @@ patterns = st.recursive(event_types, _larger_patterns, max_leaves=8)
 """Patterns with every operator."""
 
 _some_names = st.lists(names, min_size=1, max_size=3).map(tuple)
-_units = st.sampled_from(TimeUnit)
-windows = st.one_of(
-    st.builds(q.EventWindow, integers),
-    st.builds(q.DurationWindow, st.lists(st.tuples(integers, _units), min_size=1, max_size=3).map(tuple)),
-    st.builds(q.AttributeWindow, integers, names),
-)
 queries = st.builds(
     q.QueryTree,
     pattern=patterns,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from estero.engine import recognizer
 from estero.engine.runs import cea_runs
-from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTree
+from estero.language.tree.distances import EventWindow
+from estero.language.tree.query import Consume, KeyBracket, QueryTree
 from estero.plan.automaton import AutomatonPlan, has_contiguity
 from estero.recognize.in_process import InProcessRun, time_type
 from estero.recognize.recognition import Recognition

@@ -9,20 +9,11 @@ import pytest
 from hypothesis import given
 
 from estero.errors import DataError
+from estero.language.tree.distances import AttributeWindow, DurationWindow, EventWindow, Window
 from estero.language.tree.durations import TimeUnit
 from estero.language.tree.literals import Value
 from estero.language.tree.pattern import All, As, Iteration, Keep, Start
-from estero.language.tree.query import (
-    AttributeWindow,
-    Consume,
-    DurationWindow,
-    EventWindow,
-    KeyBracket,
-    QueryTree,
-    SelectItem,
-    Strategy,
-    Window,
-)
+from estero.language.tree.query import Consume, KeyBracket, QueryTree, SelectItem, Strategy
 from estero.reference.queries import Event, evaluate_query, is_answer
 from reference.notation import A, B, C, seq, shown, stream, then
 from strategies import TICK, queries, streams

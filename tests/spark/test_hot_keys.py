@@ -17,7 +17,8 @@ import estero
 from estero.answers.answer import Answer
 from estero.classify.column_names import KEYS, TIME
 from estero.errors import DataError
-from estero.language.tree.query import Consume, EventWindow, KeyBracket, QueryTree
+from estero.language.tree.distances import EventWindow
+from estero.language.tree.query import Consume, KeyBracket, QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Window
 from estero.reference.queries import Event, evaluate_query

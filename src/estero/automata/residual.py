@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from estero.language.tree.distances import Distance
 from estero.language.tree.expressions import Aggregate, Attribute, Node, SetPredicate, VariableReference
 from estero.language.tree.functions import SET_PREDICATES
 from estero.language.tree.pattern import PartitionKey
@@ -17,6 +18,10 @@ from estero.language.tree.schema import Schema
 
 ALL_MARKED = "*"
 """Stands for a variable of all events that a pattern marks; no variable is called so."""
+
+
+BEFORE = "before"
+"""Stands for a variable of what ends before a step."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,6 +60,16 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
+class Apartness:
+    """``[<= 5 MINUTES, …]`` of a step: how far what follows is from what is before."""
+
+    distances: tuple[Distance, ...]
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.distances))}]"
+
+
+@dataclass(frozen=True, slots=True)
 class Residual:
     """A condition on the marks of a run.
 
@@ -63,9 +78,12 @@ class Residual:
     and all bindings are labels of the answer or hidden ones of the whole. With `place` it must be true
     of each instance of that place; a binding to another place means that place's instance around it.
     `refuted`: it must not be true (``NOT(…)`` in a sequence).
+
+    Of an `Apartness` the place is a step: its instances begin where something follows, and the one binding
+    is the label of what ends before it, of which the last one counts.
     """
 
-    condition: Node | Agreement
+    condition: Node | Agreement | Apartness
     bindings: tuple[tuple[str, Key], ...]
     place: int | None = None
     refuted: bool = False
@@ -147,8 +165,10 @@ def key_choices(alternatives: Sequence[str], schema: Schema, type_column: str | 
 
 
 def _columns_of(
-    condition: Node | Agreement, every: tuple[str, ...], schema: Schema, type_column: str | None
+    condition: Node | Agreement | Apartness, every: tuple[str, ...], schema: Schema, type_column: str | None
 ) -> Iterator[str]:
+    if isinstance(condition, Apartness):
+        return
     if isinstance(condition, Agreement):
         yield from (key.attribute for key in condition.keys if key.variable is not None)
         alternatives = [key.attribute for key in condition.keys if key.variable is None]

@@ -16,6 +16,8 @@ from estero.automata.correlated.push_down import PushedDown, push_down
 from estero.automata.determinize import DEFAULT_STATE_CAP
 from estero.automata.registers import Value
 from estero.automata.residual import Residual, columns_read
+from estero.language.tree import pattern as p
+from estero.language.tree.distances import Measured
 from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.selection import Shown, shown_labels
@@ -66,8 +68,12 @@ class Draft:
 
     @cached_property
     def pattern(self) -> Pattern:
-        """The pattern, with comparisons for negations of comparisons."""
-        return positive(self.tree.pattern)
+        """The pattern, with comparisons for negations of comparisons, and with distances in ticks."""
+        pattern = positive(self.tree.pattern)
+        if not any(any(p.distances_of(node)) for node in pattern.walk()):
+            return pattern
+        tick = self.layout.tick_ns
+        return p.with_distances(pattern, lambda each: Measured(each, each.bounds(tick)))
 
     @cached_property
     def whole(self) -> Compilation:

@@ -14,17 +14,11 @@ from estero.automata.cea import CEA, EventPredicate
 from estero.automata.chain import Chain
 from estero.automata.pcea import PCEA
 from estero.automata.registers import Value
-from estero.automata.residual import Agreement, Residual, columns_read
+from estero.automata.residual import Agreement, Apartness, Residual, columns_read
 from estero.language.check.set_predicates import RegisteredPredicate
+from estero.language.tree.distances import AttributeWindow, DurationWindow, EventWindow
 from estero.language.tree.pattern import PartitionKey
-from estero.language.tree.query import (
-    AttributeWindow,
-    Consume,
-    DurationWindow,
-    EventWindow,
-    QueryTree,
-    Strategy,
-)
+from estero.language.tree.query import Consume, QueryTree, Strategy
 from estero.language.tree.schema import Schema
 from estero.language.tree.selection import Shown
 from estero.language.tree.words import quoted
@@ -196,7 +190,7 @@ class Plan(ABC):
     def needs_positions(self) -> bool:
         """Whether evaluation itself (not only the report) depends on positions in the whole stream."""
         in_window = self.window is not None and self.window.in_positions
-        return in_window or self.counts_places or bool(self.predicates)
+        return in_window or self.counts_places or bool(self.predicates) or self.measures_places
 
     @property
     def chooses(self) -> bool:
@@ -272,6 +266,16 @@ class Plan(ABC):
         return False
 
     @property
+    def measures_places(self) -> bool:
+        """Whether some distance is measured in positions of the whole stream."""
+        return any(
+            distance.bounds(None).in_positions
+            for residual in self.residuals
+            if isinstance(residual.condition, Apartness)
+            for distance in residual.condition.distances
+        )
+
+    @property
     def has_hidden(self) -> bool:
         """Whether runs carry labels that answers do not show: the same answer may then be found twice."""
         return False
@@ -333,6 +337,8 @@ def residual_text(residual: Residual) -> str:
     else:
         text = str(condition)
     text = f"not: {text}" if residual.refuted else text
+    if isinstance(condition, Apartness):
+        return f"{text}, from the end of what is before to the start of what follows"
     return text if residual.place is None else f"{text}, in each instance of its part of the pattern"
 
 

@@ -6,15 +6,17 @@ along as debts and settled at the smallest pattern around them that binds those 
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from estero.errors import QueryError
+from estero.errors import DataError, QueryError
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import variables_of
+from estero.language.tree.distances import Apart, ApartBetween, Distance, DurationWindow, EventWindow, Window
 from estero.language.tree.expressions import Node
 from estero.language.tree.literals import Value
 from estero.language.tree.selection import label_types
@@ -27,11 +29,15 @@ Marks = frozenset[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A finite stream with what is known around it: the streams of FROM and the registered set predicates."""
+    """A finite stream with what is known around it: streams of FROM, set predicates, positions, units."""
 
     events: tuple[Event, ...]
     names: tuple[str, ...] = ()
     predicates: SetPredicates = field(default_factory=dict)
+    positions: Sequence[int] = ()
+    """The places of the events in the whole stream, of which this may be a part; empty: it is the whole."""
+    tick: int = 1
+    """The nanoseconds in a tick of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +131,7 @@ def _find(pattern: p.Pattern, stream: Stream) -> Iterable[Found]:  # noqa: C901,
         case p.Sequence():
             return _sequence(pattern, stream)
         case p.Iteration():
-            return _iterate(pattern, find(pattern.pattern, stream))
+            return _iterate(pattern, find(pattern.pattern, stream), stream)
         case p.Optional():
             raise QueryError("only a part of a sequence can be optional", span=pattern.span)
         case _:
@@ -193,12 +199,48 @@ def _join(before: Iterable[Found], link: p.Link, after: Iterable[Found], stream:
     """Every one of `before` followed by every one of `after`, as the link allows."""
     absent = [_at_positions(find(pattern, stream)) for pattern in link.absent]
     for first, second in _successions(before, after, len(absent) if link.contiguous else None):
+        if not _are_apart(first, second, link.distances, stream):
+            continue
         gap = range(first.end + 1, second.start)
         if link.contiguous:
             unwanted = [found for place, atoms in zip(gap, absent, strict=True) for found in atoms[place]]
         else:
             unwanted = [found for place in gap for atoms in absent for found in atoms[place]]
         yield from _without(first.union(second), unwanted)
+
+
+def _are_apart(first: Found, second: Found, distances: Sequence[Distance], stream: Stream) -> bool:
+    """Whether the end of the first and the start of the second are as far apart as all `distances` say."""
+    return all(_is_apart(each, first.end, second.start, stream) for each in distances)
+
+
+def _is_apart(distance: Distance, end: int, start: int, stream: Stream) -> bool:
+    match distance:
+        case Apart(operator, length):
+            return bool(_COMPARED[operator](*_measured(length, end, start, stream)))
+        case ApartBetween(low, high):
+            at_least, at_most = (_measured(each, end, start, stream) for each in (low, high))
+            return at_least[0] >= at_least[1] and at_most[0] <= at_most[1]
+        case _:
+            raise QueryError(f"{type(distance).__name__} is not a distance", span=distance.span)
+
+
+_COMPARED = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
+
+
+def _measured(length: Window, end: int, start: int, stream: Stream) -> tuple[int, int]:
+    """How far the events at two places are apart, and the length, in the unit of the length."""
+    if isinstance(length, EventWindow):
+        positions = stream.positions or range(len(stream.events))
+        return positions[start] - positions[end], length.events
+    before, after = stream.events[end].time, stream.events[start].time
+    if before is None or after is None:
+        raise DataError(
+            "the distance needs the time of each event", row=(end if before is None else start) + 1
+        )
+    if isinstance(length, DurationWindow):
+        return (after - before) * stream.tick, length.nanoseconds
+    return after - before, length.ticks
 
 
 def _successions(
@@ -220,12 +262,13 @@ def _at_positions(found: Iterable[Found]) -> Mapping[int, list[Found]]:
     return by_start
 
 
-def _iterate(iteration: p.Iteration, once: frozenset[Found]) -> Iterable[Found]:
+def _iterate(iteration: p.Iteration, once: frozenset[Found], stream: Stream) -> Iterable[Found]:
     """φ `minimum` times; then φ after each of what there is, up to `maximum` or until nothing new comes."""
-    between = 0 if iteration.contiguous else None
+    step = iteration.step
+    link = p.Link(iteration.contiguous, () if iteration.contiguous else step.absent, step.distances)
 
     def one_more(times: Iterable[Found]) -> set[Found]:
-        return {first.union(second) for first, second in _successions(times, once, between)}
+        return set(_join(times, link, once, stream))
 
     exactly = set(once)
     for _ in range(iteration.minimum - 1):

@@ -13,17 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from estero.errors import DataError, QueryError
+from estero.language.tree.distances import DurationWindow, EventWindow, Window
 from estero.language.tree.literals import Value
 from estero.language.tree.pattern import Pattern
-from estero.language.tree.query import (
-    Consume,
-    DurationWindow,
-    EventWindow,
-    KeyBracket,
-    QueryTree,
-    Strategy,
-    Window,
-)
+from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
 from estero.reference.filters import SetPredicates
 from estero.reference.patterns import Found, Stream, find, is_interval, unbound_variables
 from estero.reference.values import Event, evaluate_expression, evaluate_predicate, in_utc
@@ -70,11 +63,15 @@ def evaluate_pattern(
     *,
     streams: tuple[str, ...] = (),
     predicates: SetPredicates | None = None,
+    positions: Sequence[int] = (),
+    tick: int = 1,
 ) -> set[ComplexEvent]:
     """All complex events of `pattern` over `events`, which are in stream order; positions are indices.
 
     `streams` are those of FROM; `predicates` are registered set predicates by name, which get a tuple of
     events for ``X`` and a tuple of values for ``X.a``, in stream order, and say true, false or None.
+    Distances are measured by times, in ticks of `tick` nanoseconds, and by `positions` in the whole stream,
+    where `events` are some of it.
 
     >>> from estero.language.tree.pattern import EventType, Link, Sequence
     >>> events = [Event("A", {}), Event("B", {}), Event("B", {})]
@@ -82,7 +79,7 @@ def evaluate_pattern(
     >>> sorted(map(str, evaluate_pattern(pattern, events)))
     ['[0, 1] {A: [0], B: [1]}', '[0, 2] {A: [0], B: [2]}']
     """
-    found = find(pattern, Stream(tuple(events), streams, predicates or {}))
+    found = find(pattern, Stream(tuple(events), streams, predicates or {}, positions, tick))
     unbound = unbound_variables(found)
     if unbound:
         raise QueryError(f"nothing binds the variable {unbound[0]}", span=pattern.span)
@@ -108,7 +105,15 @@ def evaluate_query(
     by_end: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
     for part in parts:
         substream = [events[position] for position in part]
-        for found in evaluate_pattern(tree.pattern, substream, streams=tree.streams, predicates=predicates):
+        found_here = evaluate_pattern(
+            tree.pattern,
+            substream,
+            streams=tree.streams,
+            predicates=predicates,
+            positions=part,
+            tick=tick,
+        )
+        for found in found_here:
             each = _at(found, part)
             if tree.window is None or is_within(tree.window, each, events, tick):
                 by_end[each.end].add(each)

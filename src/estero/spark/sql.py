@@ -28,7 +28,8 @@ from pyspark.sql.udtf import AnalyzeResult, OrderingColumn, PartitioningColumn, 
 from estero.classify.column_names import KEYS, POSITION, RELEVANT, TIME
 from estero.engine.int64 import fall
 from estero.errors import DataError, EsteroError
-from estero.language.tree.query import AttributeWindow, QueryTree
+from estero.language.tree.distances import AttributeWindow
+from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.queries.query import Query
 from estero.queries.texts import query as ceql

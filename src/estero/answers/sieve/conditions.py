@@ -15,9 +15,10 @@ import pyarrow as pa
 from estero.answers.report import untaken
 from estero.answers.sieve.aggregates import aggregate
 from estero.answers.sieve.agreement import agreement
+from estero.answers.sieve.apartness import apartness
 from estero.answers.sieve.evaluator import Evaluator, Question
 from estero.answers.sieve.instances import FALSE, TRUE, UNKNOWN, Instances, Integers, Marked, Truths, fold
-from estero.automata.residual import Agreement, all_attributes
+from estero.automata.residual import Agreement, Apartness, all_attributes
 from estero.errors import DataError, LimitExceeded, QueryError
 from estero.language.check.set_predicates import RegisteredPredicate
 from estero.language.tree import expressions as e
@@ -34,7 +35,7 @@ _MONOTONE: Mapping[str, e.ComparisonOperator] = {"increasing": "<", "decreasing"
 
 
 def check_of(
-    condition: e.Node | Agreement,
+    condition: e.Node | Agreement | Apartness,
     evaluator: Evaluator,
     predicates: Mapping[str, RegisteredPredicate],
     schema: Schema,
@@ -66,6 +67,8 @@ def check_of(
 
     if isinstance(condition, Agreement):
         return agreement(condition, evaluator, schema, type_column)
+    if isinstance(condition, Apartness):
+        return apartness(condition)
     return check(condition)
 
 

@@ -97,6 +97,11 @@ class EventsAtHand:
         """The stream positions of the events in these rows."""
         return pc.take(self._excerpt.column(POSITION), pa.array(self._chosen[rows]), boundscheck=False)
 
+    def numbers(self, name: str, rows: Integers) -> Integers:
+        """A working column of integers, for the events in these rows."""
+        kept: Integers = self._excerpt.column(name).to_numpy(zero_copy_only=False)
+        return kept[self._chosen[rows]]
+
 
 class MarkTable:
     """What mark ids stand for: `label_sets[id]` and `hidden_sets[id]`."""
@@ -173,6 +178,15 @@ class Instances:
         if variable not in self._marked:
             self._marked[variable] = self._find(self._bindings.get(variable, variable))
         return self._marked[variable]
+
+    def before(self, variable: str) -> tuple[Integers, Integers]:
+        """Of each instance the last event of a variable before its first event, and that one; rows of events.
+
+        Every instance has to have one.
+        """
+        belongs = self._items(self._bindings[variable])
+        last = belongs[np.searchsorted(belongs, self._first) - 1]
+        return self.events.rows[last], self.events.rows[self._first]
 
     def positions(self, instance: int) -> list[int]:
         """The stream positions that the complex event around an instance shows."""

@@ -17,7 +17,7 @@ from typing import Final
 
 from estero.automata.cea import CEA, EventPredicate
 from estero.automata.compile.filters import apply_filter
-from estero.automata.compile.fragment import Arc, Fragment, Part, Pass, Workshop, freeze
+from estero.automata.compile.fragment import FREE, Arc, Fragment, Part, Pass, Passed, Workshop, freeze
 from estero.automata.compile.products import all_of, also_seen, conjunction, passed_over, strict, unless
 from estero.automata.compile.residual_filters import Atom, Places, find_places
 from estero.automata.compile.symbolic_guard import ANYTHING, SymbolicGuard, guard_of
@@ -111,9 +111,7 @@ class _Compiler:
             case p.Sequence():
                 return self._sequence(pattern)
             case p.Iteration():
-                plain = self._unnested(pattern)
-                body = self.fragment(plain.pattern)
-                return self._times(body, plain.minimum, plain.maximum, contiguous=plain.contiguous)
+                return self._iteration(self._unnested(pattern))
             case p.Start(inner):
                 return self._start(self.fragment(inner))
             case p.Strict(inner):
@@ -166,7 +164,8 @@ class _Compiler:
         for link, part in zip(sequence.links, sequence.parts[1:], strict=True):
             if link.contiguous:
                 parts += [Part(self._one_between(self.places.absent[id(each)])) for each in link.absent]
-            parts.append(self._part(part, () if link.contiguous else tuple(self._skips(link))))
+            skips = () if link.contiguous else self._skips(link)
+            parts.append(self._part(part, skips, self.places.passing(link)))
         optional = sum(part.nullable for part in parts)
         if self.places.residuals and 0 < optional <= WRITTEN_OUT:
             return self._written_out(parts)
@@ -180,23 +179,28 @@ class _Compiler:
         shop = self.workshop
         sequences: list[Fragment] = []
         for present in product(*((True, False) if part.nullable else (True,) for part in parts)):
-            kept = [Part(shop.copy(part.fragment), part.skips) for part in compress(parts, present)]
+            kept = [
+                Part(shop.copy(part.fragment), part.skips, passed=part.passed)
+                for part in compress(parts, present)
+            ]
             if kept:
                 sequences.append(shop.sequence(kept))
         return shop.union(sequences)
 
-    def _part(self, pattern: p.Pattern, skips: tuple[Pass, ...]) -> Part:
+    def _part(self, pattern: p.Pattern, skips: tuple[Pass, ...], passed: Passed = FREE) -> Part:
         if isinstance(pattern, p.Optional):
-            return replace(self._part(pattern.pattern, skips), nullable=True)
-        return Part(self.fragment(pattern), skips)
+            return replace(self._part(pattern.pattern, skips, passed), nullable=True)
+        return Part(self.fragment(pattern), skips, passed=passed)
 
-    def _skips(self, link: p.Link) -> list[Pass]:
+    def _skips(self, step: p.Link | p.Step) -> tuple[Pass, ...]:
         """What ``;`` may pass over."""
-        atoms = [self.places.absent[id(absent)] for absent in link.absent]
-        return passed_over(
-            self.workshop,
-            [self._predicate(atom) for atom in atoms if not atom.hidden],
-            [(self._predicate(atom), atom.hidden) for atom in atoms if atom.hidden],
+        atoms = [self.places.absent[id(absent)] for absent in step.absent]
+        return tuple(
+            passed_over(
+                self.workshop,
+                [self._predicate(atom) for atom in atoms if not atom.hidden],
+                [(self._predicate(atom), atom.hidden) for atom in atoms if atom.hidden],
+            )
         )
 
     def _one_between(self, atom: Atom) -> Fragment:
@@ -220,12 +224,14 @@ class _Compiler:
         bound, nothing has to know where the inner rounds begin, and both links are the same, or that with
         ``:`` need not be there.
         """
-        while iteration.maximum is None:
+        while iteration.maximum is None and iteration.step == p.Step():
             inner, given = iteration.pattern, list[str]()
             while isinstance(inner, p.As) and not self.places.hidden(inner):
                 given.append(inner.variable)
                 inner = inner.pattern
             if not isinstance(inner, p.Iteration) or inner.maximum is not None or self.places.hidden(inner):
+                break
+            if inner.step != p.Step():
                 break
             strictest = inner if inner.contiguous else iteration
             if inner.contiguous != iteration.contiguous and strictest.minimum > 1:
@@ -235,16 +241,27 @@ class _Compiler:
             iteration = p.Iteration(labelled, contiguous, inner.minimum * iteration.minimum)
         return iteration
 
+    def _iteration(self, iteration: p.Iteration) -> Fragment:
+        skips = () if iteration.contiguous else self._skips(iteration.step)
+        passed = self.places.passing(iteration.step)
+        return self._times(
+            self.fragment(iteration.pattern), iteration.minimum, iteration.maximum, skips, passed
+        )
+
     def _times(
-        self, body: Fragment, minimum: int, maximum: int | None, *, contiguous: bool = False
+        self,
+        body: Fragment,
+        minimum: int,
+        maximum: int | None,
+        skips: tuple[Pass, ...] = ((ANYTHING, NO_HIDDEN),),
+        passed: Passed = FREE,
     ) -> Fragment:
         """`body` repeated; the number of states is known before they are made."""
         shop = self.workshop
         rounds = minimum if maximum is None else maximum
         shop.reserve(rounds * (1 + len({arc.source for arc in body.arcs})))
-        skips: list[Pass] = [] if contiguous else [(ANYTHING, NO_HIDDEN)]
         copies = [shop.copy(body) for _ in range(rounds - 1)]
         last = shop.copy(body)
         if maximum is None:
-            last = shop.iteration(last, contiguous=contiguous)
-        return shop.in_turn([*copies, last], skips, minimum)
+            last = shop.iteration(last, skips, passed)
+        return shop.in_turn([*copies, last], skips, minimum, passed)

@@ -40,6 +40,10 @@ class Arc(NamedTuple):
         """The same between other states."""
         return Arc(source, self.guard, self.labels, target, self.hidden)
 
+    def hiding(self, hidden: HiddenSet) -> Arc:
+        """The same with more hidden labels."""
+        return self._replace(hidden=self.hidden | hidden) if hidden else self
+
 
 Pass = tuple[SymbolicGuard, HiddenSet]
 """What is read and not marked between two parts."""
@@ -54,13 +58,25 @@ class Fragment:
     arcs: tuple[Arc, ...]
 
 
+class Passed(NamedTuple):
+    """A step from one part or round to the next: hidden labels for what ends before and begins after it."""
+
+    ended: HiddenSet = NO_HIDDEN
+    begun: HiddenSet = NO_HIDDEN
+
+
+FREE: Final = Passed()
+"""A step that asks for no distance."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a sequence: what may be passed over before it, and whether it may be missing."""
+    """A part of a sequence: what may be passed over before it, whether it may be missing, the step to it."""
 
     fragment: Fragment
     skips: tuple[Pass, ...] = ()
     nullable: bool = False
+    passed: Passed = FREE
 
 
 @dataclass(slots=True)
@@ -142,29 +158,34 @@ class Workshop:
         may_begin = True
         for number, part in enumerate(parts):
             first, last = part.fragment.initial, part.fragment.final
+            begun = part.passed.begun if number else NO_HIDDEN
             targets = _entered_after(parts, number)
-            sources = (initial, first) if may_begin and number else (first,)
+            sources = [(initial, NO_HIDDEN), (first, begun)] if may_begin and number else [(first, begun)]
             for arc in part.fragment.arcs:
-                begins = sources if arc.source == first else (arc.source,)
-                ends = targets if arc.target == last else (arc.target,)
-                arcs += [arc.moved(a, b) for a in begins for b in ends]
+                begins = sources if arc.source == first else [(arc.source, NO_HIDDEN)]
+                ends = targets if arc.target == last else [(arc.target, NO_HIDDEN)]
+                arcs += [arc.moved(a, b).hiding(x | y) for a, x in begins for b, y in ends]
                 self.spend(len(begins) * len(ends))
             if number:
                 arcs.extend(Arc(first, guard, NO_LABELS, first, hidden) for guard, hidden in part.skips)
             may_begin = may_begin and part.nullable
         return Fragment(initial, final, tuple(arcs))
 
-    def in_turn(self, rounds: Sequence[Fragment], skips: Iterable[Pass], least: int) -> Fragment:
+    def in_turn(
+        self, rounds: Sequence[Fragment], skips: Sequence[Pass], least: int, passed: Passed = FREE
+    ) -> Fragment:
         """The rounds one after the other, linked by `skips`; from round `least` on each may be the last."""
         self.spend(sum(len(each.arcs) for each in rounds))
         arcs: list[Arc] = []
         links: list[list[Arc]] = []
         final = rounds[-1].final
+        rounds = [rounds[0], *(self._begun(each, passed) for each in rounds[1:])]
         for number, (round_, following) in enumerate(pairwise(rounds), start=1):
             middle = following.initial
             ends = [arc for arc in round_.arcs if arc.target == round_.final]
             arcs += [
-                arc._replace(target=middle) if arc.target == round_.final else arc for arc in round_.arcs
+                arc._replace(target=middle).hiding(passed.ended) if arc.target == round_.final else arc
+                for arc in round_.arcs
             ]
             links.append([Arc(middle, guard, NO_LABELS, middle, hidden) for guard, hidden in skips])
             if number >= least:
@@ -172,18 +193,26 @@ class Workshop:
         arcs += rounds[-1].arcs
         return Fragment(rounds[0].initial, final, (*arcs, *chain.from_iterable(reversed(links))))
 
-    def iteration(self, body: Fragment, *, contiguous: bool) -> Fragment:
-        """One or more of `body`. The state between two rounds does what `initial` does."""
+    def iteration(self, body: Fragment, skips: Iterable[Pass], passed: Passed = FREE) -> Fragment:
+        """One or more of `body`, linked by `skips`. The state between two rounds does what `initial` does."""
         middle = self.state()
         arcs: list[Arc] = []
         for arc in body.arcs:
-            sources = (arc.source, middle) if arc.source == body.initial else (arc.source,)
-            targets = (arc.target, middle) if arc.target == body.final else (arc.target,)
-            arcs += [arc.moved(a, b) for a in sources for b in targets]
+            begins, ends = [(arc.source, NO_HIDDEN)], [(arc.target, NO_HIDDEN)]
+            begins += [(middle, passed.begun)] if arc.source == body.initial else []
+            ends += [(middle, passed.ended)] if arc.target == body.final else []
+            arcs += [arc.moved(a, b).hiding(x | y) for a, x in begins for b, y in ends]
         self.spend(len(arcs))
-        if not contiguous:
-            arcs.append(Arc(middle, ANYTHING, NO_LABELS, middle))
+        arcs.extend(Arc(middle, guard, NO_LABELS, middle, hidden) for guard, hidden in skips)
         return Fragment(body.initial, body.final, tuple(arcs))
+
+    def _begun(self, fragment: Fragment, passed: Passed) -> Fragment:
+        """A fragment that begins after a step."""
+        if not passed.begun:
+            return fragment
+        return self.relabel(
+            fragment, lambda arc: arc.hiding(passed.begun) if arc.source == fragment.initial else arc
+        )
 
     def relabel(self, fragment: Fragment, change: Callable[[Arc], Arc]) -> Fragment:
         """Each arc changed, sources and targets kept."""
@@ -191,14 +220,17 @@ class Workshop:
         return replace(fragment, arcs=tuple(change(arc) for arc in fragment.arcs))
 
 
-def _entered_after(parts: Sequence[Part], number: int) -> tuple[int, ...]:
-    """The states that what ends a part leads to: before those that may follow, and the final one."""
-    entered: list[int] = []
-    for following in range(number + 1, len(parts)):
-        entered.append(parts[following].fragment.initial)
-        if not parts[following].nullable:
-            return tuple(entered)
-    return (*entered, parts[-1].fragment.final)
+def _entered_after(parts: Sequence[Part], number: int) -> list[tuple[int, HiddenSet]]:
+    """The states that what ends a part leads to, before those that may follow and the final one.
+
+    With each state the hidden labels for what leads there.
+    """
+    entered: list[tuple[int, HiddenSet]] = []
+    for following in parts[number + 1 :]:
+        entered.append((following.fragment.initial, following.passed.ended))
+        if not following.nullable:
+            return entered
+    return [*entered, (parts[-1].fragment.final, NO_HIDDEN)]
 
 
 def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> CEA:

@@ -12,7 +12,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual
+from estero.automata.compile.fragment import FREE, Passed
+from estero.automata.residual import ALL_MARKED, BEFORE, Agreement, Apartness, Hidden, Key, Residual
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import (
     as_unary,
@@ -23,6 +24,7 @@ from estero.language.tree.conditions import (
     variables_of,
 )
 from estero.language.tree.expressions import Node
+from estero.language.tree.nodes import SyntaxNode
 from estero.language.tree.selection import label_types, marking
 
 
@@ -57,13 +59,20 @@ class Places:
             self._labels[id(node)] = frozenset(label_types(node))
         return self._labels[id(node)]
 
-    def number(self, node: p.Pattern) -> int:
+    def number(self, node: SyntaxNode) -> int:
         """The number of the place of a node."""
         return self._numbers.setdefault(id(node), len(self._numbers))
 
     def hidden(self, node: p.Pattern) -> tuple[Hidden, ...]:
         """The hidden labels that the node gives."""
         return tuple(self._hidden[id(node)])
+
+    def passing(self, step: p.Link | p.Step) -> Passed:
+        """The hidden labels of what ends before a step and of what begins after it, if it has distances."""
+        if not step.distances:
+            return FREE
+        number = self.number(step)
+        return Passed(frozenset({Hidden(number, BEFORE)}), frozenset({Hidden(number)}))
 
     def give(self, node: p.Pattern, variable: str = "") -> Hidden:
         """A hidden label for a variable of the node, or for the first event of its instances."""
@@ -93,8 +102,10 @@ class _Search:
                 variables = {ALL_MARKED if key.variable is None else key.variable for key in keys}
                 self._add(Agreement(keys), sorted(variables), around)
             case p.Sequence(links=links):
-                for absent in (each for link in links for each in link.absent):
-                    self._absent(absent, around)
+                for link in links:
+                    self._step(link, around)
+            case p.Iteration(contiguous=contiguous, step=step):
+                self._step(step, around, contiguous=contiguous)
             case p.Unless(forbidden=forbidden) if any(residuals(forbidden)):
                 self._absent(forbidden, around)
             case p.Unless(forbidden=forbidden):
@@ -103,6 +114,17 @@ class _Search:
                 pass
         for child in marking(node):
             self.visit(child, around)
+
+    def _step(
+        self, step: p.Link | p.Step, around: tuple[p.Pattern, ...], *, contiguous: bool = False
+    ) -> None:
+        for absent in () if contiguous else step.absent:
+            self._absent(absent, around)
+        if step.distances:
+            passed = self.places.passing(step)
+            bindings = tuple((BEFORE, each) for each in passed.ended)
+            (begun,) = passed.begun
+            self.places.residuals.append(Residual(Apartness(step.distances), bindings, begun.place))
 
     def _filter(self, node: p.Filter, around: tuple[p.Pattern, ...]) -> None:
         inside = set(self.places.labels(node.pattern))

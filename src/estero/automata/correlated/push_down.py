@@ -18,7 +18,7 @@ from typing import NamedTuple
 from estero.automata.cea import CEA
 from estero.automata.exploration import leaving, reached
 from estero.automata.registers import Action, RegisterProgram, Step, Value
-from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual
+from estero.automata.residual import ALL_MARKED, Agreement, Apartness, Hidden, Key, Residual
 from estero.language.check.kinds import kind_of
 from estero.language.tree import expressions as e
 from estero.language.tree.schema import Kind, Schema
@@ -159,6 +159,8 @@ class Decision:
         match residual.condition:
             case e.Comparison() as comparison:
                 return self._comparison(residual, comparison)
+            case Apartness():
+                raise _StaysResidualError("events that a run marks for another part can come between the two")
             case Agreement() as agreement:
                 return [self._agreement(residual, agreement)]
             case e.SetPredicate(name, (e.Attribute(_, str()) as argument,)) if name in _IN_ORDER:

@@ -202,7 +202,7 @@ class _Reading:
                 together = Together(self._number(node), _singles(flat), tuple(flat), self._beside(flat))
                 self.around |= dict.fromkeys((each.number for each in inside), together)
                 return together
-            case p.Sequence(parts, links) if not any(link.contiguous or link.absent for link in links):
+            case p.Sequence(parts, links) if all(link == p.Link() for link in links):
                 optional = tuple(isinstance(part, p.Optional) for part in parts)
                 below = tuple(map(self.shape, parts))
                 return Succession(self._number(node), _singles(below), below, optional)
@@ -211,7 +211,7 @@ class _Reading:
             case p.Disjunction(parts):
                 below = tuple(map(self.shape, parts))
                 return Choice(self._number(node), _singles(below), below)
-            case p.Iteration(inner, False, minimum, maximum):
+            case p.Iteration(inner, False, minimum, maximum, step) if step == p.Step():
                 body = self.shape(inner)
                 return Rounds(self._number(node), body.singles, (body,), minimum, maximum)
             case _:

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
+from estero.language.tree.distances import Apart, Distance, DurationWindow, EventWindow
 from estero.language.tree.durations import Duration, TimeUnit, unit_of
 
 Part = tuple[int, TimeUnit]
+Length: TypeAlias = tuple[int, TimeUnit | str] | timedelta | str
+"""A duration: ``(5, "minutes")``, a timedelta of Python or pandas, or a text such as "1h 30 min"."""
 _PARTS: Final = re.compile(r"\s*(?:\d+\s*[^\W\d]+\s*)+")
 _PART: Final = re.compile(r"(\d+)\s*([^\W\d]+)")
 
 
-def durations_of(duration: tuple[int, TimeUnit | str] | timedelta | str) -> list[Part]:
+def distances_of(
+    within: Length | None, after: Length | None, events: int | None, apart: Iterable[Distance]
+) -> tuple[Distance, ...]:
+    """The distances of a step: at most `within`, at least `after`, at most so many `events`, and `apart`."""
+    found: list[Distance] = []
+    if within is not None:
+        found.append(Apart("<=", DurationWindow(tuple(durations_of(within)))))
+    if after is not None:
+        found.append(Apart(">=", DurationWindow(tuple(durations_of(after)))))
+    if events is not None:
+        found.append(Apart("<=", EventWindow(events)))
+    return (*found, *apart)
+
+
+def durations_of(duration: Length) -> list[Part]:
     """The parts of one duration, in the units that it is said in; of a timedelta in the largest ones.
 
     Raises ValueError for what is no duration, or a negative one.

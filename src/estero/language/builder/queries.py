@@ -19,7 +19,8 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from estero.language.builder.conditions import Condition, Expression
-from estero.language.builder.durations import durations_of, unit_named
+from estero.language.builder.durations import Length, distances_of, durations_of, unit_named
+from estero.language.tree import distances as d
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
 from estero.language.tree.durations import TimeUnit
@@ -63,38 +64,50 @@ class PatternBuilder:
         return PatternBuilder(p.As(self.tree, variable))
 
     def then(
-        self, *others: PatternLike, without: PatternLike | SequenceOf[PatternLike] = ()
+        self,
+        *others: PatternLike,
+        without: PatternLike | SequenceOf[PatternLike] = (),
+        within: Length | None = None,
+        after: Length | None = None,
+        events: int | None = None,
+        apart: SequenceOf[d.Distance] = (),
     ) -> PatternBuilder:
         """This, later each of the others in turn: ``φ ; ψ``.
 
-        `without` are event types that must not happen between two of them: ``φ ; NOT(χ) ; ψ``.
+        `without` are event types that must not happen between two of them: ``φ ; NOT(χ) ; ψ``. From the end
+        of one to the start of the next it takes at most `within`, at least `after` (texts such as "5 min",
+        timedeltas, pairs), and at most so many `events` of the stream; `apart` are further distances.
 
         >>> print(event("SELL").then(event("BUY"), without=event("HALT").named("h")))
         SELL ; NOT(HALT AS h) ; BUY
+        >>> print(event("SELL").then(event("BUY"), within="5 minutes", events=100, without=event("HALT")))
+        SELL ;[<= 5 MINUTES, <= 100 EVENTS, NOT HALT] BUY
         """
-        return self._followed(others, without, contiguous=False)
+        distances = distances_of(within, after, events, apart)
+        return self._followed(others, p.Link(False, _patterns(without), distances))
 
     def followed_directly_by(
-        self, *others: PatternLike, without: PatternLike | SequenceOf[PatternLike] = ()
+        self,
+        *others: PatternLike,
+        without: PatternLike | SequenceOf[PatternLike] = (),
+        within: Length | None = None,
+        after: Length | None = None,
+        apart: SequenceOf[d.Distance] = (),
     ) -> PatternBuilder:
         """This, and each of the others at the very next position: ``φ : ψ``.
 
         Each of `without` stands for one event between two of them that it does not match: ``φ : NOT(χ) : ψ``.
+        `within`, `after` and `apart` are as in `then`, where there is no `without`; raises ValueError else.
 
         >>> print(event("SELL").followed_directly_by(event("BUY")).then(event("SELL")))
         SELL : BUY ; SELL
         """
-        return self._followed(others, without, contiguous=True)
+        link = p.Link(True, _patterns(without), distances_of(within, after, None, apart))
+        if link.absent and link.distances:
+            raise ValueError("what follows directly after events that are left out has no distance")
+        return self._followed(others, link)
 
-    def _followed(
-        self,
-        others: SequenceOf[PatternLike],
-        without: PatternLike | SequenceOf[PatternLike],
-        *,
-        contiguous: bool,
-    ) -> PatternBuilder:
-        absent = (without,) if isinstance(without, PatternBuilder | p.Pattern) else tuple(without)
-        link = p.Link(contiguous, tuple(map(_pattern, absent)))
+    def _followed(self, others: SequenceOf[PatternLike], link: p.Link) -> PatternBuilder:
         parts, links = (
             (self.tree.parts, self.tree.links)
             if isinstance(self.tree, p.Sequence) and not self.is_group
@@ -172,16 +185,33 @@ class PatternBuilder:
             first = first & each
         return PatternBuilder(p.Filter(self.tree, first.tree))
 
-    def repeated(self, least: int = 1, most: int | None = None, *, directly: bool = False) -> PatternBuilder:
+    def repeated(
+        self,
+        least: int = 1,
+        most: int | None = None,
+        *,
+        directly: bool = False,
+        without: PatternLike | SequenceOf[PatternLike] = (),
+        within: Length | None = None,
+        after: Length | None = None,
+        events: int | None = None,
+        apart: SequenceOf[d.Distance] = (),
+    ) -> PatternBuilder:
         """This, `least` to `most` times (None: no end), `directly` after each other or not: ``φ{2,3}``.
+
+        What lies between two of them is said as in `then`: ``φ+[<= 30 SECONDS, NOT χ]``.
 
         >>> sell = event("SELL")
         >>> print(sell.repeated(), sell.repeated(directly=True), sell.repeated(2, 3), sell.repeated(0))
         SELL+ SELL :+ SELL{2,3} SELL*
+        >>> print(sell.repeated(5, without=sell), sell.repeated(within="30 sec", without=event("BUY")))
+        SELL{5,}[NOT SELL] SELL+[<= 30 SECONDS, NOT BUY]
         """
+        absent = () if directly else _patterns(without)  # nothing lies between what follows directly
+        step = p.Step(absent, distances_of(within, after, events, apart))
         if least == 0 and most != 0:
-            return self.repeated(1, most, directly=directly).optional()
-        return PatternBuilder(p.Iteration(self.tree, directly, least, most))
+            return PatternBuilder(p.Iteration(self.tree, directly, 1, most, step)).optional()
+        return PatternBuilder(p.Iteration(self.tree, directly, least, most, step))
 
     def optional(self) -> PatternBuilder:
         """This or nothing, as a part of a sequence: ``φ?``.
@@ -305,10 +335,10 @@ class QueryBuilder:
                 "a window is events=…, or a duration such as hours=2, or ticks=… with attribute=…"
             )
         if events is not None:
-            return QueryBuilder(replace(self.tree, window=q.EventWindow(events)))
+            return QueryBuilder(replace(self.tree, window=d.EventWindow(events)))
         if ticks is not None and attribute is not None:
-            return QueryBuilder(replace(self.tree, window=q.AttributeWindow(ticks, attribute)))
-        return QueryBuilder(replace(self.tree, window=q.DurationWindow(tuple(pairs))))
+            return QueryBuilder(replace(self.tree, window=d.AttributeWindow(ticks, attribute)))
+        return QueryBuilder(replace(self.tree, window=d.DurationWindow(tuple(pairs))))
 
     def consume_by(self, policy: q.Consume | str) -> QueryBuilder:
         """What is forgotten after an answer: ``CONSUME BY ANY``.
@@ -322,6 +352,11 @@ class QueryBuilder:
     def limit(self, most: int) -> QueryBuilder:
         """At most so many complex events for each end position: ``LIMIT n``."""
         return QueryBuilder(replace(self.tree, limit=most))
+
+
+def _patterns(patterns: PatternLike | SequenceOf[PatternLike]) -> tuple[p.Pattern, ...]:
+    several = (patterns,) if isinstance(patterns, PatternBuilder | p.Pattern) else patterns
+    return tuple(map(_pattern, several))
 
 
 def _pattern(pattern: PatternLike) -> p.Pattern:

@@ -8,6 +8,7 @@ from estero.errors import NOWHERE, Span
 from estero.language.check.keys import check_bracket
 from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
+from estero.language.tree import distances as d
 from estero.language.tree import query as q
 from estero.language.tree.literals import INT_MAX
 from estero.language.tree.pattern import EventType
@@ -36,17 +37,11 @@ def check_clauses(tree: q.QueryTree, known: KnownTypes, problems: Problems) -> N
 
 
 def check_bounds(
-    window: q.Window | None, limit: int | None, place: Span, schema: Schema | None, problems: Problems
+    window: d.Window | None, limit: int | None, place: Span, schema: Schema | None, problems: Problems
 ) -> None:
     """Note what is wrong with WITHIN, and with LIMIT, which is at `place`."""
-    if window is not None and not _wrong_length(window, problems) and schema is not None:
-        match window:
-            case q.DurationWindow():
-                _check_duration(window, schema, problems)
-            case q.AttributeWindow():
-                _check_attribute(window, schema, problems)
-            case _:
-                pass
+    if window is not None:
+        check_length(window, schema, problems)
     if limit is not None and not 1 <= limit <= INT_MAX:
         problems.add(
             "LIMIT keeps at least one complex event for each position",
@@ -73,14 +68,31 @@ def _check_item(
             problems.no_attribute(attribute, kinds, place, message)
 
 
-def _wrong_length(window: q.Window, problems: Problems) -> bool:
-    """Whether a window is too short or too long, which is noted."""
+def check_length(
+    length: d.Window, schema: Schema | None, problems: Problems, *, what: str = "window"
+) -> bool:
+    """Note what is wrong with a length, which is that of a window or a distance; whether nothing is."""
+    before = problems.count
+    if not _wrong_length(length, problems, what) and schema is not None:
+        match length:
+            case d.DurationWindow():
+                _check_duration(length, schema, problems, what)
+            case d.AttributeWindow():
+                _check_attribute(length, schema, problems, what)
+            case _:
+                pass
+    return problems.count == before
+
+
+def _wrong_length(window: d.Window, problems: Problems, what: str) -> bool:
+    """Whether a window or distance is too short or too long, which is noted."""
+    is_window = what == "window"
     match window:
-        case q.EventWindow(events):
-            length, least, most = events, 1, f"{INT_MAX} events"
-        case q.AttributeWindow(ticks):
+        case d.EventWindow(events):
+            length, least, most = events, int(is_window), f"{INT_MAX} events"
+        case d.AttributeWindow(ticks):
             length, least, most = ticks, 0, f"{INT_MAX} ticks"
-        case q.DurationWindow(parts):
+        case d.DurationWindow(parts):
             # A negative part is wrong in any sum.
             length = min(window.nanoseconds, *(amount for amount, _ in parts))
             length = window.nanoseconds if length >= 0 else length
@@ -88,26 +100,29 @@ def _wrong_length(window: q.Window, problems: Problems) -> bool:
     if least <= length <= INT_MAX:
         return False
     if length > INT_MAX:
-        message = f"a window is at most {most}"
+        message = f"a {what} is at most {most}"
     else:
-        message = "a window has to be longer than 0 events" if length == 0 else "a window cannot be negative"
+        message = "a window has to be longer than 0 events" if length == 0 else f"a {what} cannot be negative"
     problems.add(
         message,
         window.span,
         expected="a duration of at most 292 years, in whole units, none of them negative"
-        if isinstance(window, q.DurationWindow)
+        if isinstance(window, d.DurationWindow)
         else f"a whole number from {least} to {INT_MAX}",
-        hint="leave WITHIN out for no limit on the length",
+        hint="leave WITHIN out for no limit on the length"
+        if is_window
+        else "what follows comes later, so that distances are positive",
     )
     return True
 
 
-def _check_duration(window: q.DurationWindow, schema: Schema, problems: Problems) -> None:
+def _check_duration(window: d.DurationWindow, schema: Schema, problems: Problems, what: str) -> None:
+    within = "WITHIN " if what == "window" else ""
     if schema.time is None:
         problems.add(
             "a duration needs a time column",
             window.span,
-            expected="WITHIN n EVENTS, or a time column",
+            expected=f"{within}n EVENTS, or a time column",
             hint='name it where the events are given: time="…"',
         )
         return
@@ -116,12 +131,12 @@ def _check_duration(window: q.DurationWindow, schema: Schema, problems: Problems
         problems.add(
             f"the time column {schema.time} holds integers, and nothing says how long one tick is",
             window.span,
-            expected=f"WITHIN n [{quoted(schema.time)}] for n ticks, or the unit of a tick",
+            expected=f"{within}n [{quoted(schema.time)}] for n ticks, or the unit of a tick",
             hint='name it where the events are given, for example time_unit="ms"',
         )
 
 
-def _check_attribute(window: q.AttributeWindow, schema: Schema, problems: Problems) -> None:
+def _check_attribute(window: d.AttributeWindow, schema: Schema, problems: Problems, what: str) -> None:
     attribute = window.attribute
     place = problems.inner_span(window.span, quoted(attribute))
     kinds = _kinds_of(attribute, schema)
@@ -130,7 +145,7 @@ def _check_attribute(window: q.AttributeWindow, schema: Schema, problems: Proble
             f"{attribute} is not the time column",
             place,
             expected=f"[{quoted(schema.time)}]",
-            hint="windows follow the order of the stream, and that is the order of the time column",
+            hint=f"{what}s follow the order of the stream, and that is the order of the time column",
         )
     elif kinds is not None and not kinds:
         every = {name for each in _tables(schema) for name in each}
@@ -140,7 +155,7 @@ def _check_attribute(window: q.AttributeWindow, schema: Schema, problems: Proble
             f"{attribute} is {next(iter(kinds - _TIMES)).value}, not a time",
             place,
             expected="a column of integers or timestamps",
-            hint="WITHIN n EVENTS counts events instead",
+            hint=f"{'WITHIN ' if what == 'window' else ''}n EVENTS counts events instead",
         )
 
 

@@ -24,6 +24,11 @@ class Problems:
         error = QueryError(message, text=self.text, span=span, found=piece, expected=expected, hint=hint)
         self._found.setdefault((span, message), error)
 
+    @property
+    def count(self) -> int:
+        """How many errors there are so far."""
+        return len(self._found)
+
     def no_label(self, label: str, labels: Iterable[str], span: Span, hint: str = "") -> None:
         """Note that a label is none of those that there are; `hint` is given where none is like it."""
         known = tuple(labels)

@@ -16,6 +16,7 @@ from estero.language.check.keys import check_keys
 from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.check.scopes import check_scopes
+from estero.language.check.steps import check_steps
 from estero.language.syntax.parser import parse_query
 from estero.language.tree import pattern as p
 from estero.language.tree.names import listed, suggestion
@@ -43,6 +44,7 @@ def check_query(tree: QueryTree, schema: Schema | None = None) -> list[QueryErro
     known = KnownTypes(schema, tree.streams)
     _PatternCheck(tree, known, problems).run()
     check_clauses(tree, known, problems)
+    check_steps(tree.pattern, schema, problems)
     check_scopes(tree.pattern, problems)
     return problems.in_order()
 

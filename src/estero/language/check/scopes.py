@@ -13,7 +13,7 @@ from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import residuals
 from estero.language.tree.names import listed, some
-from estero.language.tree.selection import bound_names, label_types
+from estero.language.tree.selection import bound_names, label_types, marking
 from estero.language.tree.words import quoted
 
 
@@ -82,6 +82,13 @@ class _ScopeCheck:
             atom = atom.pattern
         if isinstance(atom, p.EventType):
             return
+        for distance in (each for node in forbidden.walk() for each in p.distances_of(node)):
+            self.problems.add(
+                "a distance relates two events after UNLESS",
+                distance.span,
+                expected="a step without distances, or one event after UNLESS",
+                hint="NOT R in the brackets is allowed there",
+            )
         for each in residuals(forbidden):
             what = "PARTITION BY" if isinstance(each, p.PartitionBy) else "filter"
             self.problems.add(
@@ -107,5 +114,5 @@ def uncovered(pattern: p.Pattern, variables: set[str]) -> list[str]:
         case p.Unless(inner):
             return uncovered(inner, variables)
         case _:
-            parts = pattern.parts if isinstance(pattern, p.Sequence) else pattern.children()
+            parts = marking(pattern)
             return list(dict.fromkeys(name for part in parts for name in uncovered(part, variables)))

@@ -16,7 +16,9 @@ from estero.language.syntax.productions import (
     refused,
     span_of,
 )
+from estero.language.tree import distances
 from estero.language.tree import pattern as p
+from estero.language.tree.distances import Distance
 from estero.language.tree.literals import integer_value
 from estero.language.tree.names import suggestion
 
@@ -109,6 +111,47 @@ class _Chain:
     links: list[p.Link] = field(default_factory=list)
     absent: list[p.Pattern] = field(default_factory=list)
     contiguous: bool = False
+    distances: tuple[Distance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    """A ``;`` or ``:`` of a sequence, with the step behind it, if there is one."""
+
+    sign: Token
+    step: p.Step | None
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether it is ``:``."""
+        return self.sign.type == "COLON"
+
+
+def _link(children: Children, _span: Span) -> _Operator:
+    return _Operator(children[0], children[1] if len(children) > 1 else None)
+
+
+def _step(children: Children, span: Span) -> p.Step:
+    absent = tuple(each.pattern for each in children if isinstance(each, _Absent))
+    return p.Step(absent, tuple(each for each in children if isinstance(each, Distance)), span=span)
+
+
+def _stepped(children: Children, span: Span) -> p.Pattern:
+    """``φ+[…]``, and ``φ*[…]``, which is ``(φ+[…])?``."""
+    pattern, step = children
+    repeated = pattern.pattern if isinstance(pattern, p.Optional) else pattern
+    if not isinstance(repeated, p.Iteration) or repeated.step != p.Step():
+        raise QueryError(
+            "a step goes right behind ; or : or a repetition",
+            span=step.span,
+            found="conditions on a step",
+            expected=f"a ;{step} b, or a+{step}",
+            hint="conditions on attributes go in FILTER, after the pattern",
+        )
+    if repeated.contiguous:  # nothing lies between what follows directly
+        step = replace(step, absent=())
+    stepped = replace(repeated, step=step, span=span)
+    return stepped if pattern is repeated else replace(pattern, pattern=stepped, span=span)
 
 
 def _sequence(children: Children, span: Span) -> p.Pattern:
@@ -122,23 +165,43 @@ def _sequence(children: Children, span: Span) -> p.Pattern:
                 hint="for a pattern that must not happen inside another, write UNLESS",
             )
     chain = _Chain(parts=[children[0]])
-    for separator, item in zip(children[1::2], children[2::2], strict=True):
-        contiguous = separator.type == "COLON"
+    for operator, item in zip(children[1::2], children[2::2], strict=True):
+        contiguous = operator.contiguous
         if chain.absent and contiguous != chain.contiguous:
             raise refused(
-                separator,
+                operator.sign,
                 "the links on both sides of NOT(…) differ",
                 ":" if chain.contiguous else ";",
                 "';' forbids such events between the parts, ':' requires one event that is not such an event",
             )
         chain.contiguous = contiguous
+        if operator.step is not None:
+            _take_step(chain, operator, isinstance(item, _Absent))
         if isinstance(item, _Absent):
             chain.absent.append(item.pattern)
             continue
         chain.parts.append(item)
-        chain.links.append(p.Link(contiguous, tuple(chain.absent)))
+        chain.links.append(p.Link(contiguous, tuple(chain.absent), chain.distances))
         chain.absent.clear()
+        chain.distances = ()
     return p.Sequence(tuple(chain.parts), tuple(chain.links), span=span)
+
+
+def _take_step(chain: _Chain, operator: _Operator, before_absent: bool) -> None:
+    step = operator.step
+    if step is None:
+        return
+    if before_absent or chain.absent:
+        raise QueryError(
+            "a step leads from one part to the next, and NOT(…) is no part",
+            span=step.span,
+            found=f"a step {'before' if before_absent else 'behind'} NOT(…)",
+            expected="NOT as one of the conditions in the brackets",
+            hint="write a ;[<= 5 MINUTES, NOT b] c",
+        )
+    chain.distances = step.distances
+    if not operator.contiguous:  # nothing lies between what follows directly
+        chain.absent.extend(step.absent)
 
 
 def _as(children: Children, span: Span) -> p.Pattern:
@@ -184,7 +247,12 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "partition_tail": lambda children, span: Tail(tuple(children[2:]), span),
     "bracket": lambda keys, span: p.PartitionBy(_UNKNOWN, tuple(keys), span=span),
     "lone_key": _lone_key,
+    **nodes_of(distances),
     "absent": _absent,
+    "nothing": lambda children, span: _Absent(children[1], span),
+    "link": _link,
+    "step": _step,
+    "stepped": _stepped,
     "sequence": _sequence,
     "plus": lambda children, span: p.Iteration(children[0], span=span),
     "contiguous_plus": lambda children, span: p.Iteration(children[0], contiguous=True, span=span),

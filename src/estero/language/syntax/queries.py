@@ -20,6 +20,7 @@ from estero.language.syntax.productions import (
 )
 from estero.language.syntax.units import unit_named
 from estero.language.tree import conjunctive as c
+from estero.language.tree import distances as d
 from estero.language.tree import query as q
 from estero.language.tree.literals import integer_value
 from estero.language.tree.names import suggestion
@@ -109,12 +110,12 @@ def _where(children: Children, span: Span) -> tuple[_Clause, ...]:
     return _Clause("pattern", with_tails(pattern, tails), "WHERE", span), *partition
 
 
-def _span_window(children: Children, span: Span) -> q.Window:
+def _span_window(children: Children, span: Span) -> d.Window:
     amounts, units = children[::2], children[1::2]
     if len(units) == 1 and units[0].upper() in ("EVENTS", "EVENT"):
-        return q.EventWindow(amounts[0], span=span)
+        return d.EventWindow(amounts[0], span=span)
     parts = zip(amounts, (unit_named(each, ("EVENTS",)) for each in units), strict=True)
-    return q.DurationWindow(tuple(parts), span=span)
+    return d.DurationWindow(tuple(parts), span=span)
 
 
 def _consume(children: Children, span: Span) -> _Clause:

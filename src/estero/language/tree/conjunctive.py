@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from estero.errors import Span
+from estero.language.tree.distances import Window
 from estero.language.tree.expressions import Literal
 from estero.language.tree.literals import integer_text
 from estero.language.tree.nodes import SyntaxNode
 from estero.language.tree.pattern import EventType
-from estero.language.tree.query import Window, clauses_text
+from estero.language.tree.query import clauses_text
 from estero.language.tree.words import quoted
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from estero.language.tree.distances import Distance
 from estero.language.tree.expressions import Node as Condition
 from estero.language.tree.literals import integer_text
 from estero.language.tree.nodes import SyntaxNode, walked, with_changed
@@ -27,7 +28,7 @@ class Pattern(SyntaxNode, level=_ATOM):
         for each in self.below():
             if isinstance(each, Pattern):
                 yield each
-            elif isinstance(each, Link):
+            elif isinstance(each, Link | Step):
                 yield from each.absent
 
     def walk(self) -> Iterator[Pattern]:
@@ -104,14 +105,38 @@ class Link(SyntaxNode):
     `contiguous` is ``:``, else ``;``. `absent` are the ``NOT(…)`` between them: with ``;`` no event
     strictly between matches any of them; with ``:`` there is one event between for each of them, in
     turn, and it does not match it. Each is an `EventType` with any number of `As` and `Filter` around.
+    `distances` are how far apart the end of what is before and the start of what follows are.
     """
 
     contiguous: bool = False
     absent: tuple[Pattern, ...] = ()
+    distances: tuple[Distance, ...] = ()
 
     def __str__(self) -> str:
-        sign = " : " if self.contiguous else " ; "
-        return sign.join(["", *(f"NOT({each})" for each in self.absent), ""])
+        sign = ":" if self.contiguous else ";"
+        if self.distances:
+            return f" {sign}{conditions_text(self.distances, self.absent)} "
+        return f" {sign} ".join(["", *(f"NOT({each})" for each in self.absent), ""])
+
+
+@dataclass(frozen=True, slots=True)
+class Step(SyntaxNode):
+    """What lies between two rounds of an iteration, beside its kind: `absent` and `distances` of `Link`."""
+
+    absent: tuple[Pattern, ...] = ()
+    distances: tuple[Distance, ...] = ()
+
+    def __str__(self) -> str:
+        return conditions_text(self.distances, self.absent) if self.absent or self.distances else ""
+
+
+def conditions_text(distances: tuple[Distance, ...], absent: tuple[Pattern, ...]) -> str:
+    """The conditions of a step in brackets."""
+    return f"[{', '.join([*map(str, distances), *map(_absent_text, absent)])}]"
+
+
+def _absent_text(absent: Pattern) -> str:
+    return f"NOT {absent}" if isinstance(absent, EventType) else f"NOT ({absent})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +153,20 @@ class Sequence(Pattern, level=_SEQUENCE):
 
 @dataclass(frozen=True, slots=True)
 class Iteration(Pattern, level=_POSTFIX):
-    """``φ+``, ``φ:+``, ``φ{n}``, ``φ{n,m}``, ``φ{n,}``, ``φ:{n,m}``: `maximum` None is unbounded."""
+    """``φ+``, ``φ:+``, ``φ{n}``, ``φ{n,m}``, ``φ{n,}``, ``φ:{n,m}``: `maximum` None is unbounded.
+
+    `step` is what each round asks of the one before, as in ``φ+[<= 5 MINUTES, NOT R]``.
+    """
 
     pattern: Pattern
     contiguous: bool = False
     minimum: int = 1
     maximum: int | None = None
+    step: Step = Step()
 
     def __str__(self) -> str:
-        return f"{self.pattern.at_level(_POSTFIX)}{' :' if self.contiguous else ''}{self._times()}"
+        sign = " :" if self.contiguous else ""
+        return f"{self.pattern.at_level(_POSTFIX)}{sign}{self._times()}{self.step}"
 
     def _times(self) -> str:
         if self.minimum == 1 and self.maximum is None:
@@ -164,7 +194,7 @@ class Optional(Pattern, level=_POSTFIX, form="{pattern:=}?"):
         if not isinstance(repeated, Iteration) or repeated.minimum != 1:
             return self.filled("")
         if repeated.maximum is None and not repeated.contiguous:
-            return f"{repeated.pattern.at_level(_POSTFIX)}*"
+            return f"{repeated.pattern.at_level(_POSTFIX)}*{repeated.step}"
         return str(replace(repeated, minimum=0))
 
 
@@ -206,6 +236,17 @@ class PartitionBy(Pattern, level=_LOOSE, form="{pattern} PARTITION BY [{keys:, }
     keys: tuple[PartitionKey, ...]
 
 
+def distances_of(pattern: Pattern) -> Iterator[Distance]:
+    """The distances that the steps of this node ask for, but not those of patterns below it."""
+    match pattern:
+        case Sequence(links=links):
+            yield from (each for link in links for each in link.distances)
+        case Iteration(step=step):
+            yield from step.distances
+        case _:
+            pass
+
+
 def unshared(pattern: Pattern) -> Pattern:
     """An equal pattern in which no node is in two places, so that `id` tells places apart.
 
@@ -223,7 +264,22 @@ def with_children(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Pat
     def changed(item: object) -> object:
         if isinstance(item, Pattern):
             return change(item)
-        return with_changed(item, changed) if isinstance(item, Link) else item
+        return with_changed(item, changed) if isinstance(item, Link | Step) else item
+
+    return with_changed(pattern, changed)
+
+
+def with_distances(pattern: Pattern, change: Callable[[Distance], Distance]) -> Pattern:
+    """The same pattern with `change` of each distance that a step of it asks for."""
+
+    def changed(item: object) -> object:
+        match item:
+            case Pattern() | Link() | Step():
+                return with_changed(item, changed)
+            case Distance():
+                return change(item)
+            case _:
+                return item
 
     return with_changed(pattern, changed)
 

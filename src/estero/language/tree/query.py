@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from estero.errors import Span
-from estero.language.tree.durations import TimeUnit
+from estero.language.tree.distances import Window
 from estero.language.tree.literals import integer_text
 from estero.language.tree.nodes import SyntaxNode
 from estero.language.tree.pattern import Filter, Keep, PartitionBy, Pattern, as_atom
@@ -30,39 +30,6 @@ class Consume(Enum):
     NONE = "NONE"
     ANY = "ANY"
     PARTITION = "PARTITION"
-
-
-@dataclass(frozen=True, slots=True)
-class EventWindow(SyntaxNode, form="{events} EVENTS"):
-    """``WITHIN n EVENTS``: end − start ≤ n, in positions of the whole stream."""
-
-    events: int
-
-
-@dataclass(frozen=True, slots=True)
-class DurationWindow(SyntaxNode):
-    """``WITHIN 2 HOURS 30 MINUTES``: time(end) − time(start) ≤ the sum of `parts`."""
-
-    parts: tuple[tuple[int, TimeUnit], ...]
-
-    def __str__(self) -> str:
-        return " ".join(f"{integer_text(amount)} {unit.name}" for amount, unit in self.parts)
-
-    @property
-    def nanoseconds(self) -> int:
-        """The length of the window in nanoseconds."""
-        return sum(amount * unit.value for amount, unit in self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class AttributeWindow(SyntaxNode, form="{ticks} [{attribute}]"):
-    """``WITHIN n [attr]``: time(end) − time(start) ≤ n ticks of the time column `attribute`."""
-
-    ticks: int
-    attribute: str
-
-
-Window = EventWindow | DurationWindow | AttributeWindow
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from estero.language.tree.pattern import As, EventType, Keep, Pattern, Rename, Sequence, Unless
+from estero.language.tree.pattern import As, EventType, Iteration, Keep, Pattern, Rename, Sequence, Unless
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import Schema
 
@@ -91,7 +91,7 @@ def marking(pattern: Pattern) -> Iterable[Pattern]:
     match pattern:
         case Sequence(parts=parts):
             return parts
-        case Unless(pattern=inner):
+        case Unless(pattern=inner) | Iteration(pattern=inner):
             return (inner,)
         case _:
             return pattern.children()

@@ -14,9 +14,10 @@ from typing import Final
 
 from estero.automata.cea import CEA, FIRST, EventPredicate
 from estero.automata.inclusion import Letter, MarkedLetter, difference
+from estero.language.tree.distances import EventWindow
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.literals import Value, literal_text
-from estero.language.tree.query import EventWindow, QueryTree, Strategy
+from estero.language.tree.query import QueryTree, Strategy
 from estero.queries.decisions.event_kinds import Kind, candidates, kinds_of
 from estero.queries.pattern_statement import AutomatonStatement, PatternStatement
 from estero.queries.query import Query

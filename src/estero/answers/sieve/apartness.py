@@ -1,0 +1,33 @@
+"""``[<= 5 MINUTES, …]`` of a step: whether what follows is so far from what is before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from estero.answers.sieve.instances import FALSE, TRUE, Instances, Truths
+from estero.automata.residual import BEFORE, Apartness
+from estero.classify.column_names import POSITION, TIME
+
+
+def apartness(condition: Apartness) -> Callable[[Instances], Truths]:
+    """The check of a condition, whose distances are in ticks and positions: never unknown.
+
+    An instance begins with what follows; what is before ended with the last event of `BEFORE` until then.
+    """
+    bounds = [each.bounds(None) for each in condition.distances]
+
+    def check(at: Instances) -> Truths:
+        end, start = at.before(BEFORE)
+        result = np.full(len(at), TRUE)
+        for low, high, in_positions in bounds:
+            name = POSITION if in_positions else TIME
+            # What follows is not earlier, so that the difference fits into 64 bits without a sign.
+            apart = (at.events.numbers(name, start) - at.events.numbers(name, end)).view(np.uint64)
+            result[apart < np.uint64(low)] = FALSE
+            if high is not None:
+                result[apart >= np.uint64(high)] = FALSE
+        return result
+
+    return check

@@ -1,0 +1,91 @@
+"""The distances of steps: their lengths, and whether any two events are so far apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from estero.errors import Span
+from estero.language.check.clauses import check_length
+from estero.language.check.problems import Problems
+from estero.language.tree import pattern as p
+from estero.language.tree.distances import Apart, ApartBetween, AttributeWindow, Distance, EventWindow, Window
+from estero.language.tree.schema import Schema
+
+
+def check_steps(pattern: p.Pattern, schema: Schema | None, problems: Problems) -> None:
+    """Note what is wrong with the distances of the steps of a pattern."""
+    for node in pattern.walk():
+        steps: Iterable[p.Link | p.Step] = ()
+        match node:
+            case p.Sequence(links=links):
+                steps = links
+            case p.Iteration(step=step):
+                steps = (step,)
+            case _:
+                pass
+        for each in steps:
+            _check_step(each.distances, schema, problems)
+
+
+def _check_step(distances: Sequence[Distance], schema: Schema | None, problems: Problems) -> None:
+    alright = [_check_distance(each, schema, problems) for each in distances]
+    if not distances or not all(alright):
+        return
+    for group in _alike(distances):
+        bounds = [each.bounds(1) for each in group]
+        low = max(each.low for each in bounds)
+        high = min((each.high for each in bounds if each.high is not None), default=None)
+        in_positions = bounds[0].in_positions
+        if high is not None and high <= max(low, int(in_positions)):
+            span = Span(group[0].span.start, group[-1].span.end)
+            problems.add(
+                "no two events are so far apart: this step is never taken",
+                span,
+                expected="at least 1 EVENTS" if in_positions else "a lower bound below the upper one",
+                hint="what follows is at least one event later"
+                if in_positions
+                else "1 SECOND .. 5 MINUTES has the smaller one first",
+            )
+
+
+def _check_distance(distance: Distance, schema: Schema | None, problems: Problems) -> bool:
+    """Notes what is wrong with a distance; whether nothing is."""
+    lengths = _lengths(distance)
+    alright = [check_length(each, schema, problems, what="distance") for each in lengths]
+    if len({_unit(each) for each in lengths}) > 1:
+        problems.add(
+            "the two ends of this distance are measured in different units",
+            distance.span,
+            expected="two durations, or EVENTS twice, or the time column twice",
+            hint="several conditions are separated by commas: [>= 1 SECOND, <= 5 EVENTS]",
+        )
+        return False
+    return all(alright)
+
+
+def _lengths(distance: Distance) -> list[Window]:
+    match distance:
+        case Apart(length=length):
+            return [length]
+        case ApartBetween(low, high):
+            return [low, high]
+        case _:
+            return []
+
+
+def _unit(length: Window) -> str:
+    match length:
+        case EventWindow():
+            return "positions"
+        case AttributeWindow():
+            return "ticks"
+        case _:
+            return "durations"
+
+
+def _alike(distances: Iterable[Distance]) -> list[list[Distance]]:
+    """Distances measured in one unit, together."""
+    groups: dict[str, list[Distance]] = {}
+    for each in distances:
+        groups.setdefault(_unit(_lengths(each)[0]), []).append(each)
+    return list(groups.values())
