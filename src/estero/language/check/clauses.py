@@ -111,6 +111,8 @@ def _wrong_length(window: d.Window, problems: Problems, what: str) -> bool:
         else f"a whole number from {least} to {INT_MAX}",
         hint="leave WITHIN out for no limit on the length"
         if is_window
+        else "leave it out for no limit"
+        if length > INT_MAX
         else "what follows comes later, so that distances are positive",
     )
     return True

@@ -103,6 +103,30 @@ def _condition_in_pattern(found: Misplaced) -> Mistake | None:
     return None
 
 
+def _step(found: Misplaced) -> Mistake | None:
+    """In the brackets of a step."""
+    if {"AT_MOST", "INT", "NOT"} <= found.accepted:
+        return Mistake(
+            "a step says how far apart its ends are, or what is not between them",
+            "conditions on events go in FILTER, after the pattern",
+            "a distance such as <= 5 MINUTES or > 2 EVENTS, or NOT R",
+        )
+    inside = re.search(r"\[([^\[\]]*)$", found.before)
+    if inside is None or found.kind not in ("_RSQUARE", "_COMMA") or not found.last.isalnum():
+        return None
+    if "RANGE" in found.accepted and found.last.isalpha():
+        return Mistake(
+            "a distance says whether it is the most or the least",
+            f"write <= {inside[1].strip()} for at most so much, >= for at least, .. between both",
+        )
+    if found.last.isdigit() and found.accepted <= {"NAME", "_LSQUARE"}:
+        return Mistake(
+            f"{found.last} of what?",
+            f"write {found.last} MINUTES, {found.last} EVENTS or {found.last} [time]",
+        )
+    return None
+
+
 def _sequence(found: Misplaced) -> Mistake | None:
     """Arrows, commas and words in a row, for sequences; doubled separators."""
     kind = found.kind
@@ -270,6 +294,7 @@ FINDERS: Final[Finders] = (
     ("", _case),
     ("", _foreign_word),
     ("", _not_without_parentheses),
+    ("WHERE", _step),
     ("WHERE", _condition_in_pattern),
     ("WHERE", _sequence),
     ("WHERE", _repetition),

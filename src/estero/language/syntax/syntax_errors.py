@@ -23,6 +23,7 @@ _GROUPS: Final = (
     (_VALUE | {"_LPAR", "NOT"}, "a condition"),
     (_VALUE | {"_LPAR"}, "a value"),
     (_VALUE, "a constant"),
+    (frozenset({"NAME", "_LPAR", "NOT", "_LSQUARE"}), "a pattern"),
     (frozenset({"NAME", "_LPAR", "NOT"}), "a pattern"),
     (frozenset({"NAME", "_LPAR"}), "a pattern"),
     (COMPARISONS | {"NOT"}, "a comparison"),
