@@ -8,6 +8,16 @@ from itertools import islice
 from hypothesis import strategies as st
 
 NUMBERS = ("{0}.k", "{0}.k", "{0}.n", "{0}.n", "{0}.x", "{0}.n + 1", "{0}.k * 2", "{0}.n / 2", "abs({0}.n)")
+DISTANCES = (
+    "{0}.n - {1}.n {2} 1",
+    "3 >= {1}.n - {0}.k",
+    "-({0}.n - {1}.n) {2} {0}.k",
+    "{1}.time - {0}.time {2} 2 SECONDS",
+    "{1}.time <= {0}.time + 3 SECONDS",
+    "{1}.time - {0}.time < 2500 MILLISECONDS",
+    "{1}.time - {0}.time BETWEEN 1 SECOND AND 2 * 2 SECONDS",
+    "{1}.time - {0}.time IN {{1 SECOND, 500 MILLISECONDS}}",
+)
 KEYS = ("k", "k", "n", "s", "x")
 
 
@@ -53,6 +63,8 @@ def _condition(draw: st.DrawFn, one: str, other: str, depth: int) -> str:
         operator = draw(st.sampled_from(["=", "=", "=", "!=", "!=", "<"]))
         if draw(st.integers(0, 4)) == 0:
             return f"{one}.s {'=' if operator == '<' else operator} {other}.s"
+        if draw(st.integers(0, 3)) == 0:
+            return draw(st.sampled_from(DISTANCES)).format(one, other, operator)
         left, right = (draw(st.sampled_from(NUMBERS)).format(each) for each in (one, other))
         return f"{left} {operator} {right}"
     if draw(st.integers(0, 8)) == 0:

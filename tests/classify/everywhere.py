@@ -17,6 +17,7 @@ from estero.classify.rows.functions import FunctionWriter, RowColumn
 from estero.classify.rows.typed import NotInPythonError
 from estero.classify.spark_dialect import SPARK
 from estero.events.streams.row_types import row_type
+from estero.language.tree.durations import Duration
 from estero.language.tree.expressions import (
     Attribute,
     Comparison,
@@ -179,6 +180,8 @@ def _same(one: Value, other: Value) -> bool:
         return one == other or (math.isnan(one) and math.isnan(other))
     if isinstance(one, datetime):
         return one == _instant(other)
+    if isinstance(one, Duration):
+        return isinstance(other, int) and one.nanoseconds == other * 1000
     return type(one) is type(other) and one == other
 
 

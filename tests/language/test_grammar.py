@@ -78,6 +78,7 @@ CONDITIONS = {
     "negative": ("-x", "x-"),
     "typed_literal": ("ts < TIMESTAMP '2024-01-01T12:00:00Z'", "ts < TIMESTAMP '2024-13-01'"),
     "attribute": ('"two words" = 1', '"" = 1'),
+    "duration": ("y.ts - x.ts < 1 HOUR 30 MINUTES", "y.ts - x.ts < 1 HOUR 30"),
     "call": ("coalesce(x, 1) = 1", "abs(x"),
     "cast": ("CAST(x AS INTEGER) = 1", "CAST(x AS) = 1"),
     "case": ("CASE WHEN x THEN 1 ELSE 2 END = 1", "CASE x WHEN 1 THEN 2 END = 1"),

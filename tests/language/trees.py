@@ -10,7 +10,7 @@ from estero.language.tree import distances as d
 from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
-from estero.language.tree.durations import TimeUnit
+from estero.language.tree.durations import Duration, TimeUnit
 from estero.language.tree.functions import AGGREGATES, CASTS, SCALAR_FUNCTIONS, SET_PREDICATES
 from estero.language.tree.words import KEYWORDS
 
@@ -32,6 +32,7 @@ constants = st.builds(
         st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
         st.datetimes(timezones=st.just(UTC)).map(lambda instant: instant.replace(fold=0)),
         st.just(datetime(1, 1, 1, tzinfo=UTC)),
+        st.integers(0, 2**70).map(Duration),
     ),
 )
 attributes = st.builds(e.Attribute, names, st.none() | names)

@@ -33,6 +33,9 @@ EXACT = 2**53
 """Integers up to here are exact as floats."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+LAST = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH + timedelta(days=1)) // timedelta(microseconds=1) - 1
+"""The first and the last microsecond of the years 1 to 9999, which Python has a calendar for."""
 
 
 class Dialect(ABC):
@@ -135,6 +138,10 @@ class Dialect(ABC):
     def nanoseconds_of(self, value: SQL, tick: Tick) -> SQL:
         """What instants of different resolutions are compared by, if need be in more than 64 bits."""
         return self.ticks_of(value, tick)
+
+    @abstractmethod
+    def moment(self, ticks: SQL, tick: Tick) -> SQL:
+        """The instant of 64-bit ticks since the epoch; an error outside of the years 1 to 9999."""
 
     @abstractmethod
     def part_of_time(self, part: str, value: SQL, tick: Tick) -> SQL:

@@ -9,8 +9,9 @@ from typing import ClassVar, Final
 from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Tick
-from estero.classify.dialect import Dialect, escaped
+from estero.classify.dialect import FIRST, LAST, Dialect, escaped
 from estero.classify.sql_trees import SQL, bound, call, cast, compared, either, negative, number, text
+from estero.engine.int64 import GREATEST, LEAST
 from estero.language.regex.dialects import for_re2
 from estero.language.tree.schema import Kind
 
@@ -94,6 +95,14 @@ class DuckDB(Dialect):
         if tick == "ns":
             return ticks
         return exp.paren(exp.Mul(this=cast(ticks, "HUGEINT"), expression=number(1000)), copy=False)
+
+    def moment(self, ticks: SQL, tick: Tick) -> SQL:
+        if tick == "ns":
+            return call("make_timestamp_ns", ticks)
+        # DuckDB reuses no condition with an error of its own, which has side effects; an overflow has none.
+        for step, back, length in (("subtract", "add", FIRST - LEAST), ("add", "subtract", GREATEST - LAST)):
+            ticks = call(back, call(step, ticks, number(length)), number(length))
+        return call("make_timestamp", ticks)
 
     def part_of_time(self, part: str, value: SQL, tick: Tick) -> SQL:
         instant = _microsecond_of(call("epoch_ns", value)) if tick == "ns" else value

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from estero.classify.columns import ColumnType, reference
 from estero.classify.dialect import Dialect
+from estero.classify.durations import computed
 from estero.classify.functions import called, chosen, converted
 from estero.classify.operations import UNKNOWN, Operations, Typed
 from estero.classify.sql_trees import SQL, is_not_null
@@ -71,7 +72,7 @@ class ExpressionWriter:
             case e.Negative(operand):
                 return self._operations.negative(self.value(operand))
             case e.Arithmetic(operator, left, right):
-                return self._operations.arithmetic(operator, self.value(left), self.value(right))
+                return computed(self._operations, operator, self.value(left), self.value(right))
             case e.Call(name, arguments):
                 return called(self._operations, name, [self.value(argument) for argument in arguments])
             case e.Case(whens, default):

@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from estero.classify.columns import Tick
 from estero.classify.dialect import EXACT
-from estero.classify.operations import Operations, Typed
+from estero.classify.durations import seconds
+from estero.classify.operations import Operations, Typed, finest
 from estero.classify.sql_trees import SQL, bound, call, cast, compared, either, number, text, total
 from estero.language.tree.expressions import CastType, ComparisonOperator
 from estero.language.tree.functions import CASTS
@@ -50,7 +50,11 @@ def _chosen(operations: Operations, function: str, arguments: Sequence[Typed]) -
         return Typed(call(function, *map(operations.as_float, typed)), Kind.FLOAT)
     if kinds == {Kind.INT}:
         return Typed(call(function, *map(operations.wide, typed)), Kind.INT)
-    tick: Tick = "ns" if any(argument.tick == "ns" for argument in typed) else "us"
+    tick = finest(*typed)
+    if kinds == {Kind.DURATION}:
+        return Typed(
+            call(function, *(operations.ticks(each, tick) for each in typed)), Kind.DURATION, tick=tick
+        )
     return Typed(call(function, *(argument.sql for argument in typed)), typed[0].kind, tick=tick)
 
 
@@ -58,8 +62,12 @@ def _nullif(operations: Operations, arguments: Sequence[Typed]) -> Typed:
     value, other = arguments
     if value.kind is None:
         return value
-    kept = operations.as_float(value) if {value.kind, other.kind} == NUMBERS else value.sql.copy()
     kind = Kind.FLOAT if {value.kind, other.kind} == NUMBERS else value.kind
+    kept = operations.wide(value) if kind is Kind.INT else value.sql.copy()
+    if kind is Kind.FLOAT:
+        kept = operations.as_float(value)
+    elif kind is Kind.DURATION:
+        kept = operations.ticks(value, value.tick)
     equal = operations.compare("=", value, other)
     return Typed(either(equal, exp.Null(), kept), kind, tick=value.tick)
 
@@ -79,16 +87,18 @@ def chosen(operations: Operations, cases: Sequence[tuple[SQL, Typed]], default: 
     if not typed:
         return operations.literal(None)
     kinds = {value.kind for value in typed}
+    tick = finest(*typed)
 
     def written(value: Typed) -> SQL:
         if value.kind is None:
             return exp.Null()
         if kinds == NUMBERS:
             return operations.as_float(value)
+        if value.kind is Kind.DURATION:
+            return operations.ticks(value, tick)
         return operations.wide(value) if value.kind is Kind.INT else value.sql.copy()
 
     ifs = [exp.If(this=condition, true=written(value)) for condition, value in cases]
-    tick: Tick = "ns" if any(value.tick == "ns" for value in typed) else "us"
     kind = Kind.FLOAT if kinds == NUMBERS else typed[0].kind
     return Typed(exp.paren(exp.Case(ifs=ifs, default=written(default)), copy=False), kind, tick=tick)
 
@@ -170,8 +180,11 @@ def _abs(operations: Operations, arguments: Sequence[Typed]) -> Typed:
     if value.kind is Kind.FLOAT:
         return Typed(call("abs", value.sql), Kind.FLOAT, value.known)
     is_negative = compared("<", value.sql, operations.dialect.integer(0))
-    absolute = either(is_negative, operations.negative(value).sql, operations.wide(value))
-    return Typed(absolute, Kind.INT, value.known)
+    if value.kind is Kind.DURATION:
+        absolute = either(is_negative, operations.negative(value).sql, operations.ticks(value, value.tick))
+    else:
+        absolute = either(is_negative, operations.negative(value).sql, operations.wide(value))
+    return Typed(absolute, value.kind, value.known, tick=value.tick)
 
 
 def _sign(operations: Operations, arguments: Sequence[Typed]) -> Typed:
@@ -326,5 +339,6 @@ _FUNCTIONS: Final[Mapping[str, Writer]] = {
         )
     },
     "epoch": _epoch,
+    "seconds": lambda operations, arguments: seconds(operations, arguments[0]),
     "date_trunc": _date_trunc,
 }

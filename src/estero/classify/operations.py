@@ -13,10 +13,13 @@ from estero.classify.columns import Tick
 from estero.classify.dialect import EXACT, Dialect, micros_of
 from estero.classify.sql_trees import SQL, bound, cast, compared, either, is_not_null, number, text
 from estero.language.tree import expressions as e
+from estero.language.tree.durations import Duration
 from estero.language.tree.literals import Value
 from estero.language.tree.schema import Kind
 
 UNKNOWN = cast(exp.Null(), "BOOLEAN")
+
+_NANOSECONDS: Mapping[Tick, int] = {"us": 1000, "ns": 1}
 
 _MIRRORED: Mapping[e.ComparisonOperator, e.ComparisonOperator] = {
     "=": "=",
@@ -64,6 +67,10 @@ class Operations:
             case datetime():
                 utc = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
                 return Typed(self.dialect.instant(utc), Kind.TIMESTAMP, (), utc)
+            case Duration(nanoseconds):
+                micros, beyond = divmod(nanoseconds, 1000)
+                ticks = self.dialect.integer(nanoseconds if beyond else micros)
+                return Typed(ticks, Kind.DURATION, (), value, "ns" if beyond else "us")
 
     # ------------------------------------------------------------------------------ comparisons
 
@@ -76,6 +83,9 @@ class Operations:
             return self._compare_exactly(operator, left, right)
         if kinds == (Kind.FLOAT, Kind.INT):
             return self._compare_exactly(_MIRRORED[operator], right, left)
+        if kinds == (Kind.DURATION, Kind.DURATION):
+            tick = finest(left, right)
+            return compared(operator, self.ticks(left, tick), self.ticks(right, tick))
         if kinds == (Kind.TIMESTAMP, Kind.TIMESTAMP) and "ns" in (left.tick, right.tick):
             return compared(operator, self._nanos(left), self._nanos(right))
         return compared(operator, left.sql, right.sql)
@@ -134,13 +144,25 @@ class Operations:
                 parts.append(self.between(value, low, high))
                 continue
             typed = self.literal(member.value)
-            if typed.kind == value.kind and typed.kind is not None and value.tick == "us":
+            if typed.kind == value.kind and typed.kind is not None and value.tick == typed.tick == "us":
                 listed.append(typed.sql)
             else:
                 parts.append(self.compare("=", value, typed))
         if listed:
             parts.insert(0, exp.In(this=bound(value.sql), expressions=listed))
         return exp.paren(exp.or_(*parts, copy=False), copy=False)
+
+    def ticks(self, value: Typed, tick: Tick) -> SQL:
+        """A duration, or a timestamp since the epoch, in 64-bit ticks; an overflow is an error."""
+        if isinstance(value.literal, Duration):
+            return cast(self.dialect.integer(value.literal.nanoseconds // _NANOSECONDS[tick]), "BIGINT")
+        own = value.sql.copy()
+        if value.kind is Kind.TIMESTAMP:
+            own = self.dialect.ticks_of(own, value.tick)
+        if value.tick == tick:
+            return own
+        known = self.all_known(value)
+        return self.dialect.checked("*", own, self.wide(self.literal(1000)), known)
 
     def _nanos(self, value: Typed) -> SQL:
         """Nanoseconds since the epoch; no instant overflows them."""
@@ -185,11 +207,15 @@ class Operations:
         return Typed(cast(guarded, "BIGINT"), Kind.INT, (*known, compared("!=", right.sql, zero)))
 
     def negative(self, operand: Typed) -> Typed:
-        """The negative of a number."""
+        """The negative of a number or a duration."""
         if operand.kind is Kind.FLOAT:
             return Typed(exp.paren(exp.Neg(this=bound(operand.sql))), Kind.FLOAT, operand.known)
         if operand.kind is None:
             return operand
+        if operand.kind is Kind.DURATION:
+            zero, known = self.wide(self.literal(0)), self.all_known(operand)
+            ticks = self.dialect.checked("-", zero, self.ticks(operand, operand.tick), known)
+            return Typed(ticks, Kind.DURATION, known, tick=operand.tick)
         return self.arithmetic("-", self.literal(0), operand)
 
     def wide(self, value: Typed) -> SQL:
@@ -217,6 +243,11 @@ class Operations:
             conditions = (self.is_known(value),) if value.known is None else value.known
             parts.update(dict.fromkeys(conditions))
         return tuple(parts)
+
+
+def finest(*values: Typed) -> Tick:
+    """The resolution in which values go together."""
+    return "ns" if any(value.tick == "ns" for value in values) else "us"
 
 
 def _unless_zero(result: SQL, divisor: SQL, known: tuple[SQL, ...]) -> Typed:

@@ -18,7 +18,7 @@ from typing import ClassVar, Final
 from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Tick, reference
-from estero.classify.dialect import EXACT, Dialect, escaped, micros_of
+from estero.classify.dialect import EXACT, FIRST, LAST, Dialect, escaped, micros_of
 from estero.classify.sql_trees import (
     SQL,
     bound,
@@ -32,6 +32,7 @@ from estero.classify.sql_trees import (
     text,
     total,
 )
+from estero.errors import QueryError
 from estero.language.regex.dialects import for_re2
 from estero.language.regex.java import for_java, like_for_java
 from estero.language.tree.schema import Kind
@@ -46,6 +47,7 @@ _MOST_LOOPS_OF_LIKE = 2
 _PLAIN = re.compile(r"[\w !#%&()*+,./:;<=>?@^|~\-]*")
 """Strings that mean themselves in every setting."""
 _OVERFLOW = "estero: 64-bit overflow"
+_BEYOND_CALENDAR = "estero: overflow of a timestamp, which is before the year 1 or after the year 9999"
 _CHECKED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
@@ -121,7 +123,7 @@ class Spark(Dialect):
         return exp.RegexpLike(this=bound(value), expression=text(in_java))
 
     def checked(self, operator: str, left: SQL, right: SQL, known: Sequence[SQL]) -> SQL:
-        failure = cast(call("raise_error", text(_OVERFLOW)), "BIGINT")
+        failure = _failure(_OVERFLOW, "BIGINT")
         beyond = either(exp.and_(*known), failure, exp.Null()) if known else failure
         return call("coalesce", call(_CHECKED[operator], left, right), beyond)
 
@@ -135,6 +137,16 @@ class Spark(Dialect):
 
     def ticks_of(self, value: SQL, tick: Tick) -> SQL:
         return call("unix_micros", value)  # there is no finer resolution
+
+    def moment(self, ticks: SQL, tick: Tick) -> SQL:
+        if tick == "ns":
+            raise QueryError(
+                "a timestamp of Spark has microseconds, and this would have nanoseconds",
+                hint="add whole microseconds",
+            )
+        first, last = self.integer(FIRST), self.integer(LAST)
+        beyond = exp.Not(this=exp.paren(exp.Between(this=bound(ticks), low=first, high=last)))
+        return either(beyond, _failure(_BEYOND_CALENDAR, "TIMESTAMP"), call("timestamp_micros", ticks.copy()))
 
     def part_of_time(self, part: str, value: SQL, tick: Tick) -> SQL:
         # Functions of timestamps ask the session's zone; those of dates do not.
@@ -211,6 +223,11 @@ class Spark(Dialect):
 
 
 SPARK: Final = Spark()
+
+
+def _failure(message: str, engine_type: str) -> SQL:
+    """An error where a value of a type is wanted."""
+    return cast(call("raise_error", text(message)), engine_type)
 
 
 def _in_safe_letters(tree: SQL) -> SQL:

@@ -21,12 +21,17 @@ from estero.classify.bits import Writer
 from estero.classify.column_names import VALUES
 from estero.classify.columns import ColumnType
 from estero.classify.dialect import Dialect
-from estero.classify.operations import Typed
+from estero.classify.durations import TIMES
+from estero.classify.operations import Operations, Typed
 from estero.classify.sql_trees import SQL, call, cast, either, is_not_null, number, text
 from estero.engine.int64 import GREATEST
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
 
+_BEYOND: Mapping[Kind | None, str] = {
+    Kind.TIMESTAMP: "before 1677 or after 2262",
+    Kind.DURATION: "longer than 292 years",
+}
 _LARGEST = np.int64(2**63 - 1)
 
 
@@ -56,7 +61,8 @@ class ValueWriter(Writer):
     ) -> None:
         super().__init__(classification, dialect, columns)
         self._typed = [self._expressions.value(value.expression) for value in classification.values]
-        self._nanos = any(typed.kind is Kind.TIMESTAMP and typed.tick == "ns" for typed in self._typed)
+        self._operations = Operations(dialect)
+        self._nanos = any(each.kind in TIMES and each.tick == "ns" for each in self._typed)
 
     def columns(self, asked: SQL | None = None) -> dict[str, ValueColumn]:
         """Name → column, in order.
@@ -82,7 +88,7 @@ class ValueWriter(Writer):
 
     def _in_its_form(self, value: Value, typed: Typed) -> SQL:
         match typed.kind:
-            case Kind.TIMESTAMP:
+            case Kind.TIMESTAMP | Kind.DURATION:
                 return self._ticks(value, typed)
             case Kind.STRING:
                 if value.hashed is None:
@@ -99,13 +105,13 @@ class ValueWriter(Writer):
 
         A value that no 64-bit integer holds in nanoseconds is an error.
         """
-        ticks = self._dialect.ticks_of(typed.sql, typed.tick)
+        ticks = self._operations.ticks(typed, typed.tick)
         if typed.tick == "ns" or not self._nanos:
             return ticks
         most = GREATEST // 1000
         beyond = exp.Not(this=exp.Between(this=ticks, low=number(-most), high=number(most)))
         said = (
-            f"estero: {value.expression!s} is before 1677 or after 2262, and it is compared "
+            f"estero: {value.expression!s} is {_BEYOND[typed.kind]}, and it is compared "
             "with times in nanoseconds\nconvert one of them"
         )
         nanoseconds = exp.Mul(this=ticks.copy(), expression=number(1000))

@@ -11,6 +11,7 @@ from typing import Literal as OneOf
 from estero.errors import QueryError
 from estero.language.tree import expressions as e
 from estero.language.tree.literals import Value
+from estero.reference.functions import as_number
 from estero.reference.values import (
     Event,
     all_true,
@@ -134,10 +135,10 @@ def _first_in_order(values: Sequence[Value], before: OneOf["<", ">"]) -> Value:
     return best
 
 
-def _sum(values: Sequence[Value]) -> int | float | None:
+def _sum(values: Sequence[Value]) -> Value:
     if not values:
         return None
-    total: int | float | None = 0
+    total: Value = 0
     for value in values:
         total = arithmetic("+", total, value)
     return total
@@ -146,6 +147,6 @@ def _sum(values: Sequence[Value]) -> int | float | None:
 def _sample_deviation(values: Sequence[Value]) -> float | None:
     if len(values) < 2:
         return None
-    numbers = [float(arithmetic("+", 0.0, value) or 0.0) for value in values]
+    numbers = [float(as_number(value)) for value in values]
     mean = sum(numbers) / len(numbers)
     return math.sqrt(sum((number - mean) * (number - mean) for number in numbers) / (len(numbers) - 1))

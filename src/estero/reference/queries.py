@@ -19,6 +19,7 @@ from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
 from estero.reference.filters import SetPredicates
 from estero.reference.patterns import Found, Stream, find, is_interval, unbound_variables
+from estero.reference.times import with_ticks
 from estero.reference.values import Event, evaluate_expression, evaluate_predicate, in_utc
 
 __all__ = [
@@ -99,6 +100,7 @@ def evaluate_query(
     answer, whatever SELECT shows. With ``LIMIT n`` these are the first n in the order of `str`; any other n
     are as right: compare with `is_answer`.
     """
+    pattern = with_ticks(tree.pattern, tick)
     parts = _partitions(tree.partition_by, events)
     part_of = {position: number for number, part in enumerate(parts) for position in part}
     rank = {position: place for part in parts for place, position in enumerate(part)}
@@ -106,7 +108,7 @@ def evaluate_query(
     for part in parts:
         substream = [events[position] for position in part]
         found_here = evaluate_pattern(
-            tree.pattern,
+            pattern,
             substream,
             streams=tree.streams,
             predicates=predicates,

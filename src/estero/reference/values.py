@@ -17,8 +17,10 @@ from typing import Final, TypeVar
 from estero.errors import DataError, QueryError
 from estero.language.regex.dialects import for_python
 from estero.language.tree import expressions as e
+from estero.language.tree.durations import Duration
 from estero.language.tree.literals import Value
 from estero.reference.functions import alike, as_number, call_function, converted, fit
+from estero.reference.times import absolute, negated, of_times, seconds, ticked
 
 Lookup = Callable[[e.Attribute | e.Aggregate], Value]
 """What the names in an expression stand for."""
@@ -93,6 +95,10 @@ def _called(name: str, values: Sequence[Value]) -> Value:
     match name:
         case "nullif":
             return None if compare("=", *values) else values[0]
+        case "seconds":
+            return None if values[0] is None else seconds(values[0])
+        case "abs" if isinstance(values[0], Duration):
+            return absolute(values[0])
         case "greatest" | "least":
             return _extreme(">" if name == "greatest" else "<", alike(values))
         case _:
@@ -169,7 +175,7 @@ def compare(sign: e.ComparisonOperator, left: Value, right: Value) -> bool | Non
     """Whether ``left sign right``; unknown if either is NULL. NaN equals itself and is the largest."""
     if left is None or right is None:
         return None
-    return _COMPARISONS[sign](_order(left, right), 0)
+    return _COMPARISONS[sign](_order(ticked(left, right), ticked(right, left)), 0)
 
 
 _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
@@ -199,6 +205,8 @@ def _order(left: Value, right: Value) -> int:
             return (left > right) - (left < right)  # by code point
         case datetime(), datetime():
             return (left > right) - (left < right)
+        case Duration(), Duration():
+            return (left.nanoseconds > right.nanoseconds) - (left.nanoseconds < right.nanoseconds)
     raise DataError(f"cannot compare {left!r} with {right!r}")
 
 
@@ -215,13 +223,15 @@ def _is_member(value: Value, member: e.Literal | e.Range) -> bool | None:
 # --------------------------------------------------------------------------------------- arithmetic
 
 
-def arithmetic(sign: e.ArithmeticOperator, left: Value, right: Value) -> int | float | None:
+def arithmetic(sign: e.ArithmeticOperator, left: Value, right: Value) -> Value:
     """``left sign right``: NULL if either is; 64-bit integers; one float makes both floats.
 
     ``/`` is float division; ``/`` and ``%`` by zero are NULL; ``%`` has the sign of the dividend.
     """
     if left is None or right is None:
         return None
+    if isinstance(left, datetime | Duration) or isinstance(right, datetime | Duration):
+        return of_times(sign, left, right)
     a, b = as_number(left), as_number(right)
     if sign in {"/", "%"} and b == 0:
         return None
@@ -248,9 +258,11 @@ def _remainder(a: int, b: int) -> int:
     return -remainder if a < 0 else remainder
 
 
-def _negative(value: Value) -> int | float | None:
+def _negative(value: Value) -> Value:
     if value is None:
         return None
+    if isinstance(value, Duration):
+        return negated(value)
     number = as_number(value)
     return fit(-number) if isinstance(number, int) else -number
 

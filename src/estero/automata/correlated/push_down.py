@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from estero.automata.cea import CEA
+from estero.automata.correlated.separated import separated
 from estero.automata.exploration import leaving, reached
 from estero.automata.registers import Action, RegisterProgram, Step, Value
 from estero.automata.residual import ALL_MARKED, Agreement, Apartness, Hidden, Key, Residual
@@ -45,7 +46,7 @@ STORED_BY: Mapping[Action, e.ComparisonOperator] = {pair.check: operator for ope
 """How what a register holds compares with a value that passes the check."""
 
 _IN_ORDER: Mapping[str, Action] = {"increasing": Action.GREATER, "decreasing": Action.LESS}
-_COMPARED = frozenset({Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.TIMESTAMP})
+_COMPARED = frozenset({Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.TIMESTAMP, Kind.DURATION})
 
 
 class PushedDown(NamedTuple):
@@ -174,7 +175,7 @@ class Decision:
 
     def _comparison(self, residual: Residual, comparison: e.Comparison) -> list[Draft]:
         """The registers for the pairs of which the left event comes first, and for the others."""
-        left, right = (self._side(residual, each) for each in (comparison.left, comparison.right))
+        left, right = self._sides(residual, comparison)
         operator = comparison.operator
         _check_compared(left.kind, operator, right.kind, by_keys=self._by_keys)
         scope = self._scope(residual, [left.key, right.key])
@@ -193,6 +194,26 @@ class Decision:
             checks = ((second.key, pair.check, second.value),)
             found.append(Draft(scope, stores, checks, first.kind is Kind.STRING))
         return found
+
+    def _sides(self, residual: Residual, comparison: e.Comparison) -> tuple[_Side, _Side]:
+        """Both sides, each of one variable; terms change sides where they have to."""
+        try:
+            left, right = (self._side(residual, each) for each in (comparison.left, comparison.right))
+        except _StaysResidualError:
+            keys = dict(residual.bindings)
+
+            def is_later(one: str, other: str) -> bool:
+                return not self._follows([keys[one], keys[other]], None)
+
+            moved = separated(comparison, self._kind_of, self._schema.time, is_later)
+            if moved is None:
+                raise
+            left, right = (self._side(residual, each) for each in (moved.left, moved.right))
+        return left, right
+
+    def _kind_of(self, expression: e.Node) -> Kind | None:
+        names = {node.name for node in expression.walk() if isinstance(node, e.Attribute)}
+        return kind_of(e.without_variable(expression), {name: self._kind(name) for name in names})
 
     def _side(self, residual: Residual, expression: e.Node) -> _Side:
         nodes = list(expression.walk())

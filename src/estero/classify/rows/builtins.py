@@ -6,11 +6,12 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, TypeAlias
 
 from estero.classify.columns import Tick
-from estero.classify.dialect import micros_of
+from estero.classify.dialect import FIRST, LAST, micros_of
+from estero.classify.rows.durations import seconds
 from estero.classify.rows.texts import MOST_LETTERS
 from estero.classify.rows.typed import (
     AskSqlError,
@@ -29,9 +30,6 @@ from estero.language.tree.schema import NUMBERS, Kind
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_BEGIN: Final = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
-_END: Final = _BEGIN + (date.max.toordinal() - date.min.toordinal() + 1) * 86_400 * 10**6
-"""The microseconds for which Python has a calendar, and the first after them."""
 _MONTHS: Final = {"year": 12, "quarter": 3, "month": 1}
 _SECOND: Final = 10**6
 _DAY: Final = 86_400 * _SECOND
@@ -199,7 +197,7 @@ def _of_float(change: Callable[[float], float | None]) -> Maker:
 def _abs(arguments: Sequence[Typed]) -> Typed:
     (value,) = arguments
     change = abs if value.kind is Kind.FLOAT else lambda number: fit(abs(number))
-    return Typed(of_one(value.function, change), value.kind)
+    return Typed(of_one(value.function, change), value.kind, tick=value.tick)
 
 
 def _sign(arguments: Sequence[Typed]) -> Typed:
@@ -315,7 +313,7 @@ def _moment_of(tick: Tick) -> Callable[[int], datetime]:
 
     def moment(ticks: int) -> datetime:
         micros = ticks // per_microsecond
-        if not _BEGIN <= micros < _END:
+        if not FIRST <= micros <= LAST:
             raise AskSqlError("a time without a calendar")
         return _EPOCH + timedelta(microseconds=micros)
 
@@ -381,4 +379,5 @@ _FUNCTIONS: Final[Mapping[str, Maker]] = {
         Kind.STRING, lambda text, delimiter, place: dict(enumerate(text.split(delimiter), 1)).get(place, "")
     ),
     "epoch": _epoch,
+    "seconds": lambda arguments: seconds(arguments[0]),
 }

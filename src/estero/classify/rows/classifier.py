@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from estero.automata.registers import Value
 from estero.classify.bits import split
+from estero.classify.rows.durations import TIMES
 from estero.classify.rows.functions import FunctionWriter, RowColumn
 from estero.classify.rows.hashes import Ask, Hashes
 from estero.classify.rows.typed import AskSqlError, Function, NotInPythonError, Row, Typed, of_one
@@ -72,7 +73,7 @@ class RowClassifier:
         self._key = self._key_function(classification)
         self._string = Hashes([Kind.STRING], ask)
         typed = [self._writer.value(value.expression) for value in classification.values]
-        nanos = any(each.kind is Kind.TIMESTAMP and each.tick == "ns" for each in typed)
+        nanos = any(each.kind in TIMES and each.tick == "ns" for each in typed)
         self._values = tuple(
             self._value_function(value, each, nanos=nanos)
             for value, each in zip(classification.values, typed, strict=True)
@@ -134,7 +135,7 @@ class RowClassifier:
             function = of_one(function, lambda text: hashes.of((text,))[which])
         elif typed.kind is Kind.BOOL:
             function = of_one(function, int)
-        elif typed.kind is Kind.TIMESTAMP and nanos and typed.tick != "ns":
+        elif typed.kind in TIMES and nanos and typed.tick != "ns":
             function = of_one(function, _in_nanoseconds)
         if self._only is not None:
             return function if self._only in value.types else lambda _: None

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from estero.classify.columns import Tick
 from estero.classify.rows.builtins import BEYOND_PYTHON, called, chosen, converted
+from estero.classify.rows.durations import TIMES, computed, divided, in_ticks, negative
 from estero.classify.rows.texts import MOST_LETTERS, like_test, regex_test
 from estero.classify.rows.typed import (
     AskSqlError,
@@ -25,6 +26,7 @@ from estero.classify.rows.typed import (
     fit,
     literal,
     of_one,
+    of_two,
     unknown,
 )
 from estero.errors import QueryError
@@ -88,6 +90,8 @@ class FunctionWriter:
                 typed = self.value(operand)
                 if typed.kind is Kind.FLOAT:
                     return Typed(of_one(typed.function, operator.neg), Kind.FLOAT)
+                if typed.kind is Kind.DURATION:
+                    return negative(typed)
                 return self._arithmetic("-", literal(0), typed)
             case e.Arithmetic(sign, left, right):
                 return self._arithmetic(sign, self.value(left), self.value(right))
@@ -130,12 +134,12 @@ class FunctionWriter:
         if not (len(kinds) == 1 or kinds <= NUMBERS) or Kind.OPAQUE in kinds:
             raise NotInPythonError(f"values of different kinds are compared by {sign}")
         one, other = left.function, right.function
-        if kinds == {Kind.TIMESTAMP} and left.tick != right.tick:
-            one, other = _in_nanoseconds(left), _in_nanoseconds(right)
+        if kinds <= TIMES and left.tick != right.tick:
+            one, other = in_ticks(left, "ns"), in_ticks(right, "ns")
         test = (_FLOAT_TESTS if Kind.FLOAT in kinds else _TESTS)[sign]
         if right.literal is not None:
             return _compared_with(one, test, other(()))
-        return _of_two(one, other, test)
+        return of_two(one, other, test)
 
     def _between(self, value: Typed, low: Typed, high: Typed) -> Function:
         tests = [self.compare(">=", value, low), self.compare("<=", value, high)]
@@ -174,11 +178,13 @@ class FunctionWriter:
     def _arithmetic(self, sign: e.ArithmeticOperator, left: Typed, right: Typed) -> Typed:
         if left.kind is None or right.kind is None:
             return literal(None)
+        if {left.kind, right.kind} & TIMES:
+            return computed(sign, left, right)
         if sign == "/":
-            return Typed(_of_two(left.function, right.function, _divided), Kind.FLOAT)
+            return Typed(of_two(left.function, right.function, divided), Kind.FLOAT)
         if left.kind is Kind.INT and right.kind is Kind.INT:
-            return Typed(_of_two(left.function, right.function, _OF_INTEGERS[sign]), Kind.INT)
-        return Typed(_of_two(left.function, right.function, _OF_FLOATS[sign]), Kind.FLOAT)
+            return Typed(of_two(left.function, right.function, _OF_INTEGERS[sign]), Kind.INT)
+        return Typed(of_two(left.function, right.function, _OF_FLOATS[sign]), Kind.FLOAT)
 
 
 # --------------------------------------------------------------------------------------- functions of rows
@@ -191,16 +197,6 @@ _LOOKED_UP: Final[Mapping[type, frozenset[Kind]]] = {
     str: frozenset({Kind.STRING}),
 }
 """Kinds whose values equal a literal exactly where they hash and compare so in Python."""
-
-
-def _of_two(left: Function, right: Function, join: Callable[[Any, Any], Any]) -> Function:
-    """`join` of two values, NULL where one is NULL. Both are evaluated: one may be an error."""
-
-    def joined(row: Row) -> Any:
-        one, other = left(row), right(row)
-        return None if one is None or other is None else join(one, other)
-
-    return joined
 
 
 def _compared_with(function: Function, test: Callable[[Any, Any], bool], constant: Any) -> Function:
@@ -280,15 +276,7 @@ _FLOAT_TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 """Python compares integers with floats exactly, as semantics.md wants it."""
 
 
-def _in_nanoseconds(value: Typed) -> Function:
-    return value.function if value.tick == "ns" else of_one(value.function, (1000).__mul__)
-
-
 # ------------------------------------------------------------------------------------------ computing
-
-
-def _divided(dividend: float, divisor: float) -> float | None:
-    return None if divisor == 0 else float(dividend) / float(divisor)
 
 
 def _remainder(dividend: int, divisor: int) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from estero.classify.columns import Tick
 from estero.classify.dialect import micros_of
 from estero.engine.int64 import GREATEST, LEAST
+from estero.language.tree.durations import Duration
 from estero.language.tree.literals import Value
 from estero.language.tree.schema import Kind
 
@@ -49,6 +50,10 @@ def literal(value: Value) -> Typed:
             utc = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
             micros = micros_of(utc)
             return Typed(lambda _: micros, Kind.TIMESTAMP, utc)
+        case Duration(nanoseconds):
+            whole, beyond = divmod(nanoseconds, 1000)
+            ticks = nanoseconds if beyond else whole
+            return Typed(lambda _: ticks, Kind.DURATION, value, "ns" if beyond else "us")
     return Typed(lambda _: value, _KINDS[type(value)], value)
 
 
@@ -63,6 +68,16 @@ def of_one(function: Function, change: Callable[[Any], Any]) -> Function:
         return None if value is None else change(value)
 
     return changed
+
+
+def of_two(left: Function, right: Function, join: Callable[[Any, Any], Any]) -> Function:
+    """`join` of two values, NULL where one is NULL. Both are evaluated: one may be an error."""
+
+    def joined(row: Row) -> Any:
+        one, other = left(row), right(row)
+        return None if one is None or other is None else join(one, other)
+
+    return joined
 
 
 def fit(number: int) -> int:

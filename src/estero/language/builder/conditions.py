@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, overload
 from typing import cast as typed_as
 
+from estero.language.builder.durations import duration_of
 from estero.language.tree import expressions as e
+from estero.language.tree.durations import Duration
 from estero.language.tree.functions import AGGREGATES, CAST_TYPES, CASTS, SCALAR_FUNCTIONS
 from estero.language.tree.literals import Value
 from estero.language.tree.pattern import PartitionKey
 
-Operand: TypeAlias = "Expression | Condition | Value"
+Operand: TypeAlias = "Expression | Condition | Value | timedelta"
 
 
 def var(name: str) -> Variable:
@@ -334,9 +336,11 @@ def _literal(value: object) -> e.Literal:
         raise ValueError("NaN has no literal")
     if isinstance(value, datetime):
         return e.Literal(value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC))
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, timedelta):
+        return e.Literal(duration_of(value))
+    if value is None or isinstance(value, bool | int | float | str | Duration):
         return e.Literal(value)
-    raise TypeError(f"{value!r} is not a truth value, a number, a string, a datetime or None")
+    raise TypeError(f"{value!r} is not a truth value, a number, a string, a datetime, a timedelta or None")
 
 
 def _argument(argument: Variable | Expression | Value) -> e.VariableReference | e.Attribute | e.Literal:

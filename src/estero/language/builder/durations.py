@@ -69,12 +69,22 @@ def _of_text(text: str) -> list[Part]:
     return [(int(amount), unit_named(name)) for amount, name in _PART.findall(text)]
 
 
-def _of_timedelta(duration: timedelta) -> list[Part]:
+def duration_of(length: timedelta) -> Duration:
+    """A timedelta of Python or pandas as a constant of the language.
+
+    >>> print(duration_of(timedelta(hours=-1)))
+    -(1 HOUR)
+    """
     # pandas has nanoseconds, too, which are those of the last microsecond.
-    left = duration // timedelta(microseconds=1) * 1000 + int(getattr(duration, "nanoseconds", 0))
-    if left < 0:
-        raise ValueError(f"a window cannot be negative, as {duration} is")
-    return list(Duration(left).parts)
+    micros = length // timedelta(microseconds=1)
+    return Duration(micros * 1000 + int(getattr(length, "nanoseconds", 0)))
+
+
+def _of_timedelta(length: timedelta) -> list[Part]:
+    duration = duration_of(length)
+    if duration.nanoseconds < 0:
+        raise ValueError(f"a window cannot be negative, as {length} is")
+    return list(duration.parts)
 
 
 def _none(duration: object) -> ValueError:

@@ -9,8 +9,10 @@ from typing import Final
 
 from estero.errors import QueryError, Span
 from estero.language.check.problems import Problems
+from estero.language.check.times import COMPUTED, NAMES, OPERANDS, TIMES, kind_computed, mended
 from estero.language.regex.parser import parse_regex
 from estero.language.tree import expressions as e
+from estero.language.tree.durations import Duration
 from estero.language.tree.functions import CASTS, SCALAR_FUNCTIONS, Constant, Function
 from estero.language.tree.literals import INT_MAX, INT_MIN, Value, literal_text
 from estero.language.tree.names import listed, some, suggestion
@@ -28,10 +30,15 @@ _USES: Final = {
     Kind.FLOAT: "numbers can be compared (= < BETWEEN IN) and used in arithmetic",
     Kind.STRING: "strings can be compared (= < IN LIKE ~), joined by concat(a, b), and have a length(…)",
     Kind.TIMESTAMP: "timestamps can be compared and have a year(…), month(…), day(…), hour(…) and so on",
+    Kind.DURATION: "durations can be compared, added and multiplied; seconds(…) of one is a number",
     Kind.OPAQUE: "lists, bytes and structures can only be shown, or tested with IS NULL",
     Kind.NULL: "all its values are NULL",
 }
 """What can be done with values of a kind."""
+_TICKS: Final = (
+    "a duration is compared with a difference of timestamps, or of times in the integer time column "
+    "if its time_unit is given"
+)
 
 
 def kind_of(node: e.Node, attributes: Mapping[str, Kind]) -> Kind | None:
@@ -70,6 +77,8 @@ def kind_of_value(value: Value) -> Kind | None:
             return Kind.STRING
         case datetime():
             return Kind.TIMESTAMP
+        case Duration():
+            return Kind.DURATION
         case None:
             return None
 
@@ -91,12 +100,10 @@ class KindChecker:
                 kind = self._look_up(node)
                 return None if kind is Kind.NULL else kind
             case e.Negative(operand):
-                return self._takes("-", operand, NUMBERS)
-            case e.Arithmetic(operator, left, right):
-                kinds = {self._takes(operator, operand, NUMBERS) for operand in (left, right)}
-                if operator == "/" or Kind.FLOAT in kinds:
-                    return Kind.FLOAT
-                return None if None in kinds else Kind.INT
+                kind = self.kind(operand)
+                return kind if kind is Kind.DURATION else self._wanted("-", operand, kind, NUMBERS)
+            case e.Arithmetic():
+                return self._arithmetic(node)
             case e.Call():
                 return self._call(node)
             case e.Case():
@@ -233,9 +240,32 @@ class KindChecker:
                 error.message, place, found=error.found, expected=error.expected, hint=error.hint
             )
 
+    def _arithmetic(self, node: e.Arithmetic) -> Kind | None:
+        operator, sides = node.operator, (node.left, node.right)
+        left, right = (self.kind(each) for each in sides)
+        if left and right and {left, right} & TIMES:
+            if (operator, left, right) not in COMPUTED:
+                self._problems.add(
+                    f"there is no {NAMES[operator]} of {left.value} and {right.value}",
+                    node.span,
+                    expected=OPERANDS[operator],
+                    hint=mended(left, right),
+                )
+        elif not {left, right} & TIMES:
+            left, right = (
+                self._wanted(operator, each, kind, NUMBERS)
+                for each, kind in zip(sides, (left, right), strict=True)
+            )
+        return kind_computed(operator, left, right)
+
     def _takes(self, operator: str, operand: e.Node, wanted: frozenset[Kind]) -> Kind | None:
         """The kind of an operand, where it is one that is wanted; another is noted."""
-        kind = self.kind(operand)
+        return self._wanted(operator, operand, self.kind(operand), wanted)
+
+    def _wanted(
+        self, operator: str, operand: e.Node, kind: Kind | None, wanted: frozenset[Kind]
+    ) -> Kind | None:
+        """The kind of an operand that was found, as `_takes` says."""
         if kind is None or kind in wanted:
             return kind
         one = any_of_them = listed(sorted(each.value for each in wanted - {Kind.NULL, Kind.OPAQUE}))
@@ -257,6 +287,13 @@ class KindChecker:
                 literal.span,
                 expected=f"an integer from {INT_MIN} to {INT_MAX}",
                 hint=f"as a float it is {float(value)!r}" if abs(value) < 10**300 else "",
+            )
+        elif isinstance(value, Duration) and not value.fits:
+            self._problems.add(
+                "this duration does not fit in 64 bits",
+                literal.span,
+                expected="up to 106,751,991 days; with nanoseconds, up to 106,751 days",
+                hint="timestamps are from year 1 to year 9999, which are 3,652,059 days",
             )
         elif isinstance(value, float) and not math.isfinite(value):
             self._problems.add(
@@ -368,6 +405,10 @@ def _conversion(left: e.Node, first: Kind, right: e.Node, second: Kind) -> str:
             return "numbers are written without quotes"
         if own in NUMBERS and other is Kind.STRING:
             return f"strings are written in single quotes: '{node.value}'"
+        if Kind.DURATION in (own, other) and {own, other} & NUMBERS:
+            return _TICKS if own is Kind.DURATION else "a number with its unit is a duration: 5 MINUTES"
+        if {own, other} == TIMES:
+            return "timestamps have a difference, which is a duration: y.time - x.time"
         if own in NUMBERS and other is Kind.TIMESTAMP:
             return "an instant is written TIMESTAMP '2024-01-31 12:00:00'"
     return _USES[Kind.BOOL] if Kind.BOOL in (first, second) else "compare it with a value of its own kind"

@@ -7,7 +7,7 @@ Without a schema only what needs none is checked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from estero.errors import QueryError
 from estero.language.check.clauses import check_clauses
@@ -17,6 +17,7 @@ from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.check.scopes import check_scopes
 from estero.language.check.steps import check_steps
+from estero.language.check.ticks import in_ticks
 from estero.language.syntax.parser import parse_query
 from estero.language.tree import pattern as p
 from estero.language.tree.names import listed, suggestion
@@ -40,6 +41,7 @@ def check_query(tree: QueryTree, schema: Schema | None = None) -> list[QueryErro
             tree = parse_query(str(tree))
         except QueryError as error:
             return [error]
+    tree = replace(tree, pattern=in_ticks(tree.pattern, schema))
     problems = Problems(tree.text)
     known = KnownTypes(schema, tree.streams)
     _PatternCheck(tree, known, problems).run()

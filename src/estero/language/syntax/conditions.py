@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, cast
 
@@ -16,8 +17,11 @@ from estero.language.syntax.productions import (
     refused,
     typed_literal,
 )
+from estero.language.syntax.units import unit_named
 from estero.language.tree import expressions as e
+from estero.language.tree.durations import Duration
 from estero.language.tree.functions import AGGREGATES, CAST_TYPES, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree.literals import integer_value
 from estero.language.tree.names import listed, suggestion
 
 
@@ -75,6 +79,14 @@ def _set_argument(name: str, argument: e.Node) -> e.VariableReference | e.Attrib
             )
 
 
+def _duration(children: Children, span: Span) -> e.Literal:
+    number, name = children[:2]
+    if number.end_pos == name.start_pos and re.match(r"_\d|[xXbBoO]\w", name):
+        raise refused(name, "a number has digits only", "digits", "write 1000, without other characters")
+    amounts = (integer_value(each, span) for each in children[::2])
+    return e.Literal(Duration.of(zip(amounts, map(unit_named, children[1::2]), strict=True)), span=span)
+
+
 def _case(children: Children, span: Span) -> e.Node:
     whens = tuple(each for each in children if isinstance(each, e.When))
     rest = children[len(whens) :]
@@ -107,6 +119,7 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "call": _call,
     "case": _case,
     "cast": _cast,
+    "duration": _duration,
     "group": lambda children, _: node_of(children[0]),
     "negative": _negative,
     "negative_constant": constant,

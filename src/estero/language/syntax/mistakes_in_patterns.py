@@ -278,12 +278,10 @@ def _case(found: Misplaced) -> Mistake | None:
 
 
 def _two_in_a_row(found: Misplaced) -> Mistake | None:
-    glued = re.search(r"\d$", found.before) is not None and found.kind == "NAME"
-    if glued and unit_of(str(found.token)):
-        return Mistake(
-            "a duration is written in WITHIN only", "compare with a number in the unit of the attribute"
-        )
-    if glued and re.match(r"_\d|[xXbBoO]\w", found.token):
+    behind_number = re.search(r"\d\s*$", found.before) is not None and found.kind == "NAME"
+    if behind_number and unit_of(str(found.token)):
+        return Mistake("a duration has whole numbers", "write 1 HOUR 30 MINUTES, or 1.5 * 1 HOUR")
+    if behind_number and re.match(r"_\d|[xXbBoO]\w", found.token):
         return Mistake("a number has digits only", "write 1000, without other characters")
     if found.kind in ("NAME", "QUOTED", "STRING", "INT", "FLOAT") and {"_AND", "_OR"} <= found.accepted:
         return Mistake(f"an operator is missing before {found.token}", "conditions are joined by AND or OR")

@@ -29,4 +29,6 @@ def _instead(word: Token, others: tuple[str, ...]) -> str:
         return f"write {known}"
     near = suggestion(word.upper(), [*TimeUnit.__members__, *others])
     in_window = "ticks of an integer time column are written WITHIN 5 [time]"
-    return near or (in_window if others else "a duration is a number with a unit: 5 MINUTES")
+    return near or (
+        in_window if others else "a duration has a unit, as 5 MINUTES; conditions are joined by AND or OR"
+    )

@@ -67,6 +67,12 @@ class Duration:
         )
 
     @property
+    def fits(self) -> bool:
+        """Whether it has 64 bits: in microseconds, or else in nanoseconds."""
+        micros, beyond = divmod(self.nanoseconds, 1000)
+        return -(2**63) <= (self.nanoseconds if beyond else micros) < 2**63
+
+    @property
     def parts(self) -> tuple[tuple[int, TimeUnit], ...]:
         """How many there are of each unit, the largest first; weeks are days. It is not negative."""
         parts: list[tuple[int, TimeUnit]] = []

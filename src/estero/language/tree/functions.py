@@ -20,6 +20,7 @@ _ORDERED: Final = _ANY - {Kind.OPAQUE}
 _INT: Final = frozenset({Kind.INT})
 _STRING: Final = frozenset({Kind.STRING})
 _TIMESTAMP: Final = frozenset({Kind.TIMESTAMP})
+_DURATION: Final = frozenset({Kind.DURATION})
 
 UNITS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 """What `date_trunc` cuts a timestamp to; a week begins on Monday."""
@@ -95,7 +96,7 @@ def _of_time(meaning: str, name: str) -> Function:
 
 
 SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
-    "abs": _of_number(None, "the absolute value", "abs"),
+    "abs": Function((NUMBERS | _DURATION,), None, "the absolute value", "abs(x)"),
     "sign": _of_number(Kind.INT, "-1, 0 or 1", "sign"),
     "floor": _of_number(None, "the largest whole number not above the argument", "floor"),
     "ceil": _of_number(None, "the smallest whole number not below the argument", "ceil"),
@@ -177,6 +178,7 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
     "minute": _of_time("the minute of a timestamp, 0 to 59", "minute"),
     "second": _of_time("the whole seconds of a timestamp, 0 to 59", "second"),
     "epoch": Function((_TIMESTAMP,), Kind.FLOAT, "the seconds since 1970 in UTC", "epoch(t)"),
+    "seconds": Function((_DURATION,), Kind.FLOAT, "the seconds of a duration, with a fraction", "seconds(d)"),
     "date_trunc": Function(
         (_STRING, _TIMESTAMP),
         Kind.TIMESTAMP,

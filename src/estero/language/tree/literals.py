@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from estero.errors import NOWHERE, QueryError, Span
+from estero.language.tree.durations import Duration
 
-Value = bool | int | float | str | datetime | None
+Value = bool | int | float | str | datetime | Duration | None
 """What a literal can hold. A datetime is timezone-aware, in UTC, with microseconds."""
 
 _TIMESTAMP: Final = re.compile(
@@ -93,6 +94,8 @@ def literal_text(value: Value) -> str:
         return _float_text(value)
     if isinstance(value, datetime):
         return f"TIMESTAMP '{value.astimezone(UTC).isoformat().replace('+00:00', 'Z')}'"
+    if isinstance(value, Duration):
+        return str(value)
     return "'" + value.replace("'", "''") + "'"
 
 

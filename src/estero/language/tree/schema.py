@@ -76,6 +76,7 @@ class Kind(Enum):
     FLOAT = "a float"
     STRING = "a string"
     TIMESTAMP = "a timestamp"
+    DURATION = "a duration"
     OPAQUE = "a value that cannot be compared"
     NULL = "nothing but NULL"
 

@@ -8,6 +8,7 @@ some of the kinds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ from estero.automata.cea import FIRST, EventPredicate
 from estero.automata.exploration import merged
 from estero.errors import DataError, LimitExceeded
 from estero.language.tree import expressions as e
+from estero.language.tree.durations import Duration
 from estero.language.tree.literals import INT_MAX, INT_MIN, Value
 from estero.reference.values import Event, evaluate_expression
 
@@ -234,7 +236,9 @@ def candidates(leaves: Iterable[e.Node]) -> list[Value]:
     )
     texts = sorted(each for each in constants if isinstance(each, str))
     times = sorted(each for each in constants if isinstance(each, datetime))
+    lengths = sorted(each.nanoseconds for each in constants if isinstance(each, Duration))
     found: list[Value] = [*_numbers(numbers), *_texts(texts), *_times(times)]
+    found += [Duration(int(each)) for each in _numbers(lengths) if math.isfinite(each)]
     if not found or any(isinstance(each, bool) for each in constants):
         found += [True, False]
     if not constants - {None, True, False}:

@@ -1,0 +1,122 @@
+"""Comparisons of sums and differences, rewritten so that each side speaks of one event.
+
+``y.time - x.time <= 5 MINUTES`` becomes ``y.time <= x.time + 5 MINUTES``, of which runs and indices can keep
+the value of one event and ask that of the other. This is exact for integers, timestamps and durations, but
+for overflows; floats are rounded otherwise when they are added in another order, so they stay as they are.
+Timestamps other than the time of the stream are moved as what has passed since 1970: "never" is often the end
+of the year 9999, after which there are no timestamps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from estero.language.tree import expressions as e
+from estero.language.tree.durations import Duration
+from estero.language.tree.schema import Kind
+
+_EXACT: Final = frozenset({Kind.INT, Kind.TIMESTAMP, Kind.DURATION})
+_EPOCH: Final = e.Literal(datetime(1970, 1, 1, tzinfo=UTC))
+_SHORT: Final = 2**61 * 1000
+"""The nanoseconds of constants that can be added to any time since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """One of the terms of a sum: what is added, or else subtracted."""
+
+    node: e.Node
+    is_added: bool
+
+
+def separated(
+    comparison: e.Comparison,
+    kind: Callable[[e.Node], Kind | None],
+    time: str | None,
+    is_later: Callable[[str, str], bool],
+) -> e.Comparison | None:
+    """The same comparison with one variable on each side; None where there is none that means the same.
+
+    `kind` is that of an expression over the events of one variable, or of none. `time` is the time column.
+    Constants stand beside the variable that `is_later` than the other, so that two ends of one range are
+    compared with one value of the event before.
+    """
+    terms = [*_terms(comparison.left, True), *_terms(comparison.right, False)]
+    if any(isinstance(node, e.Aggregate) for term in terms for node in term.node.walk()):
+        return None
+    of_each = [_variables(term.node) for term in terms]
+    variables = set[str]().union(*of_each)
+    if len(variables) != 2 or any(len(names) > 1 for names in of_each):
+        return None
+    kinds = [kind(term.node) for term in terms]
+    if not all(each in _EXACT for each in kinds) or not all(_is_short(term.node) for term in terms):
+        return None
+    one, other = sorted(variables)
+    later = {one} if is_later(one, other) else {other}
+    of_each = [names or later for names in of_each]
+    moved = sorted(zip(terms, of_each, kinds, strict=True), key=lambda item: not item[0].is_added)
+    first = moved[0][1]
+    left = [(term, each) for term, names, each in moved if names == first]
+    right = [(_Term(term.node, not term.is_added), each) for term, names, each in moved if names != first]
+    is_plain = all(_is_time(side, time) for side in (left, right))
+    sides = (
+        _sum([term if is_plain else _since_epoch(term, each) for term, each in side])
+        for side in (left, right)
+    )
+    return e.Comparison(comparison.operator, *sides, span=comparison.span)
+
+
+def _terms(node: e.Node, is_added: bool) -> Iterator[_Term]:
+    match node:
+        case e.Arithmetic("+" | "-" as sign, left, right):
+            yield from _terms(left, is_added)
+            yield from _terms(right, is_added is (sign == "+"))
+        case e.Negative(operand):
+            yield from _terms(operand, not is_added)
+        case _:
+            yield _Term(node, is_added)
+
+
+def _variables(node: e.Node) -> set[str]:
+    return {
+        each.variable for each in node.walk() if isinstance(each, e.Attribute) and each.variable is not None
+    }
+
+
+def _is_short(node: e.Node) -> bool:
+    return not any(
+        isinstance(each, e.Literal)
+        and isinstance(each.value, Duration)
+        and abs(each.value.nanoseconds) > _SHORT
+        for each in node.walk()
+    )
+
+
+def _is_time(side: list[tuple[_Term, Kind | None]], time: str | None) -> bool:
+    """Whether the only timestamp of a side is the time of an event."""
+    moments = [term for term, kind in side if kind is Kind.TIMESTAMP]
+    return [(each.node.name, each.is_added) for each in moments if isinstance(each.node, e.Attribute)] == [
+        (time, True)
+    ] and len(moments) == 1
+
+
+def _unchanged(term: _Term, _kind: Kind | None) -> _Term:
+    return term
+
+
+def _since_epoch(term: _Term, kind: Kind | None) -> _Term:
+    if kind is not Kind.TIMESTAMP:
+        return term
+    return _Term(e.Arithmetic("-", term.node, _EPOCH), term.is_added)
+
+
+def _sum(terms: list[_Term]) -> e.Node:
+    """The sum of the terms, what is added first."""
+    first, *others = sorted(terms, key=lambda term: not term.is_added)
+    total = first.node if first.is_added else e.Negative(first.node)
+    for term in others:
+        total = e.Arithmetic("+" if term.is_added else "-", total, term.node)
+    return total

@@ -1,0 +1,147 @@
+"""Durations beside the integer time column → so many of its ticks.
+
+Where times are integers, a duration that is a constant stands for whole ticks: ``x.ts - y.ts <= 5 MINUTES``
+is ``x.ts - y.ts <= 300000`` where a tick is a millisecond. What is compared with one has to be a difference
+of times, and what is added to one a time or such a difference; beside other integers a duration stays one,
+which the check of kinds refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any, Final, TypeVar, cast
+
+from estero.language.tree import expressions as e
+from estero.language.tree.durations import Duration
+from estero.language.tree.nodes import SyntaxNode, with_changed
+from estero.language.tree.pattern import Pattern
+from estero.language.tree.schema import Kind, Schema
+
+Tree = TypeVar("Tree", bound=SyntaxNode)
+
+_TIME, _DIFFERENCE = "time", "difference"
+_OF_ONE: Final = frozenset({"first", "last", "min", "max"})
+"""Aggregates whose value is a time where the events' are."""
+_ALIKE: Final = frozenset({"greatest", "least", "coalesce", "nullif", "abs"})
+"""Functions whose value is one of their arguments, or its negative."""
+_WHOLE: Final[Mapping[str, Any]] = {"<": ceil, ">=": ceil, "<=": floor, ">": floor}
+"""How an order of an integer with a number that is none is one with an integer."""
+_MIRRORED: Final[Mapping[str, e.ComparisonOperator]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def in_ticks(tree: Pattern, schema: Schema | None) -> Pattern:
+    """The same pattern with ticks for the durations that stand beside integer times."""
+    if schema is None or schema.time is None or schema.time_unit is None:
+        return tree
+    if schema.column_kinds.get(schema.time) is not Kind.INT:
+        return tree
+    return _Ticks(schema.time, schema.time_unit.value).pattern(tree)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ticks:
+    time: str
+    length: int
+
+    def pattern(self, tree: Tree) -> Tree:
+        def change(item: object) -> object:
+            if isinstance(item, e.Node):
+                return self.condition(item)
+            return self.pattern(item) if isinstance(item, SyntaxNode) else item
+
+        return with_changed(tree, change)
+
+    def condition(self, node: e.Node) -> e.Node:
+        """An expression or a condition, its parts first."""
+        if isinstance(node, e.Literal | e.Attribute):
+            return node
+        changed = with_changed(node, lambda item: self.condition(item) if isinstance(item, e.Node) else item)
+        match changed:
+            case e.Comparison(operator, left, right):
+                if self._is(left, _DIFFERENCE):
+                    return replace(changed, right=self._bound(right, operator))
+                if self._is(right, _DIFFERENCE):
+                    return replace(changed, left=self._bound(left, _MIRRORED.get(operator, operator)))
+            case e.Between(operand, low, high) if self._is(operand, _DIFFERENCE):
+                return replace(changed, low=self._bound(low, ">="), high=self._bound(high, "<="))
+            case e.In(operand, members) if self._is(operand, _DIFFERENCE):
+                return replace(changed, members=tuple(map(self._member, members)))
+            case e.Arithmetic("+" | "-", left, right):
+                if self._role(left) is not None:
+                    return replace(changed, right=self._whole(right))
+                if self._role(right) is not None:
+                    return replace(changed, left=self._whole(left))
+            case e.Call(name, arguments) if name in _ALIKE and any(
+                self._is(each, _DIFFERENCE) for each in arguments
+            ):
+                return replace(changed, arguments=tuple(map(self._whole, arguments)))
+            case _:
+                pass
+        return changed
+
+    def _is(self, node: e.Node, role: str) -> bool:
+        return self._role(node) == role
+
+    def _role(self, node: e.Node) -> str | None:
+        """Whether an expression is a time, or a difference of times, in ticks."""
+        match node:
+            case e.Attribute(self.time) | e.Aggregate(_, _, self.time):
+                is_time = isinstance(node, e.Attribute) or node.function in _OF_ONE
+                return _TIME if is_time else None
+            case e.Negative(operand) if self._is(operand, _DIFFERENCE):
+                return _DIFFERENCE
+            case e.Call(name, arguments) if name in _ALIKE:
+                roles = {self._role(each) for each in arguments} - {None}
+                return roles.pop() if len(roles) == 1 else None
+            case e.Arithmetic("-", left, right) if self._is(left, _TIME) and self._is(right, _TIME):
+                return _DIFFERENCE
+            case e.Arithmetic("+" | "-", left, right):
+                roles = {self._role(left), self._role(right)} - {None}
+                return roles.pop() if len(roles) == 1 else None
+            case _:
+                return None
+
+    def _member(self, member: e.Literal | e.Range) -> e.Literal | e.Range:
+        if isinstance(member, e.Range):
+            low, high = self._bound(member.low, ">="), self._bound(member.high, "<=")
+            return replace(member, low=cast(e.Literal, low), high=cast(e.Literal, high))
+        return cast(e.Literal, self._bound(member, "="))
+
+    def _bound(self, node: e.Node, operator: str) -> e.Node:
+        """What an integer is compared with instead of a constant duration."""
+        ticks = self._ticks(node)
+        if ticks is None:
+            return node
+        if ticks.denominator == 1:
+            return e.Literal(int(ticks), span=node.span)
+        whole = _WHOLE.get(operator)
+        return e.Literal(float(ticks) if whole is None else whole(ticks), span=node.span)
+
+    def _whole(self, node: e.Node) -> e.Node:
+        """What is added to an integer instead of a constant duration of whole ticks."""
+        ticks = self._ticks(node)
+        return node if ticks is None or ticks.denominator > 1 else e.Literal(int(ticks), span=node.span)
+
+    def _ticks(self, node: e.Node) -> Fraction | None:
+        nanoseconds = _nanoseconds(node)
+        return None if nanoseconds is None else Fraction(nanoseconds, self.length)
+
+
+def _nanoseconds(node: e.Node) -> int | None:
+    """The length of a duration that only constants say; None for anything else."""
+    match node:
+        case e.Literal(Duration(nanoseconds)):
+            return nanoseconds
+        case e.Negative(operand):
+            found = _nanoseconds(operand)
+            return None if found is None else -found
+        case e.Arithmetic("*", e.Literal(int() as factor), value) | e.Arithmetic(
+            "*", value, e.Literal(int() as factor)
+        ):
+            found = _nanoseconds(value)
+            return None if found is None else factor * found
+        case _:
+            return None

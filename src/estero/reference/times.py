@@ -1,0 +1,150 @@
+"""The reference meaning of arithmetic with timestamps and durations.
+
+A duration is a whole number of microseconds of 64 bits, or of nanoseconds where it has some. Beside integers,
+which are then times of the stream or differences of them, it is so many ticks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from estero.errors import DataError
+from estero.language.tree.durations import Duration
+from estero.language.tree.expressions import ArithmeticOperator, Literal
+from estero.language.tree.literals import Value
+from estero.language.tree.nodes import SyntaxNode, with_changed
+from estero.reference.functions import as_number, fit
+
+Node = TypeVar("Node", bound=SyntaxNode)
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class TickedDuration(Duration):
+    """A duration beside integer times whose ticks are `tick` nanoseconds long."""
+
+    tick: int = 1
+
+
+def with_ticks(pattern: Node, tick: int) -> Node:
+    """The same with durations that know how long a tick is."""
+
+    def change(item: object) -> object:
+        match item:
+            case Literal(Duration(nanoseconds)):
+                return replace(item, value=TickedDuration(nanoseconds, tick))
+            case SyntaxNode():
+                return with_ticks(item, tick)
+            case _:
+                return item
+
+    return with_changed(pattern, change)
+
+
+def ticked(value: Value, beside: Value) -> Value:
+    """An integer beside a duration: the duration of so many ticks; else the value itself."""
+    if isinstance(value, int) and isinstance(beside, TickedDuration):
+        return replace(beside, nanoseconds=value * beside.tick)
+    return value
+
+
+def of_times(sign: ArithmeticOperator, left: Value, right: Value) -> Value:
+    """``left sign right``, at least one of them a timestamp or a duration, and none NULL.
+
+    A product or quotient that is not whole is rounded, half a microsecond away from zero; what is no 64-bit
+    number then is NULL. Other overflows are errors, and so are timestamps outside of the years 1 to 9999.
+    """
+    if sign in ("+", "-") and int in (type(left), type(right)):
+        return _in_ticks(sign, ticked(left, right), ticked(right, left))
+    match sign, left, right:
+        case "-", datetime(), datetime():
+            return _fit(Duration((left - right) // _MICROSECOND * 1000))
+        case "+", Duration(), datetime():
+            return _moved(right, left.nanoseconds)
+        case "+" | "-", datetime(), Duration():
+            return _moved(left, right.nanoseconds if sign == "+" else -right.nanoseconds)
+        case "+" | "-", Duration(), Duration():
+            other = right.nanoseconds if sign == "+" else -right.nanoseconds
+            return _fit(replace(left, nanoseconds=left.nanoseconds + other))
+        case "*", Duration(), int() | float():
+            return _product(left, as_number(right))
+        case "*", int() | float(), Duration():
+            return _product(right, as_number(left))
+        case "/", Duration(), Duration():
+            step = _step(left, right)
+            by = float(right.nanoseconds // step)
+            return float(left.nanoseconds // step) / by if by else None
+        case "/", Duration(), int() | float():
+            step = _step(left)
+            by = float(as_number(right))
+            return _nearest(left, float(left.nanoseconds // step) / by, step) if by else None
+    raise DataError(f"{left!r} {sign} {right!r} has no meaning")
+
+
+def negated(value: Duration) -> Duration:
+    """The same length, the other way."""
+    return _fit(replace(value, nanoseconds=-value.nanoseconds))
+
+
+def absolute(value: Duration) -> Duration:
+    """The length without a sign."""
+    return _fit(replace(value, nanoseconds=abs(value.nanoseconds)))
+
+
+def seconds(value: Value) -> float:
+    """The seconds of a duration."""
+    if not isinstance(value, Duration):
+        raise DataError(f"{value!r} is not a duration")
+    step = _step(value)
+    return float(value.nanoseconds // step) / (1e9 / step)
+
+
+def _in_ticks(sign: ArithmeticOperator, left: Value, right: Value) -> int:
+    """Times in ticks, earlier or later by whole ticks."""
+    if not isinstance(left, TickedDuration) or not isinstance(right, TickedDuration):
+        raise DataError(f"{left!r} {sign} {right!r} has no meaning")
+    total = left.nanoseconds + (right.nanoseconds if sign == "+" else -right.nanoseconds)
+    ticks, rest = divmod(total, left.tick)
+    if rest:
+        raise DataError(f"{right!r} is no whole number of ticks")
+    return fit(ticks)
+
+
+def _moved(moment: datetime, nanoseconds: int) -> datetime:
+    if nanoseconds % 1000:
+        raise DataError("timestamps have microseconds here")
+    try:
+        return moment.astimezone(UTC) + timedelta(microseconds=nanoseconds // 1000)
+    except OverflowError as error:
+        raise DataError("a timestamp before the year 1 or after the year 9999") from error
+
+
+def _product(value: Duration, factor: float) -> Duration | None:
+    if isinstance(factor, int):
+        return _fit(replace(value, nanoseconds=value.nanoseconds * factor))
+    step = _step(value)
+    return _nearest(value, float(value.nanoseconds // step) * factor, step)
+
+
+def _nearest(value: Duration, steps: float, step: int) -> Duration | None:
+    """The duration of the nearest whole number of steps; NULL where it has more than 64 bits."""
+    if math.isnan(steps) or not -(2.0**63) <= steps < 2.0**63:
+        return None
+    below = math.floor(abs(steps))
+    whole = int(math.copysign(below + (abs(steps) - below >= 0.5), steps))
+    return replace(value, nanoseconds=whole * step)
+
+
+def _step(*values: Duration) -> int:
+    """A microsecond, or a nanosecond where one of the durations has some."""
+    return 1 if any(value.nanoseconds % 1000 for value in values) else 1000
+
+
+def _fit(value: Duration) -> Duration:
+    if not value.fits:
+        raise DataError(f"{value} has more than 64 bits")
+    return value
