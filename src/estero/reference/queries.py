@@ -207,18 +207,18 @@ def _choose(strategy: Strategy, candidates: set[ComplexEvent], rank: Mapping[int
             supports = {each.support for each in candidates}
             return {each for each in candidates if not any(each.support < other for other in supports)}
         case Strategy.NEXT:
-            best = max((each.support for each in candidates), key=_earliest_difference, default=None)
+            best = max((each.support for each in candidates), key=earliest_difference, default=None)
         case Strategy.LAST:
-            best = max((each.support for each in candidates), key=_latest_difference, default=None)
+            best = max((each.support for each in candidates), key=latest_difference, default=None)
     return {each for each in candidates if each.support == best}
 
 
-def _earliest_difference(support: frozenset[int]) -> tuple[int, ...]:
+def earliest_difference(support: frozenset[int]) -> tuple[int, ...]:
     """Orders supports by which of two has the smallest position on which they differ."""
     return tuple(-position for position in sorted(support))
 
 
-def _latest_difference(support: frozenset[int]) -> tuple[int, ...]:
+def latest_difference(support: frozenset[int]) -> tuple[int, ...]:
     """Orders supports by which of two has the largest position on which they differ."""
     return tuple(sorted(support, reverse=True))
 
