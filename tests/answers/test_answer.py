@@ -58,6 +58,10 @@ class FakeRun:
             elif i < self.batch.num_rows:
                 yield self.batch.slice(i, 1)
 
+    def funnel(self, *, by_partition: bool) -> pa.Table:
+        self.asked.append(f"funnel {by_partition}")
+        return pa.table({"step": [1], "starts": [self.batch.num_rows]})
+
     def shared(self, share: Share) -> FakeRun:
         self.asked.append(f"share {share.number} of {share.of}")
         first, after = share.range_of(self.batch.num_rows)

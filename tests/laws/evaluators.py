@@ -22,9 +22,14 @@ from strategies import SCHEMA, to_table
 ByEnd = dict[int, set[ComplexEvent]]
 
 
+def opened(table: pa.Table) -> Source:
+    """A table of events of `tests.strategies` as a source."""
+    return open_source(table, EventLayout.of(type="type", time="time", time_unit="s", only_type="A"))
+
+
 def planned(tree: QueryTree, table: pa.Table) -> InProcessRun:
     """The run of a query on a table of events of `tests.strategies`, showing every label."""
-    return _run(tree, _opened(table))
+    return _run(tree, opened(table))
 
 
 def in_process(tree: QueryTree, events: Sequence[Event]) -> ByEnd:
@@ -40,10 +45,6 @@ def _run(tree: QueryTree, source: Source) -> InProcessRun:
     return InProcessRun(replace(everything, tree=replace(everything.tree, select=tree.select)), source)
 
 
-def _opened(table: pa.Table) -> Source:
-    return open_source(table, EventLayout.of(type="type", time="time", time_unit="s", only_type="A"))
-
-
 _LAST: list[tuple[Sequence[Event], Source]] = []
 """What was asked about last: a law asks several queries about one stream, and connecting takes longest."""
 atexit.register(_LAST.clear)
@@ -51,7 +52,7 @@ atexit.register(_LAST.clear)
 
 def _source_of(events: Sequence[Event]) -> Source:
     if not (_LAST and _LAST[0][0] is events):
-        _LAST[:] = [(events, _opened(to_table(events)))]
+        _LAST[:] = [(events, opened(to_table(events)))]
     return _LAST[0][1]
 
 

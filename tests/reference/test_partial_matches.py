@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from estero.errors import QueryError
 from estero.language.syntax.parser import parse_pattern, parse_query
 from estero.language.tree.levels import levels_of, prefix_query
-from estero.language.tree.query import Consume, QueryTree, Strategy
+from estero.language.tree.query import EventWindow, QueryTree
 from estero.reference.partial_matches import evaluate_funnel, evaluate_levels, evaluate_partials
 from estero.reference.queries import Event, evaluate_query
-from reference.notation import shown, stream
+from reference.notation import A, seq, shown, stream
 from strategies import TICK, queries, streams
 
 FUNNEL = parse_query("SELECT * WHERE A ; B ; C WITHIN 3 EVENTS")
@@ -98,8 +98,9 @@ def test_only_sequences_with_windows_have_levels() -> None:
 def sequences(draw: st.DrawFn) -> QueryTree:
     """Queries with levels."""
     tree = draw(queries())
-    assume(tree.window is not None and levels_of(tree.pattern))
-    return replace(tree, strategy=Strategy.ALL, consume=Consume.NONE, limit=None)
+    pattern = tree.pattern if levels_of(tree.pattern) else seq(tree.pattern, A)
+    window = tree.window or EventWindow(3)
+    return QueryTree(pattern, window=window, partition_by=tree.partition_by)
 
 
 @given(sequences(), streams())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, overload
 import pyarrow as pa
 
 from estero.answers.complex_event import AnswerColumns, ComplexEvent, complex_events, preview
+from estero.answers.funnel import Funnel
 from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
 from estero.answers.writers import write_answer
 from estero.engine.walk.share import Share
@@ -56,6 +57,9 @@ class Run(Protocol):
 
         An index past the last one ends the iteration.
         """
+
+    def funnel(self, *, by_partition: bool) -> pa.Table:
+        """How many starts come how far: the table of a `Funnel`."""
 
     def shared(self, share: Share) -> Run:
         """The run of a share: all shares together have the complex events of this one, each once."""
@@ -153,6 +157,21 @@ class Answer:
             return self[:total]
         drawn = _drawn(total, k, random.Random(seed))  # noqa: S311 - a sample, not a secret
         return self._pick(drawn)
+
+    def funnel(self, *, by_partition: bool = False) -> Funnel:
+        """How many starts come how far: one row for each part of the sequence that must be there.
+
+        A start reaches a step if a complex event of the parts up to it starts there, inside the window;
+        filters ask what they can of these parts. Complex events are not enumerated, unless the events of the
+        pattern are compared with each other otherwise than by PARTITION BY, or a strategy, LIMIT or CONSUME
+        BY says which of them count.
+
+        QueryError for a query without a window, or of a pattern that is no sequence; ValueError for a part of
+        an answer.
+        """
+        if self._picked is not None or self._start > 0 or self._stop is not None:
+            raise ValueError("a funnel is of all starts: ask the whole answer, not a part of it")
+        return Funnel(self._run.funnel(by_partition=by_partition))
 
     def share(self, number: int, of: int) -> Answer:
         """Share `number` (0 … of - 1) of `of`: together they are the answer, each complex event once.

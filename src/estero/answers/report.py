@@ -206,7 +206,7 @@ class Reporter:
         columns = [_take(events, name, rows) for name in self._places for rows in (start, end)]
         if self._time is not None:
             columns += [_in_type(_take(events, TIME, rows), self._time) for rows in (start, end)]
-        columns += [_key(events, alternatives, end) for alternatives in self._keys]
+        columns += [key_column(events, alternatives, end) for alternatives in self._keys]
         selected = select_labels(matches.offsets, matches.marks, marked, self._lookup)
         lists: list[pa.Array] = []
         for shown, same in zip(self._shown, self._same, strict=True):
@@ -327,7 +327,7 @@ def _common_type(types: Sequence[pa.DataType]) -> pa.DataType:
     return pa.string()
 
 
-def _key(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArray[np.int64]) -> pa.Array:
+def key_column(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArray[np.int64]) -> pa.Array:
     """The first of `alternatives` that is not NULL; an event without any is in no partition."""
     values = [_take(events, event_column(name), rows) for name in alternatives]
     wanted = _common_type([each.type for each in values])

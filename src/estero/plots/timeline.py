@@ -11,13 +11,12 @@ from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
-from estero.plots.picture import BAR, FAINT, GRID, INK, PALETTE, SHADE, Picture, styled
+from estero.plots.picture import BAR, FAINT, GRID, INK, PALETTE, SHADE, WIDTH, Picture, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = "os^DvP"
-WIDTH = 9.6
 HEIGHT = 9.0
 """The most that the lanes take together, in inches."""
 

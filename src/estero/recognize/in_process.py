@@ -134,6 +134,13 @@ class InProcessRun(Reading):
         """Whether `counts` does without enumerating, and the events can be read for it."""
         return not (self.plan.sieved or self.source.one_shot)
 
+    def funnel(self, *, by_partition: bool) -> pa.Table:
+        from estero.plan.levels import levels_plan  # loads the rules of planning
+        from estero.recognize.funnels import funnel_table
+
+        layout = replace(self.source.layout, schema=self.plan.classification.schema)
+        return funnel_table(levels_plan(self.plan.tree, layout), self.source, by_partition=by_partition)
+
     def shared(self, share: Share) -> InProcessRun:
         """The run of one share of what this one finds; raises ValueError for a share of a share."""
         if self.share != WHOLE:

@@ -69,6 +69,9 @@ class PushedRun(Reading):
     def __reduce__(self) -> NoReturn:
         raise TypeError("the answer of a push cannot be pickled: pickle its table, answer.to_arrow()")
 
+    def funnel(self, *, by_partition: bool) -> NoReturn:  # noqa: ARG002
+        raise _no_funnel()
+
     def shared(self, share: Share) -> PushedRun:
         self._check_valid()
         if self.share != WHOLE:
@@ -112,6 +115,9 @@ class NothingFound(Reading):
     def counts_quickly(self) -> bool:
         return True
 
+    def funnel(self, *, by_partition: bool) -> NoReturn:  # noqa: ARG002
+        raise _no_funnel()
+
     def shared(self, share: Share) -> NothingFound:
         return replace(self, share=share)
 
@@ -122,3 +128,7 @@ class NothingFound(Reading):
     def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
         del share, counting, showing
         return iter(())
+
+
+def _no_funnel() -> ValueError:
+    return ValueError("a funnel is of a whole stream: ask the answer of query.run for it")

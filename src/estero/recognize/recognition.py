@@ -172,8 +172,8 @@ class Recognition:
 
     def _batch(self, classified: pa.RecordBatch, positions: NDArray[np.int64]) -> EventBatch:
         """The columns that the automaton asks about, as integers."""
-        partition = _side_by_side(classified, KEYS) if self._opened.partitioned else None
-        words = _side_by_side(classified, self._words)
+        partition = side_by_side(classified, KEYS) if self._opened.partitioned else None
+        words = side_by_side(classified, self._words)
         if (missing := self._opened.words - len(self._words)) > 0:  # no SQL has written them
             words = np.pad(words, ((0, 0), (0, missing)))
         batch = EventBatch(
@@ -395,7 +395,7 @@ def _sieve_of(plan: Plan, opened: Opened) -> Sieve | None:
     )
 
 
-def _side_by_side(batch: pa.RecordBatch, names: Sequence[str]) -> NDArray[np.uint64]:
+def side_by_side(batch: pa.RecordBatch, names: Sequence[str]) -> NDArray[np.uint64]:
     """The bits of some columns, uint64[events, columns]."""
     columns = [numbers_of(batch, name).view(np.uint64) for name in names]
     return columns[0].reshape(-1, 1) if len(columns) == 1 else np.column_stack(columns)

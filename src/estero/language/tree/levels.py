@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
+from estero.errors import QueryError
 from estero.language.tree.conditions import conjoined, conjuncts, variables_of
 from estero.language.tree.pattern import (
     Filter,
@@ -12,6 +14,8 @@ from estero.language.tree.pattern import (
     PartitionBy,
     Pattern,
     Sequence,
+    Unless,
+    with_children,
 )
 from estero.language.tree.query import Consume, QueryTree, Strategy
 from estero.language.tree.selection import label_types
@@ -34,11 +38,32 @@ def levels_of(pattern: Pattern) -> tuple[int, ...]:
     return (*reached[:-1], len(inside.parts)) if len(reached) > 1 else ()
 
 
+def parts_of(pattern: Pattern) -> tuple[str, ...]:
+    """The texts of what leads to each level from the one before.
+
+    >>> from estero.language.syntax.parser import parse_pattern
+    >>> parts_of(parse_pattern("a ; b? ; c+ ; d FILTER a[k > 1]"))
+    ('a', 'b? ; c+', 'd')
+    """
+    inside, levels = _inside_tails(pattern), (0, *levels_of(pattern))
+    if not isinstance(inside, Sequence):
+        return ()
+    return tuple(str(_between(inside, first, last)) for first, last in pairwise(levels))
+
+
+def _between(sequence: Sequence, first: int, last: int) -> Pattern:
+    """The parts from number `first` to before `last`; a sequence where these are several."""
+    if last - first == 1:
+        return sequence.parts[first]
+    return replace(sequence, parts=sequence.parts[first:last], links=sequence.links[first : last - 1])
+
+
 def prefix_query(tree: QueryTree, parts: int) -> QueryTree:
     """The query of the first `parts` parts of a sequence: what a complex event of `tree` begins with.
 
     It asks for those conjuncts of the filters that speak only of variables in these parts, has the same
-    partitions and window, and neither strategy nor limit.
+    partitions and window, and neither strategy nor limit. Raises `QueryError` where what must be absent in
+    these parts depends on a later one.
 
     >>> from estero.language.syntax.parser import parse_query
     >>> whole = parse_query("SELECT MAX * WHERE a ; b ; c FILTER a.k = b.k AND b.k = c.k WITHIN 9 EVENTS")
@@ -47,7 +72,7 @@ def prefix_query(tree: QueryTree, parts: int) -> QueryTree:
     """
     return replace(
         tree,
-        pattern=_prefix(tree.pattern, parts),
+        pattern=_of_what_is_bound(_prefix(tree.pattern, parts), set()),
         select=None,
         strategy=Strategy.ALL,
         consume=Consume.NONE,
@@ -65,14 +90,9 @@ def _inside_tails(pattern: Pattern) -> Pattern:
 def _prefix(pattern: Pattern, parts: int) -> Pattern:
     match pattern:
         case Sequence():
-            if parts == 1:
-                return pattern.parts[0]
-            return replace(pattern, parts=pattern.parts[:parts], links=pattern.links[: parts - 1])
-        case Filter(pattern=inner, condition=condition):
-            begun = _prefix(inner, parts)
-            bound = set(label_types(begun))
-            asked = conjoined(each for each in conjuncts(condition) if variables_of(each) <= bound)
-            return begun if asked is None else replace(pattern, pattern=begun, condition=asked)
+            return _between(pattern, 0, parts)
+        case Filter(pattern=inner):
+            return replace(pattern, pattern=_prefix(inner, parts))
         case Keep(pattern=inner, labels=labels):
             begun = _prefix(inner, parts)
             bound = set(label_types(begun))
@@ -84,3 +104,36 @@ def _prefix(pattern: Pattern, parts: int) -> Pattern:
             return replace(pattern, pattern=begun, keys=left) if left else begun
         case _:
             raise TypeError(f"not a sequence with tails: {pattern!r}")
+
+
+def _of_what_is_bound(pattern: Pattern, outside: set[str]) -> Pattern:
+    """The pattern without conjuncts about variables that neither it nor what is `outside` binds."""
+    inside = outside | set(label_types(pattern))
+    negated = _negated(pattern)
+
+    def changed(part: Pattern) -> Pattern:
+        left = _of_what_is_bound(part, inside)
+        if part in negated and left != part:
+            raise QueryError(
+                "how far this comes cannot be told: what must be absent depends on a later part",
+                span=part.span,
+                hint="let it depend on parts before it only",
+            )
+        return left
+
+    whole = with_children(pattern, changed)
+    if not isinstance(whole, Filter):
+        return whole
+    asked = conjoined(each for each in conjuncts(whole.condition) if variables_of(each) <= inside)
+    return whole.pattern if asked is None else replace(whole, condition=asked)
+
+
+def _negated(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The patterns directly below this one that must be absent."""
+    match pattern:
+        case Unless(forbidden=forbidden):
+            return (forbidden,)
+        case Sequence(links=links):
+            return tuple(each for link in links for each in link.absent)
+        case _:
+            return ()

@@ -1,0 +1,78 @@
+"""How far what starts at an event comes: the deterministic automaton of all runs of one start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from estero.automata.cea import CEA, Transition
+from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP
+from estero.automata.exploration import leaving
+from estero.automata.growth import too_many_states
+from estero.errors import LimitExceeded
+
+__all__ = ["DEAD", "Move", "StartsAutomaton"]
+
+
+class Move(NamedTuple):
+    """What an event does to the runs of a start: the state after it, or DEAD, and what they reach by it.
+
+    Bit l of `reached` is set if one of them ends a complex event with a label of level l.
+    """
+
+    target: int
+    reached: int
+
+
+@dataclass(slots=True)
+class StartsAutomaton:
+    """Where the runs of one start are, whatever they mark, as far as that has been asked for.
+
+    A state is the set of the CEA's states that they are in; state 0 is where they are before they start.
+    `levels` numbers, from 0, the labels that say what has been reached. Classes are numbered as they are met;
+    class 0 is the events with no bit set.
+    """
+
+    cea: CEA
+    levels: Mapping[str, int]
+    state_cap: int = DEFAULT_STATE_CAP
+    subsets: list[frozenset[int]] = field(default_factory=list)
+    class_bits: list[int] = field(default_factory=list)
+    _state_ids: dict[frozenset[int], int] = field(default_factory=dict)
+    _class_ids: dict[int, int] = field(default_factory=dict)
+    _leaving: dict[int, list[Transition]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._leaving = leaving(self.cea.transitions)
+        self.subsets.append(self.cea.initial)  # not among the ids: no run comes back to where it begins
+        self.class_of(0)
+
+    def class_of(self, bits: int) -> int:
+        """The class of events with these bits (bit k is predicate k)."""
+        if bits not in self._class_ids:
+            self._class_ids[bits] = len(self.class_bits)
+            self.class_bits.append(bits)
+        return self._class_ids[bits]
+
+    def move(self, state: int, event_class: int) -> Move:
+        """What an event of the class does to runs in `state`."""
+        bits = self.class_bits[event_class]
+        targets: set[int] = set()
+        reached = 0
+        for source in self.subsets[state]:
+            for each in self._leaving.get(source, ()):
+                if each.guard.allows(bits):
+                    targets.add(each.target)
+                    if each.target in self.cea.final:
+                        reached |= sum(1 << self.levels[label] for label in each.labels & self.levels.keys())
+        going_on = frozenset(targets) - self.cea.final
+        return Move(self._state(going_on) if going_on else DEAD, reached)
+
+    def _state(self, subset: frozenset[int]) -> int:
+        if subset not in self._state_ids:
+            if len(self.subsets) >= self.state_cap:
+                raise LimitExceeded(too_many_states(self.cea, self.subsets, self.state_cap))
+            self._state_ids[subset] = len(self.subsets)
+            self.subsets.append(subset)
+        return self._state_ids[subset]

@@ -1,0 +1,310 @@
+"""How far each start comes: starts whose runs are in the same states stay together from then on.
+
+Of all runs that begin at one event only the set of their states matters, and that is one state of a
+deterministic automaton. So starts that meet in a state share their future: they form a group, and events move
+groups. What a group reaches is noted once, at its root in a forest of disjoint sets; what a start has
+reached is what is noted on its way up. Where two groups meet they get a new root, so nothing that one of
+them reached before is taken for what the other did. (Tarjan, Efficiency of a good but not linear set union
+algorithm, 1975, with path splitting.)
+
+An event costs the states that groups of its partition are in, and a start the logarithm of the starts, when
+its window has passed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.cursor import DONE, MISS
+from estero.engine.jit import inlined, kernel
+from estero.engine.runs.run_cea import DEAD, IDLE, MISSING
+from estero.engine.store.arena import NONE
+
+NEVER = np.iinfo(np.int64).max
+"""What is noted of a level that is not reached."""
+
+
+class Moves(NamedTuple):
+    """The deterministic automaton as far as it is known.
+
+    row_of int32[states, classes]: a row, IDLE (stays and reaches nothing) or MISSING. Row r leads to
+    target[r] int32, a state or DEAD, and reaches the levels of the bits in reached[r] int64.
+    """
+
+    row_of: NDArray[np.int32]
+    target: NDArray[np.int32]
+    reached: NDArray[np.int64]
+
+
+class Forest(NamedTuple):
+    """Starts and groups: parent int32, NONE of a root; reached int64[nodes, levels], size int64[1].
+
+    `reached` is the sequence number of the event by which a level was first reached after the node was made
+    and before it got a parent, or NEVER.
+    """
+
+    parent: NDArray[np.int32]
+    reached: NDArray[np.int64]
+    size: NDArray[np.int64]
+
+
+class Groups(NamedTuple):
+    """Groups of partitions: state, root in the forest, next of the partition, int32; newest start int64.
+
+    free[0] heads the free ones, free[1] counts them.
+    """
+
+    state: NDArray[np.int32]
+    root: NDArray[np.int32]
+    newest: NDArray[np.int64]
+    next: NDArray[np.int32]
+    free: NDArray[np.int64]
+
+
+class Starts(NamedTuple):
+    """Starts in order: node int32, event (sequence number) int64.
+
+    at[0] is the place of the first open one, at[1] the end.
+    """
+
+    node: NDArray[np.int32]
+    event: NDArray[np.int64]
+    at: NDArray[np.int64]
+
+
+class Passed(NamedTuple):
+    """Starts whose window has passed: event int64, reached int64[starts, levels]; size[0] counts them."""
+
+    event: NDArray[np.int64]
+    reached: NDArray[np.int64]
+    size: NDArray[np.int64]
+
+
+class Scratch(NamedTuple):
+    """Of one step: the groups that it moves, and by state the group that is there; int32."""
+
+    moved: NDArray[np.int32]
+    where: NDArray[np.int32]
+
+
+class Line(NamedTuple):
+    """A batch: class int32, partition int32, and the earliest start in the window of each event, int64."""
+
+    event_class: NDArray[np.int32]
+    partition: NDArray[np.int32]
+    oldest: NDArray[np.int64]
+
+
+@inlined
+def new_node(forest):  # type: ignore[no-untyped-def]
+    """A root that has reached nothing."""
+    node = forest.size[0]
+    forest.size[0] = node + 1
+    forest.parent[node] = NONE
+    for level in range(forest.reached.shape[1]):
+        forest.reached[node, level] = NEVER
+    return node
+
+
+@inlined
+def take_over(forest, node, above):  # type: ignore[no-untyped-def]
+    """Notes at `node` what `above`, on its way up, has reached."""
+    for level in range(forest.reached.shape[1]):
+        forest.reached[node, level] = min(forest.reached[node, level], forest.reached[above, level])
+
+
+@kernel
+def shorten(forest, node):  # type: ignore[no-untyped-def]
+    """Makes the way from `node` up to its root, which it returns, half as long.
+
+    What has a parent reaches nothing more, so it may be noted further down.
+    """
+    up = forest.parent[node]
+    if up == NONE:
+        return node
+    while forest.parent[up] != NONE:
+        further = forest.parent[up]
+        take_over(forest, node, up)
+        forest.parent[node] = further
+        node, up = up, further
+    return up
+
+
+@kernel
+def root_of(forest, node):  # type: ignore[no-untyped-def]
+    """The root above `node`, which is at most one step away then."""
+    while True:
+        root = shorten(forest, node)
+        if root == node or forest.parent[node] == root:
+            return root
+
+
+@inlined
+def pass_on(forest, starts, passed):  # type: ignore[no-untyped-def]
+    """The first open start has its window behind it: what it has reached is final."""
+    first = starts.at[0]
+    node = starts.node[first]
+    root = root_of(forest, node)
+    place = passed.size[0]
+    passed.event[place] = starts.event[first]
+    for level in range(forest.reached.shape[1]):
+        passed.reached[place, level] = min(forest.reached[node, level], forest.reached[root, level])
+    passed.size[0] = place + 1
+    starts.at[0] = first + 1
+
+
+@inlined
+def note(forest, root, levels, event):  # type: ignore[no-untyped-def]
+    """Notes that a group reaches levels, if it has not reached them before."""
+    for level in range(forest.reached.shape[1]):
+        if levels >> level & 1 and forest.reached[root, level] == NEVER:
+            forest.reached[root, level] = event
+
+
+@inlined
+def free_group(groups, group):  # type: ignore[no-untyped-def]
+    """Takes back the place of a group."""
+    groups.next[group] = groups.free[0]
+    groups.free[0] = group
+    groups.free[1] += 1
+
+
+@inlined
+def put(forest, groups, firsts, partition, scratch, group, state):  # type: ignore[no-untyped-def]
+    """Puts a group into a state, where it may meet another one."""
+    other = scratch.where[state]
+    if other == NONE:
+        scratch.where[state] = group
+        groups.state[group] = state
+        groups.next[group] = firsts[partition]
+        firsts[partition] = group
+        return
+    node = new_node(forest)
+    forest.parent[groups.root[group]] = node
+    forest.parent[groups.root[other]] = node
+    groups.root[other] = node
+    groups.newest[other] = max(groups.newest[other], groups.newest[group])
+    free_group(groups, group)
+
+
+@kernel
+def is_known(moves, groups, first, event_class, oldest, cursor):  # type: ignore[no-untyped-def]
+    """Whether all rows are known that an event of the class asks for; the cursor has the missing one."""
+    group = first
+    state = 0
+    while True:
+        if moves.row_of[state, event_class] == MISSING:
+            cursor.miss_state = state
+            cursor.miss_class = event_class
+            return False
+        while group != NONE and groups.newest[group] < oldest:
+            group = groups.next[group]
+        if group == NONE:
+            return True
+        state = groups.state[group]
+        group = groups.next[group]
+
+
+@kernel
+def advance_starts(moves, line, forest, groups, firsts, starts, passed, scratch, cursor):  # type: ignore[no-untyped-def]
+    """Moves the groups by the events from `cursor.at` on, until DONE or MISS. There is room for all of it."""
+    while cursor.at < line.event_class.size:
+        at = cursor.at
+        event_class, partition, oldest = line.event_class[at], line.partition[at], line.oldest[at]
+        if not is_known(moves, groups, firsts[partition], event_class, oldest, cursor):
+            return MISS
+        event = cursor.first + at
+        while starts.at[0] < starts.at[1] and starts.event[starts.at[0]] < oldest:
+            pass_on(forest, starts, passed)
+        group, before, moved = firsts[partition], NONE, 0
+        while group != NONE:
+            following = groups.next[group]
+            stays = groups.newest[group] >= oldest
+            row = moves.row_of[groups.state[group], event_class]
+            if stays and row == IDLE:
+                scratch.where[groups.state[group]] = group
+                before = group
+            else:
+                if before == NONE:
+                    firsts[partition] = following
+                else:
+                    groups.next[before] = following
+                if stays:
+                    scratch.moved[moved] = group
+                    moved += 1
+                else:
+                    free_group(groups, group)
+            group = following
+        for place in range(moved):
+            group = scratch.moved[place]
+            row = moves.row_of[groups.state[group], event_class]
+            note(forest, groups.root[group], moves.reached[row], event)
+            if moves.target[row] == DEAD:
+                free_group(groups, group)
+            else:
+                put(forest, groups, firsts, partition, scratch, group, moves.target[row])
+        row = moves.row_of[0, event_class]
+        if row != IDLE:
+            node = new_node(forest)
+            note(forest, node, moves.reached[row], event)
+            starts.node[starts.at[1]] = node
+            starts.event[starts.at[1]] = event
+            starts.at[1] += 1
+            if moves.target[row] != DEAD:
+                group = groups.free[0]
+                groups.free[0] = groups.next[group]
+                groups.free[1] -= 1
+                groups.root[group] = node
+                groups.newest[group] = event
+                put(forest, groups, firsts, partition, scratch, group, moves.target[row])
+        group = firsts[partition]
+        while group != NONE:
+            scratch.where[groups.state[group]] = NONE
+            group = groups.next[group]
+        cursor.at += 1
+    return DONE
+
+
+@kernel
+def pass_all(forest, starts, passed, oldest):  # type: ignore[no-untyped-def]
+    """All starts before `oldest` have their windows behind them."""
+    while starts.at[0] < starts.at[1] and starts.event[starts.at[0]] < oldest:
+        pass_on(forest, starts, passed)
+
+
+@inlined
+def moved(forest, kept, moved_to, node):  # type: ignore[no-untyped-def]
+    """The place of a node in the forest that is `kept`, as a root until it gets a parent."""
+    if moved_to[node] == NONE:
+        place = new_node(kept)
+        for level in range(forest.reached.shape[1]):
+            kept.reached[place, level] = forest.reached[node, level]
+        moved_to[node] = place
+    return moved_to[node]
+
+
+@kernel
+def move_open(forest, groups, firsts, starts, kept, moved_to):  # type: ignore[no-untyped-def]
+    """Moves open starts, and what is above them, into `kept`, an empty forest; they come first among starts.
+
+    `moved_to` int32[nodes] is scratch and filled with NONE.
+    """
+    for partition in range(firsts.size):
+        group = firsts[partition]
+        while group != NONE:
+            groups.root[group] = moved(forest, kept, moved_to, groups.root[group])
+            group = groups.next[group]
+    opened = 0
+    for place in range(starts.at[0], starts.at[1]):
+        node = starts.node[place]
+        root = root_of(forest, node)
+        starts.node[opened] = moved(forest, kept, moved_to, node)
+        if root != node:
+            kept.parent[moved_to[node]] = moved(forest, kept, moved_to, root)
+        starts.event[opened] = starts.event[place]
+        opened += 1
+    starts.at[0] = 0
+    starts.at[1] = opened

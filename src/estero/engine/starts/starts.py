@@ -1,0 +1,248 @@
+"""How far each start of a stream comes, batch after batch: the arrays behind `run_starts`, and their room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.batch import BITS_IN_WORD, EventBatch
+from estero.engine.cursor import MISS, new_cursor
+from estero.engine.patience import patience
+from estero.engine.runs.run_cea import IDLE, MISSING
+from estero.engine.stamps import Stamps
+from estero.engine.starts.run_starts import (
+    NEVER,
+    Forest,
+    Groups,
+    Line,
+    Moves,
+    Passed,
+    Scratch,
+    Starts,
+    advance_starts,
+    move_open,
+    pass_all,
+)
+from estero.engine.store.arena import NONE
+from estero.engine.store.hashing import KeyTable, new_table, number_rows, table_of
+from estero.engine.store.pools import free_places, with_free
+
+_AT_ONCE = 1 << 16
+"""So many events are read between two times that what has passed is let go."""
+
+
+class MoveLike(Protocol):
+    """The state after an event, or DEAD, and the levels that are reached by it, as bits."""
+
+    @property
+    def target(self) -> int:
+        """The state after the event, or DEAD."""
+
+    @property
+    def reached(self) -> int:
+        """The levels that are reached by the event."""
+
+
+class Automaton(Protocol):
+    """A deterministic automaton of starts, worked out on demand; state 0 is before the start."""
+
+    def move(self, state: int, event_class: int) -> MoveLike:
+        """What an event of the class does in `state`."""
+
+    def class_of(self, bits: int) -> int:
+        """The class of events with these bits."""
+
+
+class Reached(NamedTuple):
+    """Starts whose windows have passed: sequence numbers int64[n], ascending.
+
+    `by` int64[n, levels] is the sequence number of the event by which each level was first reached, or NEVER.
+    """
+
+    start: NDArray[np.int64]
+    by: NDArray[np.int64]
+
+
+class StartRuns:
+    """The open starts of one stream; `window` is in the unit of the stamps, `levels` at most 62."""
+
+    def __init__(
+        self, automaton: Automaton, levels: int, *, window: int | None, keyed: bool, words: int
+    ) -> None:
+        self._automaton = automaton
+        self._levels = levels
+        self._keyed = keyed
+        self._classes = table_of(np.zeros((1, words), np.uint64), 64)
+        self._keys: KeyTable = new_table(64, 2)
+        self._firsts = np.full(64, NONE, np.int32)
+        self._stamps = Stamps(window)
+        self._moves = Moves(np.full((8, 16), MISSING, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))
+        self._forest = self._new_forest(0)
+        self._groups = _new_groups(64)
+        self._starts = Starts(np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(2, np.int64))
+        self._cursor = new_cursor("miss_state", "miss_class")
+        self._seen = 0
+
+    @property
+    def oldest(self) -> int:
+        """The earliest event that an open start can be."""
+        return self._stamps.oldest
+
+    def push(self, batch: EventBatch) -> Reached:
+        """The starts whose windows have passed with these events."""
+        count = batch.stamps.size
+        if count == 0:
+            return self._none()
+        together, oldest = self._stamps.ahead(np.ascontiguousarray(batch.stamps, np.int64))
+        self._stamps.extend(together, oldest)
+        event_class = self._class_numbers(batch.words)
+        partition = self._partition_numbers(batch.partition) if self._keyed else np.zeros(count, np.int32)
+        found = []
+        for first, last in _ranges(count):
+            line = Line(event_class[first:last], partition[first:last], oldest[first:last])
+            found.append(self._advance(line))
+        return Reached(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+    def rest(self) -> Reached:
+        """The starts whose windows are open; there are no more events."""
+        passed = self._new_passed(0)
+        pass_all(self._forest, self._starts, passed, self._seen)
+        return _reached(passed)
+
+    def _advance(self, line: Line) -> Reached:
+        count = line.oldest.size
+        self._make_room(count)
+        passed = self._new_passed(count)
+        self._cursor["at"], self._cursor["first"] = 0, self._seen
+        while (
+            advance_starts(
+                self._moves,
+                line,
+                self._forest,
+                self._groups,
+                self._firsts,
+                self._starts,
+                passed,
+                self._scratch(),
+                self._cursor,
+            )
+            == MISS
+        ):
+            self._learn(int(self._cursor["miss_state"]), int(self._cursor["miss_class"]))
+        self._seen += count
+        return _reached(passed)
+
+    # ------------------------------------------------------------------------------------------- room
+
+    def _make_room(self, events: int) -> None:
+        """Room for so many events, each of which may start something and be a group of its own."""
+        opened = int(self._starts.at[1] - self._starts.at[0])
+        used = int(self._groups.next.size - self._groups.free[1])
+        kept = self._new_forest(2 * (opened + used + events) + used)
+        moved_to = np.full(max(1, int(self._forest.size[0])), NONE, np.int32)
+        move_open(self._forest, self._groups, self._firsts, self._starts, kept, moved_to)
+        self._forest = kept
+        room = opened + events
+        if room > self._starts.node.size:
+            old = self._starts
+            self._starts = Starts(np.empty(2 * room, np.int32), np.empty(2 * room, np.int64), old.at)
+            self._starts.node[:opened], self._starts.event[:opened] = old.node[:opened], old.event[:opened]
+        if events > self._groups.free[1]:
+            self._groups = with_free(self._groups, events, _new_groups)
+
+    def _scratch(self) -> Scratch:
+        states = self._moves.row_of.shape[0]
+        return Scratch(np.empty(states, np.int32), np.full(states, NONE, np.int32))
+
+    def _new_forest(self, nodes: int) -> Forest:
+        return Forest(
+            np.empty(nodes, np.int32), np.empty((nodes, self._levels), np.int64), np.zeros(1, np.int64)
+        )
+
+    def _new_passed(self, events: int) -> Passed:
+        most = int(self._starts.at[1] - self._starts.at[0]) + events
+        return Passed(
+            np.empty(most, np.int64), np.empty((most, self._levels), np.int64), np.zeros(1, np.int64)
+        )
+
+    def _none(self) -> Reached:
+        return Reached(np.empty(0, np.int64), np.empty((0, self._levels), np.int64))
+
+    # ---------------------------------------------------------------------------------------- numbers
+
+    def _learn(self, state: int, event_class: int) -> None:
+        """Adds a row of the automaton."""
+        move = self._automaton.move(state, event_class)
+        row_of = _grown_rows(self._moves.row_of, move.target + 1, event_class + 1)
+        target, reached = self._moves.target, self._moves.reached
+        stays = move.target == state or (state == 0 and move.target < 0)
+        if stays and not move.reached:
+            row_of[state, event_class] = IDLE
+        else:
+            row_of[state, event_class] = target.size
+            target = np.append(target, np.int32(move.target))
+            reached = np.append(reached, np.int64(move.reached))
+        self._moves = Moves(row_of, target, reached)
+
+    def _class_numbers(self, words: NDArray[np.uint64]) -> NDArray[np.int32]:
+        known = int(self._classes.size[0])
+        self._classes, numbers = numbered(self._classes, words)
+        for row in self._classes.words[known : int(self._classes.size[0])]:
+            self._automaton.class_of(sum(int(word) << BITS_IN_WORD * place for place, word in enumerate(row)))
+        most = int(self._classes.size[0])
+        if most > self._moves.row_of.shape[1]:
+            self._moves = self._moves._replace(row_of=_grown_rows(self._moves.row_of, 1, most))
+        return numbers
+
+    def _partition_numbers(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+        self._keys, numbers = numbered(self._keys, keys)
+        most = int(self._keys.size[0])
+        if most > self._firsts.size:
+            self._firsts = np.concatenate(
+                (self._firsts, np.full(2 * most - self._firsts.size, NONE, np.int32))
+            )
+        return numbers
+
+
+def numbered(table: KeyTable, words: NDArray[np.uint64]) -> tuple[KeyTable, NDArray[np.int32]]:
+    """The number of each row of words, and the table with those that are new; it grows where it must."""
+    numbers = np.empty(words.shape[0], np.int32)
+    row = number_rows(table, words, numbers, insert=True)
+    while row < words.shape[0]:
+        used = int(table.size[0])
+        table = table_of(table.words[:used], 2 * used)
+        row = number_rows(table, words, numbers, row, insert=True)
+    return table, numbers
+
+
+def _ranges(events: int) -> Iterator[tuple[int, int]]:
+    """Ranges, from first to before last, of so many events."""
+    for first, last in patience.portions(events):
+        for place in range(first, last, _AT_ONCE):
+            yield place, min(place + _AT_ONCE, last)
+
+
+def _grown_rows(row_of: NDArray[np.int32], states: int, classes: int) -> NDArray[np.int32]:
+    """The rows with room for so many states and classes."""
+    shape = [
+        most if least <= most else 2 * least
+        for most, least in zip(row_of.shape, (states, classes), strict=True)
+    ]
+    bigger = np.full(shape, MISSING, np.int32)
+    bigger[: row_of.shape[0], : row_of.shape[1]] = row_of
+    return bigger
+
+
+def _new_groups(capacity: int) -> Groups:
+    state, root = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
+    return Groups(state, root, np.zeros(capacity, np.int64), *free_places(capacity))
+
+
+def _reached(passed: Passed) -> Reached:
+    """The starts that have reached something."""
+    count = int(passed.size[0])
+    some = np.flatnonzero((passed.reached[:count] != NEVER).any(axis=1))
+    return Reached(passed.event[some], passed.reached[some])

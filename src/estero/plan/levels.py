@@ -1,0 +1,165 @@
+"""The plan of how far a sequence comes: all its levels in one automaton, or a query for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from estero.automata.cea import CEA, FIRST
+from estero.automata.starts import StartsAutomaton
+from estero.errors import NOWHERE, QueryError
+from estero.language.tree.levels import levels_of, parts_of, prefix_query
+from estero.language.tree.pattern import (
+    As,
+    Disjunction,
+    Filter,
+    Keep,
+    Optional,
+    PartitionBy,
+    Pattern,
+    Sequence,
+)
+from estero.language.tree.query import Consume, QueryTree, Strategy
+from estero.language.tree.selection import bound_names
+from estero.plan.automaton import AutomatonPlan, in_partitions, with_registers
+from estero.plan.draft import Draft
+from estero.plan.plan import Classification, Layout, Plan, Window
+from estero.plan.rules import plan_of
+
+MOST_LEVELS: Final = 62
+"""Levels are bits of a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelsInOne:
+    """All levels by one automaton: its labels `levels` say which level, from 0, has been reached."""
+
+    automaton: CEA
+    levels: Mapping[str, int]
+    classification: Classification
+    window: Window
+    state_cap: int
+
+    def deterministic(self) -> StartsAutomaton:
+        """A fresh deterministic automaton of starts, worked out as far as events ask for it."""
+        return StartsAutomaton(self.automaton, self.levels, self.state_cap)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelsPlan:
+    """How it is found out how far each start comes.
+
+    `parts` are the texts of what leads to each level. `in_one` finds the levels, and where there is none,
+    because `reason`, the plans `by_level` do, one by one, from the complex events that they find. The last
+    level is that of the complex events of the query itself if `as_answered`: of a strategy, for instance.
+    """
+
+    tree: QueryTree
+    parts: tuple[str, ...]
+    in_one: LevelsInOne | None
+    reason: str
+    by_level: tuple[Plan, ...]
+    as_answered: bool
+
+    @property
+    def keys(self) -> tuple[tuple[str, ...], ...]:
+        """The alternatives of each key that the query writes."""
+        return tuple(bracket.alternatives for bracket in self.tree.partition_by)
+
+
+def levels_plan(tree: QueryTree, layout: Layout) -> LevelsPlan:
+    """How it is found out how far starts come; raises `QueryError` for a query where that means nothing."""
+    levels = _levels(tree)
+    as_answered = (
+        tree.strategy is not Strategy.ALL or tree.consume is not Consume.NONE or tree.limit is not None
+    )
+    found = _in_one(tree, levels, layout)
+    queries = [prefix_query(tree, parts) for parts in levels[:-1]]
+    whole = plan_of(tree, layout)
+    by_level = [*(plan_of(each, layout) for each in queries), whole] if isinstance(found, str) else [whole]
+    return LevelsPlan(
+        tree=tree,
+        parts=parts_of(tree.pattern),
+        in_one=None if isinstance(found, str) else found,
+        reason=found if isinstance(found, str) else "",
+        by_level=tuple(each.showing_nothing() for each in by_level),
+        as_answered=as_answered,
+    )
+
+
+def _levels(tree: QueryTree) -> tuple[int, ...]:
+    if tree.window is None:
+        raise QueryError(
+            "how far a pattern comes is told by its window, and this query has none",
+            text=tree.text,
+            expected="WITHIN",
+            hint="add a window behind the pattern: WITHIN 1 HOUR",
+        )
+    levels = levels_of(tree.pattern)
+    if not levels:
+        raise QueryError(
+            "only a sequence comes some of the way",
+            text=tree.text,
+            span=tree.places.get("WHERE", NOWHERE),
+            expected="a ; b, with two parts or more that are not optional",
+            hint="parts that are joined otherwise can be parts of a sequence: a ; (b OR c) ; d",
+        )
+    return levels
+
+
+def _in_one(tree: QueryTree, levels: tuple[int, ...], layout: Layout) -> LevelsInOne | str:
+    """The automaton of all levels, or a phrase on why there is none."""
+    if len(levels) > MOST_LEVELS:
+        return f"it has more than {MOST_LEVELS} levels"
+    taken = set(bound_names(tree.pattern))
+    labels = [_free(f"level {number}", taken) for number in range(1, len(levels) + 1)]
+    patterns = (
+        _labelled(prefix_query(tree, parts).pattern, label)
+        for parts, label in zip((*levels[:-1], levels[-1]), labels, strict=True)
+    )
+    together = replace(prefix_query(tree, levels[-1]), pattern=Disjunction(tuple(patterns)), select=())
+    draft = Draft(together, layout)
+    partitioned = in_partitions(draft)
+    plan = with_registers(draft) if isinstance(partitioned, str) else partitioned
+    why = _why_not(plan, labels)
+    if why:
+        return why
+    if plan.window is None:
+        raise TypeError("a plan of a query with a window has one")
+    classification = replace(plan.classification, keep_all=plan.classification.keep_all or plan.gaps)
+    numbers = {label: number for number, label in enumerate(labels)}
+    return LevelsInOne(plan.automaton, numbers, classification, plan.window, plan.state_cap)
+
+
+def _why_not(plan: AutomatonPlan, labels: list[str]) -> str:
+    """Why the automaton of a plan does not tell levels; empty if it does."""
+    if plan.residuals or plan.registers is not None:
+        return "its events are compared with each other"
+    if FIRST in plan.automaton.predicates:
+        return "it asks for the first event of the stream"
+    ending = (each for each in plan.automaton.transitions if each.target in plan.automaton.final)
+    if any(each.labels.isdisjoint(labels) for each in ending):
+        return "a part of it ends with an event that has no label"
+    return ""
+
+
+def _labelled(pattern: Pattern, label: str) -> Pattern:
+    """The same pattern, in which all events have one more label."""
+    match pattern:
+        case Filter() | PartitionBy():
+            return replace(pattern, pattern=_labelled(pattern.pattern, label))
+        case Keep(pattern=inner, labels=labels):
+            return replace(pattern, pattern=_labelled(inner, label), labels=(*labels, label))
+        case Sequence(parts=parts):
+            return replace(pattern, parts=tuple(_labelled(part, label) for part in parts))
+        case Optional(pattern=inner):
+            return replace(pattern, pattern=As(inner, label))
+        case _:
+            return As(pattern, label)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

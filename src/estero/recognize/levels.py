@@ -1,0 +1,127 @@
+"""How far each start of a stream comes, in this process: a table with a row for each start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.answers.report import EventStore, answer_schema, key_column
+from estero.classify.column_names import BITS, KEYS, POSITION, TIME, numbered
+from estero.engine.batch import NO_PARTITION, EventBatch
+from estero.engine.starts.run_starts import NEVER
+from estero.engine.starts.starts import Reached, StartRuns
+from estero.events.sources import Source
+from estero.plan.levels import LevelsInOne, LevelsPlan
+from estero.plan.plan import Plan
+from estero.recognize.in_process import InProcessRun, time_type
+from estero.recognize.recognition import numbers_of, side_by_side
+
+START: Final = "start"
+"""The column with the position of a start."""
+
+
+def level_column(level: int) -> str:
+    """The column that says when a level, from 1, was first reached."""
+    return f"reached {level}"
+
+
+def levels_reached(plan: LevelsPlan, source: Source) -> pa.Table:
+    """A row for each start that reaches a level, in no order.
+
+    Columns: ``start`` (int64, its position), the partition columns, and for each level when it was first
+    reached: the time in ticks of that event (int64; its position where there is no time), NULL for never.
+    """
+    levels = len(plan.parts)
+    if plan.in_one is None:
+        return _together([_as_answered(each, source, level) for level, each in enumerate(plan.by_level, 1)])
+    schema = _schema(plan, source, levels)
+    found = pa.Table.from_batches(_in_one(plan.in_one, plan.keys, source, schema), schema)
+    if not plan.as_answered:
+        return found
+    return _together(
+        [found.drop_columns(level_column(levels)), _as_answered(plan.by_level[-1], source, levels)]
+    )
+
+
+def _schema(plan: LevelsPlan, source: Source, levels: int) -> pa.Schema:
+    classification = plan.by_level[-1].classification
+    keys = answer_schema((), source.classified_schema(classification), keys=plan.keys, positions=False)
+    reached = [pa.field(level_column(level), pa.int64()) for level in range(1, levels + 1)]
+    return pa.schema([pa.field(START, pa.int64()), *keys, *reached])
+
+
+# ------------------------------------------------------------------------------------ by one automaton
+
+
+def _in_one(
+    plan: LevelsInOne, keys: Sequence[Sequence[str]], source: Source, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The starts whose windows pass, batch after batch, and then those that are left."""
+    events = source.classified_schema(plan.classification)
+    words, partitioned = numbered(BITS, events.names), bool(plan.classification.keys)
+    runs = StartRuns(
+        plan.deterministic(),
+        len(plan.levels),
+        window=plan.window.length,
+        keyed=partitioned,
+        words=len(words),
+    )
+    store = EventStore(events)
+    stamp = POSITION if plan.window.in_positions else TIME
+    clock = POSITION if source.schema.time is None else TIME
+    for batch in source.read(plan.classification):
+        store.append(batch)
+        read = EventBatch(
+            numbers_of(batch, stamp),
+            side_by_side(batch, words),
+            partition=side_by_side(batch, KEYS) if partitioned else NO_PARTITION,
+        )
+        yield _rows(runs.push(read), store, keys, clock, schema)
+        store.trim(runs.oldest)
+    yield _rows(runs.rest(), store, keys, clock, schema)
+
+
+def _rows(
+    reached: Reached, store: EventStore, keys: Sequence[Sequence[str]], clock: str, schema: pa.Schema
+) -> pa.RecordBatch:
+    starts = store.take(reached.start)
+    every = np.arange(reached.start.size)
+    columns = [starts.column(POSITION), *(key_column(starts, alternatives, every) for alternatives in keys)]
+    columns += [_times(column, store, clock) for column in reached.by.T]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _times(by: NDArray[np.int64], store: EventStore, clock: str) -> pa.Array:
+    """When events with these sequence numbers were; NULL for `NEVER`."""
+    never = by == NEVER
+    times = np.zeros(by.size, np.int64)
+    times[~never] = numbers_of(store.take(by[~never], [clock]), clock)
+    return pa.array(times, mask=never)
+
+
+# ------------------------------------------------------------------------------ from complex events
+
+
+def _as_answered(plan: Plan, source: Source, level: int) -> pa.Table:
+    """When each start of a complex event of a plan first ends one: as that level's column."""
+    end = "end" if time_type(source) is None else "end_time"
+    run = InProcessRun(plan, source)
+    keys = run.schema.names[2 if time_type(source) is None else 4 :]
+    parts = [pa.table(batch).group_by([START, *keys]).aggregate([(end, "min")]) for batch in run.tables()]
+    empty = run.schema.empty_table().group_by([START, *keys]).aggregate([(end, "min")])
+    first = pa.concat_tables([empty, *parts]).group_by([START, *keys]).aggregate([(f"{end}_min", "min")])
+    times = first[f"{end}_min_min"].cast(pa.int64())
+    return first.drop_columns(f"{end}_min_min").append_column(level_column(level), times)
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    """The tables side by side, with NULL where one has no row of a start."""
+    first, *others = tables
+    keys = [name for name in others[0].column_names if not name.startswith("reached ")]
+    for each in others:
+        first = first.join(each, keys=keys, join_type="full outer")
+    return first

@@ -1,0 +1,130 @@
+"""Funnels: numbers, shares and waits by step, in all and by partition, whatever finds them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import estero
+from estero.errors import QueryError
+from estero.testing import events
+
+SHOP = events(
+    "visit(user=ann)@0s visit(user=bob)@10s basket(user=ann)@60s visit(user=cy)@2m basket(user=bob)@3m "
+    "pay(user=ann)@5m pay(user=bob)@2h"
+)
+FUNNEL = "SELECT * WHERE visit ; basket ; pay PARTITION BY [user] WITHIN 1 HOUR"
+
+
+def steps(query: str, table: pa.Table = SHOP, **options: bool) -> list[dict[str, object]]:
+    answer = estero.query(query).run(table, type="type", time="time")
+    rows: list[dict[str, object]] = answer.funnel(**options).to_arrow().to_pylist()
+    return rows
+
+
+def test_a_funnel_has_a_row_for_each_step() -> None:
+    assert steps(FUNNEL) == [
+        {"step": 1, "part": "visit", "starts": 3, "share": 1.0, "median_wait": None},
+        {"step": 2, "part": "basket", "starts": 2, "share": 2 / 3, "median_wait": timedelta(seconds=115)},
+        {"step": 3, "part": "pay", "starts": 1, "share": 1 / 3, "median_wait": timedelta(minutes=4)},
+    ]
+
+
+def test_a_funnel_by_partition_has_the_keys_in_front() -> None:
+    rows = steps(FUNNEL, by_partition=True)
+    assert [(row["user"], row["step"], row["starts"]) for row in rows] == [
+        *(("ann", 1, 1), ("ann", 2, 1), ("ann", 3, 1)),
+        *(("bob", 1, 1), ("bob", 2, 1), ("bob", 3, 0)),
+        *(("cy", 1, 1), ("cy", 2, 0), ("cy", 3, 0)),
+    ]
+
+
+def test_a_funnel_has_the_figures_of_a_query_in_sql() -> None:
+    by_hand = (
+        duckdb.from_arrow(SHOP)
+        .query(
+            "shop",
+            """
+        WITH baskets AS (
+            SELECT v.user, v.time AS began, min(b.time) AS basket
+            FROM shop v JOIN shop b USING (user)
+            WHERE v.type = 'visit' AND b.type = 'basket'
+            AND b.time BETWEEN v.time AND v.time + INTERVAL 1 HOUR
+            GROUP BY ALL
+        )
+        SELECT count(*) FROM shop WHERE type = 'visit'
+        UNION ALL SELECT count(*) FROM baskets
+        UNION ALL SELECT count(*) FROM baskets WHERE EXISTS (
+            FROM shop p WHERE p.type = 'pay' AND p.user = baskets.user
+            AND p.time BETWEEN basket AND began + INTERVAL 1 HOUR
+        )
+        """,
+        )
+        .fetchall()
+    )
+    assert [row["starts"] for row in steps(FUNNEL)] == [number for (number,) in by_hand]
+
+
+@pytest.mark.parametrize(
+    ("query", "starts"),
+    [
+        ("SELECT * WHERE visit ; basket ; pay FILTER visit.user = basket.user WITHIN 1 HOUR", [3, 2, 2]),
+        ("SELECT * WHERE visit ; basket WITHIN 1 HOUR", [3, 3]),
+        ("SELECT LAST * WHERE visit ; basket WITHIN 1 HOUR", [3, 2]),
+        ("SELECT * WHERE visit ; basket WITHIN 1 HOUR CONSUME BY ANY", [3, 3]),
+        ("SELECT * WHERE visit ; basket FILTER visit.user = basket.user WITHIN 1 HOUR LIMIT 1", [3, 2]),
+        ("SELECT * WHERE (visit ; basket KEEP [visit]) ; pay WITHIN 1 HOUR", [3, 3]),
+        ("SELECT * WHERE START(visit) : visit : basket WITHIN 1 HOUR", [1, 1, 1]),
+        ("SELECT * WHERE visit : visit : basket WITHIN 1 HOUR", [3, 1, 1]),
+    ],
+)
+def test_what_compares_and_chooses_is_asked_of_complex_events(query: str, starts: list[int]) -> None:
+    assert [row["starts"] for row in steps(query)] == starts
+
+
+def test_nothing_comes_nowhere() -> None:
+    assert steps(FUNNEL, SHOP.slice(0, 0)) == [
+        {"step": step, "part": part, "starts": 0, "share": None, "median_wait": None}
+        for step, part in enumerate(("visit", "basket", "pay"), 1)
+    ]
+
+
+def test_a_stream_without_time_has_no_waits() -> None:
+    answer = estero.query("SELECT * WHERE A ; B WITHIN 2 EVENTS").run(events("A B A A A B"), type="type")
+    assert answer.funnel().to_arrow().to_pylist() == [
+        {"step": 1, "part": "A", "starts": 4, "share": 1.0},
+        {"step": 2, "part": "B", "starts": 3, "share": 0.75},
+    ]
+
+
+def test_ticks_are_waited_as_numbers() -> None:
+    rows = steps("SELECT * WHERE A ; B WITHIN 10 [time]", events("A@0 B@5 A@10 B@20"))
+    assert [row["median_wait"] for row in rows] == [None, 7.5]
+
+
+def test_a_funnel_shows_itself() -> None:
+    funnel = estero.query(FUNNEL).run(SHOP, type="type", time="time").funnel()
+    assert repr(funnel).splitlines()[:2] == [
+        "step  part    starts  share  median_wait",
+        "1     visit   3       1",
+    ]
+    assert "<td>basket</td>" in funnel._repr_html_()
+    assert funnel.to_pandas().shape == funnel.to_polars().shape == (3, 5)
+    assert funnel.plot().svg() == funnel.plot().svg()
+    assert pa.table(funnel) == funnel.to_arrow()
+
+
+def test_only_a_whole_answer_of_a_sequence_with_a_window_has_a_funnel() -> None:
+    answer = estero.query(FUNNEL).run(SHOP, type="type", time="time")
+    with pytest.raises(ValueError, match="of all starts"):
+        answer.limit(1).funnel()
+    with pytest.raises(QueryError, match="this query has none"):
+        steps("SELECT * WHERE visit ; basket")
+    with pytest.raises(QueryError, match="only a sequence comes some of the way"):
+        steps("SELECT * WHERE visit+ WITHIN 1 HOUR")
+    pushed = estero.query(FUNNEL).recognizer(SHOP.schema, type="type", time="time").push(SHOP)
+    with pytest.raises(ValueError, match=r"ask the answer of query\.run"):
+        pushed.funnel()
