@@ -43,28 +43,23 @@ def test_a_funnel_by_partition_has_the_keys_in_front() -> None:
 
 
 def test_a_funnel_has_the_figures_of_a_query_in_sql() -> None:
-    by_hand = (
-        duckdb.from_arrow(SHOP)
-        .query(
-            "shop",
-            """
-        WITH baskets AS (
-            SELECT v.user, v.time AS began, min(b.time) AS basket
-            FROM shop v JOIN shop b USING (user)
-            WHERE v.type = 'visit' AND b.type = 'basket'
-            AND b.time BETWEEN v.time AND v.time + INTERVAL 1 HOUR
-            GROUP BY ALL
-        )
-        SELECT count(*) FROM shop WHERE type = 'visit'
-        UNION ALL SELECT count(*) FROM baskets
-        UNION ALL SELECT count(*) FROM baskets WHERE EXISTS (
-            FROM shop p WHERE p.type = 'pay' AND p.user = baskets.user
-            AND p.time BETWEEN basket AND began + INTERVAL 1 HOUR
-        )
-        """,
-        )
-        .fetchall()
-    )
+    with duckdb.connect() as connection:
+        connection.register("shop", SHOP)
+        by_hand = connection.execute("""
+            WITH baskets AS (
+                SELECT v.user, v.time AS began, min(b.time) AS basket
+                FROM shop v JOIN shop b USING (user)
+                WHERE v.type = 'visit' AND b.type = 'basket'
+                AND b.time BETWEEN v.time AND v.time + INTERVAL 1 HOUR
+                GROUP BY ALL
+            )
+            SELECT count(*) FROM shop WHERE type = 'visit'
+            UNION ALL SELECT count(*) FROM baskets
+            UNION ALL SELECT count(*) FROM baskets WHERE EXISTS (
+                FROM shop p WHERE p.type = 'pay' AND p.user = baskets.user
+                AND p.time BETWEEN basket AND began + INTERVAL 1 HOUR
+            )
+        """).fetchall()
     assert [row["starts"] for row in steps(FUNNEL)] == [number for (number,) in by_hand]
 
 

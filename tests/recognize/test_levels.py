@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estero.errors import QueryError
+from estero.language.tree.distances import EventWindow
 from estero.language.tree.levels import levels_of
 from estero.language.tree.pattern import EventType, Link
 from estero.language.tree.pattern import Sequence as SequencePattern
-from estero.language.tree.query import EventWindow, QueryTree
+from estero.language.tree.query import QueryTree
 from estero.plan.levels import levels_plan
 from estero.recognize.levels import level_column, levels_reached
 from estero.reference.partial_matches import evaluate_levels

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from estero.errors import QueryError
 from estero.language.syntax.parser import parse_pattern, parse_query
+from estero.language.tree.distances import EventWindow
 from estero.language.tree.levels import levels_of, prefix_query
-from estero.language.tree.query import EventWindow, QueryTree
+from estero.language.tree.query import QueryTree
 from estero.reference.partial_matches import evaluate_funnel, evaluate_levels, evaluate_partials
 from estero.reference.queries import Event, evaluate_query
 from reference.notation import A, seq, shown, stream

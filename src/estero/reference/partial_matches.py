@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from estero.errors import QueryError
+from estero.language.tree.distances import DurationWindow, EventWindow, Window
 from estero.language.tree.levels import levels_of, prefix_query
-from estero.language.tree.query import DurationWindow, EventWindow, QueryTree, Window
+from estero.language.tree.query import QueryTree
 from estero.reference.queries import (
     ComplexEvent,
     Event,

@@ -9,6 +9,7 @@ from estero.errors import QueryError
 from estero.language.tree.conditions import conjoined, conjuncts, variables_of
 from estero.language.tree.pattern import (
     Filter,
+    Iteration,
     Keep,
     Optional,
     PartitionBy,
@@ -135,5 +136,7 @@ def _negated(pattern: Pattern) -> tuple[Pattern, ...]:
             return (forbidden,)
         case Sequence(links=links):
             return tuple(each for link in links for each in link.absent)
+        case Iteration(step=step):
+            return step.absent
         case _:
             return ()
