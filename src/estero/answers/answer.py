@@ -13,6 +13,8 @@ import pyarrow as pa
 from estero.answers.complex_event import AnswerColumns, ComplexEvent, complex_events, preview
 from estero.answers.funnel import Funnel
 from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
+from estero.answers.rows import Rows
+from estero.answers.shown_values import held_by_python
 from estero.answers.writers import write_answer
 from estero.engine.walk.share import Share
 from estero.errors import legible
@@ -220,6 +222,24 @@ class Answer:
         """
         check_polars(self.schema)
         return polars_of(self._held("to_polars()"))
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The whole answer in memory, as a dict for each complex event; labels hold lists of dicts.
+
+        `LimitExceeded` if it would fill the memory, DataError for a value that Python cannot hold.
+        """
+        with held_by_python("a value of this answer"):
+            rows: list[dict[str, Any]] = self._held("to_dicts()", OBJECTS_TO_ARROW).to_pylist()
+        return rows
+
+    def rows(self) -> Rows:
+        """The marked events, one row for each event and label: what joins with other tables.
+
+        The columns are ``match`` (which complex event of the answer, from 0), ``label``, ``position``, the
+        partition columns, and the attributes of all labels (NULL where a type has none of that name). An
+        event with two labels has two rows.
+        """
+        return Rows(self)
 
     def write(
         self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None, positions: bool = False

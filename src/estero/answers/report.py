@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from estero.engine.walk.matches import Matches
 
 LABEL_KEY = b"estero:label"
+MATCH_KEY = b"estero:match"
+"""In the metadata of a column that says to which complex event a row belongs."""
 _MANY, _FEW = 32, 2048
 """Beyond so many batches, those of at most so many events are joined: events may be appended one by one."""
 _TOGETHER = 256
@@ -243,7 +245,7 @@ def answer_schema(
         column_names([key[0] for key in keys], [each.label for each in shown], timed=time is not None)
     )
     for alternatives in keys:
-        key_type = _common_type([_shown_type(events, name) for name in alternatives])
+        key_type = common_type([_shown_type(events, name) for name in alternatives])
         fields.append(pa.field(next(names), key_type))
     for each in shown:
         event = _event_type(each, events, positions=positions)
@@ -312,7 +314,7 @@ def untaken(name: str, taken: set[str]) -> str:
     return name
 
 
-def _common_type(types: Sequence[pa.DataType]) -> pa.DataType:
+def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
     """The one type that holds the values of all alternatives of a key."""
     if all(each == types[0] for each in types):
         return types[0]
@@ -330,7 +332,7 @@ def _common_type(types: Sequence[pa.DataType]) -> pa.DataType:
 def key_column(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArray[np.int64]) -> pa.Array:
     """The first of `alternatives` that is not NULL; an event without any is in no partition."""
     values = [_take(events, event_column(name), rows) for name in alternatives]
-    wanted = _common_type([each.type for each in values])
+    wanted = common_type([each.type for each in values])
     try:
         return pc.coalesce(*(each.cast(wanted) for each in values))
     except pa.ArrowInvalid as error:

@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from estero.answers.output_file import forward_only, output_file
-from estero.answers.report import label_of, positions_schema, with_positions
+from estero.answers.report import MATCH_KEY, label_of, positions_schema, with_positions
 from estero.answers.shown_values import shown_values
 
 ROWS_PER_GROUP = 131_072
@@ -100,7 +100,8 @@ def write_csv(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatc
 def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """One JSON object a line: ``start``, ``end``, times, partition columns, ``labels``.
 
-    Where the labels hold positions only, a line is ``{"start": …, "end": …, "labels": {"a": […]}}``.
+    Where the labels hold positions only, a line is ``{"start": …, "end": …, "labels": {"a": […]}}``. Rows of
+    events have no labels, and neither has their line.
     """
     labels = [label for label in map(label_of, schema) if label is not None]
     first = len(schema) - len(labels)
@@ -108,10 +109,12 @@ def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBa
         pa.types.is_struct(field.type.value_type) for field in list(schema)[first:]
     )
     names = schema.names[: 2 if placed else first]
+    flat = any(MATCH_KEY in (field.metadata or {}) for field in schema)
     for batch in batches:
         for values in zip(*map(shown_values, batch.columns), strict=True):
             line = dict(zip(names, values, strict=False))
-            line["labels"] = dict(zip(labels, values[first:], strict=True))
+            if not flat:
+                line["labels"] = dict(zip(labels, values[first:], strict=True))
             file.write(_json(line) + b"\n")
 
 

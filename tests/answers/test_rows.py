@@ -1,0 +1,106 @@
+"""The marked events of an answer, one row for each event and label."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+from hypothesis import given
+
+import estero
+from estero.answers.answer import Answer
+from estero.answers.report import label_of
+from estero.language.tree.query import QueryTree
+from estero.reference.queries import Event
+from estero.testing import events
+from laws.evaluators import planned
+from strategies import queries, streams, to_table
+
+STREAM = events("A(k=1, v=2.5)@0s B(k=1, s=x)@1s B(k=2)@2s A(k=2)@3s B(k=1)@4s")
+
+
+def answer(query: str, stream: pa.Table = STREAM) -> Answer:
+    return estero.query(query).run(stream, type="type", time="time")
+
+
+def test_each_marked_event_has_a_row_for_each_label() -> None:
+    rows = answer("SELECT x[v], B[s] WHERE A AS x ; B PARTITION BY [k]").rows()
+    assert rows.schema.names == ["match", "label", "position", "k", "v", "s"]
+    assert [tuple(row.values()) for row in rows] == [
+        (0, "x", 0, 1, 2.5, None),
+        (0, "B", 1, 1, None, "x"),
+        (1, "x", 0, 1, 2.5, None),
+        (1, "B", 4, 1, None, None),
+    ]
+
+
+def test_an_event_with_two_labels_has_two_rows_in_the_order_of_the_labels() -> None:
+    rows = answer("SELECT * WHERE A AS x ; B PARTITION BY [k]").limit(1).rows().to_arrow()
+    assert rows["label"].to_pylist() == ["A", "x", "B"]
+    assert rows["position"].to_pylist() == [0, 0, 1]
+
+
+def test_names_that_are_taken_get_an_underscore() -> None:
+    stream = events("A(match=7, label=l, position=9)")
+    rows = estero.query("SELECT * WHERE A").run(stream, type="type").rows()
+    assert rows.schema.names == ["match", "label", "position", "type", "match_", "label_", "position_"]
+    assert next(iter(rows)) == {
+        "match": 0,
+        "label": "A",
+        "position": 0,
+        "type": "A",
+        "match_": 7,
+        "label_": "l",
+        "position_": 9,
+    }
+
+
+def test_without_labels_there_are_no_rows() -> None:
+    assert answer("SELECT NONE WHERE A ; B PARTITION BY [k]").rows().to_arrow().num_rows == 0
+
+
+def test_types_with_tables_of_their_own_give_one_column_that_holds_both() -> None:
+    tables = {"A": pa.table({"t": [1], "v": [1]}), "B": pa.table({"t": [2], "v": [0.5]})}
+    rows = estero.query("SELECT * WHERE A ; B").run(tables, time="t").rows().to_arrow()
+    assert rows["v"].to_pylist() == [1.0, 0.5]
+
+
+def test_rows_are_frames_and_files() -> None:
+    rows = answer("SELECT * WHERE A ; B PARTITION BY [k]").rows()
+    table = rows.to_arrow()
+    assert pa.table(rows) == table
+    assert rows.to_pandas().shape == rows.to_polars().shape == table.shape
+    assert pl.DataFrame(rows).shape == table.shape
+    file = io.BytesIO()
+    rows.write(file, format="parquet")
+    assert pa.parquet.read_table(file)["position"] == table["position"]
+    lines = io.BytesIO()
+    rows.write(lines, format="jsonl")
+    assert json.loads(lines.getvalue().splitlines()[0])["label"] == "A"
+    assert "labels" not in json.loads(lines.getvalue().splitlines()[0])
+
+
+def test_dicts_are_complex_events() -> None:
+    (first, *_) = answer("SELECT B[s] WHERE A ; B PARTITION BY [k]").to_dicts()
+    assert (first["start"], first["end"], first["k"]) == (0, 1, 1)
+    assert first["B"] == [{"s": "x", "position": 1}]
+
+
+@given(queries(), streams())
+def test_rows_are_the_marks_of_the_answer(tree: QueryTree, stream: list[Event]) -> None:
+    found = Answer(planned(tree, to_table(stream)))
+    labels = [name for field in found.schema if (name := label_of(field)) is not None]
+    wanted = [
+        (number, position, labels.index(label), label)
+        for number, each in enumerate(found)
+        for label, positions in each.positions.items()
+        for position in positions
+    ]
+    rows = found.rows().to_arrow()
+    columns = (rows[name].to_pylist() for name in ("match", "position", "label"))
+    assert list(zip(*columns, strict=True)) == [
+        (number, position, label) for number, position, _, label in sorted(wanted)
+    ]
