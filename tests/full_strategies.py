@@ -93,15 +93,24 @@ def aggregates(labels: tuple[str, ...]) -> st.SearchStrategy[Node]:
     small = st.integers(-1, 3).map(Literal)
     counts = st.one_of(
         st.builds(Aggregate, st.just("count"), label),
-        st.builds(Aggregate, st.just("count"), label, st.sampled_from(["n", "s"])),
+        st.builds(
+            Aggregate, st.just("count"), label, st.sampled_from(["n", "s", "x"]).map(Attribute), st.booleans()
+        ),
     )
-    functions = st.sampled_from(["sum", "avg", "stddev", "min", "max", "first", "last"])
-    values = st.builds(Aggregate, functions, label, st.sampled_from(["n", "n", "x", "time"]))
-    texts = st.builds(Aggregate, st.sampled_from(["min", "max", "first", "last"]), label, st.just("s"))
+    functions = st.sampled_from(["sum", "avg", "stddev", "median", "min", "max", "first", "last"])
+    one = st.sampled_from(["n", "n", "x", "time"]).map(Attribute)
+    operators_of_one = st.sampled_from(["+", "-", "*", "/", "%"])
+    operands = st.one_of(one, one, st.builds(Arithmetic, operators_of_one, one, one))
+    values = st.builds(Aggregate, functions, label, operands)
+    texts = st.builds(
+        Aggregate, st.sampled_from(["min", "max", "first", "last"]), label, st.just(Attribute("s"))
+    )
+    lists = st.builds(Aggregate, st.just("list"), label, one)
     attribute = st.builds(Attribute, st.sampled_from(["n", "x"]), label)
     return st.one_of(
         st.builds(Comparison, operators, counts, small),
         st.builds(Comparison, operators, values, small),
+        st.builds(IsNull, lists),
         st.builds(Comparison, operators, values, values),
         st.builds(Comparison, operators, attribute, values),
         st.builds(Comparison, operators, texts, STRINGS.map(Literal)),

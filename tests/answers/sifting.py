@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from estero.answers.report import EventStore
+from estero.answers.event_store import EventStore
 from estero.answers.sieve import Sieve
 from estero.automata.residual import ALL_MARKED, Agreement, Apartness, Hidden, Key, Residual
 from estero.classify.column_names import POSITION, TIME
@@ -254,10 +254,12 @@ def _spoken(draw: st.DrawFn, predicate: Node, variables: tuple[str, ...]) -> Nod
             return Attribute(node.name, variable)
         functions: list[AggregateFunction] = ["min", "max", "first", "last"]
         if node.name != "s":
-            functions += ["count", "sum", "avg", "stddev"]
+            functions += ["count", "sum", "avg", "stddev", "median"]
             if draw(st.integers(0, 9)) == 0:
                 return Aggregate("count", variable)
-        return Aggregate(draw(st.sampled_from(functions)), variable, node.name)
+        function = draw(st.sampled_from(functions))
+        distinct = function == "count" and draw(st.booleans())
+        return Aggregate(function, variable, Attribute(node.name), distinct)
 
     return substituted(predicate, spoken)
 

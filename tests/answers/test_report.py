@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from estero.answers.event_store import EventStore
 from estero.answers.report import (
-    EventStore,
     Reporter,
     answer_schema,
     label_of,

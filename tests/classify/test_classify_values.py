@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estero.answers.report import EventStore
+from estero.answers.event_store import EventStore
 from estero.automata.cea import EventPredicate
 from estero.automata.registers import Value
 from estero.classify.classify import classify_sql

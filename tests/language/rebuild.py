@@ -69,8 +69,8 @@ def expression(node: e.Node) -> Expression:
             return cast(expression(operand), name)
         case e.Aggregate(function, variable, None):
             return aggregate(function, var(variable))
-        case e.Aggregate(function, variable, str(name)):
-            return aggregate(function, var(variable)[name])
+        case e.Aggregate(function, variable, e.Node() as operand, distinct):
+            return aggregate(function, expression(e.with_variable(operand, variable)), distinct=distinct)
         case _:
             return condition(node).as_value()
 

@@ -153,10 +153,12 @@ def test_what_cannot_be_said_is_refused_at_once() -> None:
         value.is_in(range(5, 1))
     with pytest.raises(ValueError, match="there is no function reverse"):
         call("reverse", value)
-    with pytest.raises(ValueError, match="there is no aggregate median"):
-        aggregate("median", value)
+    with pytest.raises(ValueError, match="there is no aggregate mode"):
+        aggregate("mode", value)
     with pytest.raises(TypeError, match="an aggregate takes a variable"):
-        aggregate("avg", value + 1)
+        aggregate("avg", value + var("another").price)
+    with pytest.raises(ValueError, match="distinct values are counted"):
+        aggregate("sum", value, distinct=True)
     with pytest.raises(ValueError, match="a set needs at least one member"):
         value.is_in()
     with pytest.raises(TypeError, match="a predicate over sets takes variables"):

@@ -80,6 +80,7 @@ CONDITIONS = {
     "attribute": ('"two words" = 1', '"" = 1'),
     "duration": ("y.ts - x.ts < 1 HOUR 30 MINUTES", "y.ts - x.ts < 1 HOUR 30"),
     "call": ("coalesce(x, 1) = 1", "abs(x"),
+    "distinct": ("count(DISTINCT x.a) > 1", "count(DISTINCT) > DISTINCT 1"),
     "cast": ("CAST(x AS INTEGER) = 1", "CAST(x AS) = 1"),
     "case": ("CASE WHEN x THEN 1 ELSE 2 END = 1", "CASE x WHEN 1 THEN 2 END = 1"),
     "when": ("CASE WHEN x > 1 THEN y WHEN z THEN end END = 1", "CASE WHEN x = 1 END = 1"),

@@ -139,7 +139,7 @@ def test_words_with_a_meaning_in_one_place_only_are_names_elsewhere() -> None:
 def test_functions_are_told_apart_by_their_name() -> None:
     assert parse_condition("ABS(x)") == Call("abs", (Attribute("x"),))
     assert parse_condition("Count(x)") == Aggregate("count", "x")
-    assert parse_condition("max(x.a)") == Aggregate("max", "x", "a")
+    assert parse_condition("max(x.a)") == Aggregate("max", "x", Attribute("a"))
     assert parse_condition("INCREASING(x.a)") == SetPredicate("increasing", (Attribute("a", "x"),))
     assert parse_condition("near(x, y.a, 5)") == SetPredicate(
         "near", (VariableReference("x"), Attribute("a", "y"), Literal(5))

@@ -37,8 +37,15 @@ constants = st.builds(
 )
 attributes = st.builds(e.Attribute, names, st.none() | names)
 set_names = names.filter(lambda name: name.lower() not in (*AGGREGATES, *SCALAR_FUNCTIONS, *SET_PREDICATES))
+_of_one_event = st.builds(e.Attribute, names)
+_operands = st.one_of(
+    _of_one_event,
+    st.builds(e.Arithmetic, st.sampled_from(["+", "*"]), _of_one_event, constants | _of_one_event),
+    st.builds(lambda one, other: e.Call("coalesce", (one, other)), constants, _of_one_event),
+)
 aggregates = st.one_of(
-    st.builds(e.Aggregate, st.sampled_from(list(AGGREGATES)), names, names),
+    st.builds(e.Aggregate, st.sampled_from(list(AGGREGATES)), names, _operands),
+    st.builds(e.Aggregate, st.just("count"), names, _operands, st.just(True)),
     st.builds(e.Aggregate, st.just("count"), names),
 )
 set_predicates = st.builds(

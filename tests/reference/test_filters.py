@@ -121,18 +121,24 @@ def test_arithmetic_joins_three_variables() -> None:
         ("max", "n", [2, 1, math.nan], math.nan),
         ("first", "n", [2, 1, 3], 2),
         ("last", "n", [2, 1, 3], 3),
+        ("median", "n", [3, None, 1, 2], 2.0),
+        ("median", "n", [4, 1, 2, 3], 2.5),
+        ("median", "n", [math.nan, 1, 2], 2.0),
+        ("median", "n", [None], None),
     ],
 )
 def test_aggregates_are_of_the_set_of_events(
     function: AggregateFunction, attribute: str | None, values: list[Value], expected: Value
 ) -> None:
     everything = list(range(len(values)))
-    equal = Comparison("=", Aggregate(function, "A", attribute), Literal(expected))
+    equal = Comparison(
+        "=", Aggregate(function, "A", None if attribute is None else Attribute(attribute)), Literal(expected)
+    )
     assert (everything in supports(equal, values)) is (expected is not None)
 
 
 def test_an_aggregate_may_be_compared_with_each_event() -> None:
-    above = Comparison(">", of("B"), Aggregate("avg", "A", "n"))
+    above = Comparison(">", of("B"), Aggregate("avg", "A", Attribute("n")))
     assert found(Filter(seq(Iteration(A), B), above), stream("A A B", n=[1, 4, 3])) == [
         "[0, 2] {A: [0, 1], B: [2]}",
         "[0, 2] {A: [0], B: [2]}",

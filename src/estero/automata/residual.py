@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from estero.language.tree.distances import Distance
-from estero.language.tree.expressions import Aggregate, Attribute, Node, SetPredicate, VariableReference
+from estero.language.tree.expressions import Attribute, Node, SetPredicate, VariableReference
 from estero.language.tree.functions import SET_PREDICATES
 from estero.language.tree.pattern import PartitionKey
 from estero.language.tree.schema import Schema
@@ -181,7 +181,7 @@ def _columns_of(
         match node:
             case VariableReference():
                 yield from every
-            case Attribute(name) | Aggregate(attribute=str(name)):
+            case Attribute(name):
                 yield name
             case _:
                 pass

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from estero.answers.report import EventStore, answer_schema, key_column
+from estero.answers.event_store import EventStore
+from estero.answers.report import answer_schema, key_column
 from estero.classify.column_names import BITS, KEYS, POSITION, TIME, numbered
 from estero.engine.batch import NO_PARTITION, EventBatch
 from estero.engine.starts.run_starts import NEVER

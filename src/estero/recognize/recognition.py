@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from estero.answers.report import EventStore, Reporter, Single
+from estero.answers.event_store import EventStore, Single
+from estero.answers.report import Reporter
 from estero.answers.sieve import Sieve, sifted_to_limit
 from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, VALUES, numbered
 from estero.classify.join_keys import join_keys

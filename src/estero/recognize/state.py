@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from estero.answers.report import EventStore
+from estero.answers.event_store import EventStore
 from estero.engine.recognizer import Recognizer, Runs
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.plan.plan import Plan

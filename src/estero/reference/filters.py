@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise, product
+from typing import Any
 from typing import Literal as OneOf
 
 from estero.errors import QueryError
@@ -20,6 +21,7 @@ from estero.reference.values import (
     as_truth,
     compare,
     evaluate,
+    evaluate_expression,
     evaluate_predicate,
     not_true,
 )
@@ -59,7 +61,8 @@ def _for_all_tuples(comparison: e.Node, marked: Marked) -> bool | None:
     def holds_for(chosen: Mapping[str, Event]) -> bool | None:
         def meaning(name: e.Attribute | e.Aggregate) -> Value:
             if isinstance(name, e.Aggregate):
-                return _aggregate(name, marked[name.variable])
+                value: Value = aggregate(name, marked[name.variable])
+                return value
             if name.variable is None:
                 raise QueryError(f"{name.name} belongs to no variable", span=name.span)
             return chosen[name.variable].attributes.get(name.name)
@@ -99,18 +102,21 @@ _BUILT_IN: SetPredicates = {
 }
 
 
-def _aggregate(node: e.Aggregate, events: tuple[Event, ...]) -> Value:
+def aggregate(node: e.Aggregate, events: Sequence[Event]) -> Any:
     """An aggregate as in SQL: NULLs do not count; of nothing it is NULL, except count, which is 0.
 
-    `first` and `last` are the values of the first and last event, NULL or not; `stddev` is that of a sample.
+    `first` and `last` are the values of the first and last event, NULL or not, and `list` has those of all;
+    `stddev` is that of a sample.
     """
-    if node.attribute is None:
+    if node.operand is None:
         return len(events)
-    values = [event.attributes.get(node.attribute) for event in events]
+    values = [evaluate_expression(node.operand, event) for event in events]
     known = [value for value in values if value is not None]
     match node.function:
         case "count":
-            return len(known)
+            return len(_different(known) if node.distinct else known)
+        case "list":
+            return values or None
         case "first":
             return values[0] if values else None
         case "last":
@@ -125,6 +131,8 @@ def _aggregate(node: e.Aggregate, events: tuple[Event, ...]) -> Value:
             return arithmetic("/", _sum(known), len(known))
         case "stddev":
             return _sample_deviation(known)
+        case "median":
+            return _median(known)
 
 
 def _first_in_order(values: Sequence[Value], before: OneOf["<", ">"]) -> Value:
@@ -150,3 +158,21 @@ def _sample_deviation(values: Sequence[Value]) -> float | None:
     numbers = [float(as_number(value)) for value in values]
     mean = sum(numbers) / len(numbers)
     return math.sqrt(sum((number - mean) * (number - mean) for number in numbers) / (len(numbers) - 1))
+
+
+def _different(values: Sequence[Value]) -> list[Value]:
+    """The values of which none equals one before it."""
+    found: list[Value] = []
+    for value in values:
+        if not any(compare("=", value, other) for other in found):
+            found.append(value)
+    return found
+
+
+def _median(values: Sequence[Value]) -> float | None:
+    """The value in the middle in ascending order; of an even number the mean of the two there."""
+    if not values:
+        return None
+    numbers = sorted((float(as_number(value)) for value in values), key=lambda each: (math.isnan(each), each))
+    half = len(numbers) // 2
+    return numbers[half] if len(numbers) % 2 else (numbers[half - 1] + numbers[half]) / 2

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from estero.answers.sieve.evaluator import Evaluator
-from estero.answers.sieve.instances import FALSE, TRUE, EventsAtHand, Instances, Integers, Mask, Truths, fold
+from estero.answers.measures.evaluator import FALSE, TRUE, Evaluator, Truths
+from estero.answers.measures.marked import EventsAtHand, Integers, Mask, fold
+from estero.answers.sieve.instances import Instances
 from estero.automata.residual import ALL_MARKED, Agreement, key_choices
 from estero.classify.columns import ColumnType
 from estero.language.tree.schema import Kind, Schema

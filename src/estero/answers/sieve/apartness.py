@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from estero.answers.sieve.instances import FALSE, TRUE, Instances, Truths
+from estero.answers.measures.evaluator import FALSE, TRUE, Truths
+from estero.answers.sieve.instances import Instances
 from estero.automata.residual import BEFORE, Apartness
 from estero.classify.column_names import POSITION, TIME
 

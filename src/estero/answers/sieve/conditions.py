@@ -12,12 +12,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from estero.answers.measures.aggregates import aggregate
+from estero.answers.measures.evaluator import FALSE, TRUE, UNKNOWN, Evaluator, Question, Truths
+from estero.answers.measures.marked import Integers, Marked, fold
 from estero.answers.report import untaken
-from estero.answers.sieve.aggregates import aggregate
 from estero.answers.sieve.agreement import agreement
 from estero.answers.sieve.apartness import apartness
-from estero.answers.sieve.evaluator import Evaluator, Question
-from estero.answers.sieve.instances import FALSE, TRUE, UNKNOWN, Instances, Integers, Marked, Truths, fold
+from estero.answers.sieve.instances import Instances
 from estero.automata.residual import Agreement, Apartness, all_attributes
 from estero.errors import DataError, LimitExceeded, QueryError
 from estero.language.check.set_predicates import RegisteredPredicate

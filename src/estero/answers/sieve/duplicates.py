@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.answers.sieve.instances import Integers, Mask
+from estero.answers.measures.marked import Integers, Mask
 from estero.engine.walk.matches import Matches
 
 Words = NDArray[np.uint64]

@@ -6,101 +6,12 @@ Truths, counts and values of instances are arrays with one element for each.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from estero.answers.report import EventStore
+from estero.answers.measures.marked import EventsAtHand, Integers, Marked, Mask
 from estero.automata.residual import ALL_MARKED, Hidden, Key, Residual
-from estero.classify.column_names import POSITION, event_column
 from estero.engine.walk.matches import Matches, offsets_of, places_of
-from estero.events.tables.shown_types import plain
-
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-Truths = NDArray[np.int8]
-"""Of each instance one of FALSE, UNKNOWN, TRUE: AND is the minimum, OR the maximum, NOT is ``2 - truth``."""
-
-FALSE, UNKNOWN, TRUE = np.int8(0), np.int8(1), np.int8(2)
-
-Number = TypeVar("Number", bound=np.integer)
-
-
-def fold(values: NDArray[Number], owners: Integers, into: NDArray[Number]) -> None:
-    """Each of `into` becomes the smallest of its `values` and itself: of truths, their AND.
-
-    `owners` are the places in `into` that `values` belong to, ascending.
-    """
-    if len(owners) == 0:
-        return
-    starts = np.flatnonzero(np.diff(owners, prepend=-1))
-    places = owners[starts]
-    into[places] = np.minimum(into[places], np.minimum.reduceat(values, starts))
-
-
-class Marked(NamedTuple):
-    """The events of one variable: instance i has ``rows[offsets[i]] … rows[offsets[i + 1] - 1]``.
-
-    `offsets` is int64 [instances + 1]. `rows`, int64, are rows of `EventsAtHand`, for each instance in stream
-    order.
-    """
-
-    offsets: Integers
-    rows: Integers
-
-    @property
-    def sizes(self) -> Integers:
-        """How many events each instance has."""
-        return np.diff(self.offsets)
-
-    @property
-    def owners(self) -> Integers:
-        """The instance of each of `rows`."""
-        return np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
-
-
-class EventsAtHand:
-    """The distinct events that a batch of matches marks; `rows` gives the row of each item of the matches."""
-
-    def __init__(self, matches: Matches, store: EventStore) -> None:
-        self._excerpt, (rows,) = store.excerpt([matches.event])
-        present = np.zeros(max(1, self._excerpt.num_rows), np.bool_)
-        present[rows] = True
-        self._chosen = np.flatnonzero(present)
-        self.rows: Integers = (np.cumsum(present) - 1)[rows]
-        self._columns: dict[str, pa.Array] = {}
-
-    def keep(self, items: Integers) -> None:
-        """From now on the matches have only these of their items left."""
-        self.rows = self.rows[items]
-
-    @property
-    def count(self) -> int:
-        """How many events there are."""
-        return len(self._chosen)
-
-    def column(self, name: str) -> pa.Array:
-        """The values of all events, plain, in the type of the store."""
-        if name not in self._columns:
-            kept = self._excerpt.column(event_column(name))
-            self._columns[name] = plain(pc.take(kept, pa.array(self._chosen), boundscheck=False))
-        return self._columns[name]
-
-    def values(self, name: str, rows: Integers) -> pa.Array:
-        """The values of the events in these rows."""
-        return pc.take(self.column(name), pa.array(rows), boundscheck=False)
-
-    def positions(self, rows: Integers) -> pa.Array:
-        """The stream positions of the events in these rows."""
-        return pc.take(self._excerpt.column(POSITION), pa.array(self._chosen[rows]), boundscheck=False)
-
-    def numbers(self, name: str, rows: Integers) -> Integers:
-        """A working column of integers, for the events in these rows."""
-        kept: Integers = self._excerpt.column(name).to_numpy(zero_copy_only=False)
-        return kept[self._chosen[rows]]
 
 
 class MarkTable:

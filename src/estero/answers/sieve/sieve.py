@@ -7,11 +7,12 @@ from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from estero.answers.report import EventStore
+from estero.answers.event_store import EventStore
+from estero.answers.measures.evaluator import TRUE, Evaluator
+from estero.answers.measures.marked import EventsAtHand, Integers
 from estero.answers.sieve.conditions import Check, check_of
 from estero.answers.sieve.duplicates import Duplicates
-from estero.answers.sieve.evaluator import Evaluator
-from estero.answers.sieve.instances import TRUE, EventsAtHand, Instances, Integers, MarkTable
+from estero.answers.sieve.instances import Instances, MarkTable
 from estero.answers.sieve.strategies import strategic
 from estero.automata.residual import Hidden, Residual, predicates_called
 from estero.engine.walk.matches import Matches, chosen, items_of, joined, taken
@@ -142,7 +143,8 @@ class Sieve:
             return matches
         if self._checks is None:
             self._checks = self._made_checks(store)
-        events = EventsAtHand(matches, store)
+        excerpt, (items,) = store.excerpt([matches.event])
+        events = EventsAtHand(excerpt, items)
         for residual, check in self._checks:
             at = Instances(residual, matches, events, self._marks)
             keep = np.ones(len(matches.start), np.bool_)

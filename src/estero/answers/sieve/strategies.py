@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.answers.sieve.instances import Integers, Mask
+from estero.answers.measures.marked import Integers, Mask
 from estero.engine.walk.matches import Matches
 from estero.language.tree.query import Strategy
 

@@ -75,18 +75,26 @@ def cast(value: Operand, type: str) -> Expression:
     return Expression(e.Cast(_node(value), name))
 
 
-def aggregate(function: str, of: Expression | Variable) -> Expression:
-    """A value of all events marked with a variable: ``aggregate("avg", var("a").price) > 5``."""
+def aggregate(function: str, of: Expression | Variable, *, distinct: bool = False) -> Expression:
+    """A value of all events marked with a variable: ``aggregate("avg", var("a").price) > 5``.
+
+    >>> print(aggregate("sum", var("a").price * var("a").volume) > 1000)
+    sum(a.price * a.volume) > 1000
+    >>> print(aggregate("count", var("a").user, distinct=True) > 3)
+    count(DISTINCT a.user) > 3
+    """
     if function not in AGGREGATES:
         raise ValueError(f"there is no aggregate {function}; there are {', '.join(AGGREGATES)}")
     name = typed_as(e.AggregateFunction, function)
+    if distinct and function != "count":
+        raise ValueError("distinct values are counted: aggregate('count', …, distinct=True)")
     if isinstance(of, Variable):
         return Expression(e.Aggregate(name, of.variable_name))
-    match of.tree:
-        case e.Attribute(column, str(variable)):
-            return Expression(e.Aggregate(name, variable, column))
-        case _:
-            raise TypeError("an aggregate takes a variable, or an attribute of one")
+    variables = {each.variable for each in of.tree.walk() if isinstance(each, e.Attribute)}
+    if len(variables) != 1 or None in variables:
+        raise TypeError("an aggregate takes a variable, or an expression over the attributes of one")
+    (variable,) = variables
+    return Expression(e.Aggregate(name, str(variable), e.without_variable(of.tree), distinct))
 
 
 def constant(value: Value) -> Expression:

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from functools import partial
 
 from estero.errors import Span
-from estero.language.check.kinds import KindChecker
+from estero.language.check.kinds import COMPARABLE, KindChecker
 from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.check.set_predicates import known_predicates, registered
 from estero.language.tree import expressions as e
-from estero.language.tree.functions import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree.functions import AGGREGATES, COMPARED, SCALAR_FUNCTIONS, SET_PREDICATES
 from estero.language.tree.names import SPELLING, listed, some, suggestion
 from estero.language.tree.pattern import EventType, Filter
-from estero.language.tree.schema import Kind
+from estero.language.tree.schema import NUMBERS, Kind
 from estero.language.tree.selection import label_types
 from estero.language.tree.words import quoted
 
@@ -135,16 +135,20 @@ class _FilterCheck(KindChecker):
         return variable in self._bound
 
     def _aggregate(self, node: e.Aggregate) -> Kind | None:
-        function = AGGREGATES[node.function]
-        if not self._is_bound(node.variable, node.span) or node.attribute is None:
+        function, variable = AGGREGATES[node.function], node.variable
+        if not self._is_bound(variable, node.span) or node.operand is None:
             return function.gives
-        kind = self._kind_of_marked(node.variable, node.attribute, node.span)
-        if kind is not None and kind not in function.takes:
+        inside = KindChecker(partial(self._attribute_inside, variable), self._problems)
+        kind = inside.kind(node.operand)
+        takes = COMPARED if node.distinct else function.takes
+        if kind is not None and kind not in takes:
+            given = str(e.with_variable(node.operand, variable))
             self._problems.add(
-                f"{node.function} takes numbers, and {node.variable}.{node.attribute} is {kind.value}",
+                f"{node.function} takes {'numbers' if takes is NUMBERS else 'what can be compared'}, "
+                f"and {given} is {kind.value}",
                 node.span,
-                expected="an attribute with integers or floats",
-                hint=f"count({quoted(node.variable)}.{quoted(node.attribute)}) takes values of any kind",
+                expected="integers or floats" if takes is NUMBERS else COMPARABLE,
+                hint=f"count({given}) takes values of any kind",
             )
             return None
         return function.gives or kind

@@ -88,7 +88,7 @@ class _Ticks:
     def _role(self, node: e.Node) -> str | None:
         """Whether an expression is a time, or a difference of times, in ticks."""
         match node:
-            case e.Attribute(self.time) | e.Aggregate(_, _, self.time):
+            case e.Attribute(self.time) | e.Aggregate(_, _, e.Attribute(self.time)):
                 is_time = isinstance(node, e.Attribute) or node.function in _OF_ONE
                 return _TIME if is_time else None
             case e.Negative(operand) if self._is(operand, _DIFFERENCE):

@@ -28,6 +28,10 @@ _VALUES: Final = frozenset(
 """The tokens that a value or a condition ends with. No name follows one of these."""
 
 
+_OPERANDS: Final = frozenset({"NAME", "QUOTED", "_LPAR", "_CASE"})
+"""The tokens behind DISTINCT."""
+
+
 class CaseWords:
     """Between the lexer and the parser: a name that follows a value inside a CASE is a word of it.
 
@@ -39,12 +43,25 @@ class CaseWords:
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
         """The same tokens, with the words of CASE as such."""
         depth, before = 0, ""
-        for token in stream:
+        for token, after in _with_next(stream):
             word = token.upper()
             if token.type == "_CASE":
                 depth += 1
             elif depth and token.type == "NAME" and word in _WORDS and before in (*_VALUES, "_CASE"):
                 token = token.update(type=f"_{word}")  # noqa: PLW2901
                 depth -= word == "END"
+            elif (token.type, word, before) == ("NAME", "DISTINCT", "_LPAR") and after in _OPERANDS:
+                token = token.update(type="_DISTINCT")  # noqa: PLW2901
             before = token.type
             yield token
+
+
+def _with_next(stream: Iterator[Token]) -> Iterator[tuple[Token, str]]:
+    """Each token with the type of the next one, the last with none."""
+    before = next(stream, None)
+    for token in stream:
+        if before is not None:
+            yield before, token.type
+        before = token
+    if before is not None:
+        yield before, ""

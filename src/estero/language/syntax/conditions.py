@@ -39,26 +39,48 @@ def _call(children: Children, span: Span) -> e.Node:
     if folded in SCALAR_FUNCTIONS:
         return e.Call(folded, arguments, span=span)
     if folded in AGGREGATES:
-        return _aggregate(cast(e.AggregateFunction, folded), arguments, span)
+        return aggregate(cast(e.AggregateFunction, folded), arguments, span)
     known = folded if folded in SET_PREDICATES else name
     return e.SetPredicate(known, tuple(_set_argument(name, each) for each in arguments), span=span)
 
 
-def _aggregate(function: e.AggregateFunction, arguments: tuple[e.Node, ...], span: Span) -> e.Node:
+def aggregate(
+    function: e.AggregateFunction, arguments: tuple[e.Node, ...], span: Span, *, distinct: bool = False
+) -> e.Aggregate:
+    """The aggregate of what one variable's events have."""
     match arguments:
-        case (e.Attribute(variable, None),) if function == "count":
+        case (e.Attribute(variable, None),) if function == "count" and not distinct:
             return e.Aggregate(function, variable, span=span)
-        case (e.Attribute(attribute, str(variable)),):
-            return e.Aggregate(function, variable, attribute, span=span)
+        case (operand,) if len(found := _variables(operand)) == 1 and None not in found:
+            of = str(found.pop())
+            return e.Aggregate(function, of, e.without_variable(operand), distinct, span=span)
         case _:
-            form = "count(X) or count(X.a)" if function == "count" else f"{function}(X.a)"
-            raise QueryError(
-                f"{function} takes one variable's events",
-                span=arguments[0].span if arguments else span,
-                found="something else" if arguments else "no argument",
-                expected=f"{form}, with X a variable",
-                hint="count(X) counts events; all other aggregates, and count(X.a), take one attribute",
-            )
+            pass
+    form = "count(X), count(X.a) or count(DISTINCT X.a)" if function == "count" else f"{function}(X.a)"
+    raise QueryError(
+        f"{function} takes one variable's events",
+        span=arguments[0].span if arguments else span,
+        found="something else" if arguments else "no argument",
+        expected=f"{form}, with X a variable",
+        hint="count(X) counts events; the others take what is computed of one event of X: sum(X.a * X.b)",
+    )
+
+
+def _variables(operand: e.Node) -> set[str | None]:
+    """The variables of the attributes in an expression, None for an attribute without one."""
+    return {each.variable for each in operand.walk() if isinstance(each, e.Attribute)}
+
+
+def _distinct(children: Children, span: Span) -> e.Node:
+    name, operand = children
+    if name_of(name).lower() != "count":
+        raise refused(
+            name,
+            f"DISTINCT has no meaning in {name}(…)",
+            "count(DISTINCT X.a)",
+            "leave DISTINCT out",
+        )
+    return aggregate("count", (node_of(operand),), span, distinct=True)
 
 
 def _set_argument(name: str, argument: e.Node) -> e.VariableReference | e.Attribute | e.Literal:
@@ -119,6 +141,7 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "call": _call,
     "case": _case,
     "cast": _cast,
+    "distinct": _distinct,
     "duration": _duration,
     "group": lambda children, _: node_of(children[0]),
     "negative": _negative,

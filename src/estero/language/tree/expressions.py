@@ -17,7 +17,7 @@ from estero.language.tree.words import quoted
 
 ComparisonOperator = OneOf["=", "!=", "<", "<=", ">", ">="]
 ArithmeticOperator = OneOf["+", "-", "*", "/", "%"]
-AggregateFunction = OneOf["count", "sum", "avg", "stddev", "min", "max", "first", "last"]
+AggregateFunction = OneOf["count", "sum", "avg", "stddev", "median", "min", "max", "first", "last", "list"]
 
 
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _VALUE = range(8)
@@ -136,15 +136,22 @@ class Cast(Node, form="CAST({operand} AS {type!s})"):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate(Node):
-    """``avg(X.a)``, ``count(X)``: one value of the set of events marked `variable`."""
+    """``avg(X.a * X.b)``, ``count(X)``: one value of the set of events marked `variable`.
+
+    `operand` is an expression over one event, in which ``X.a`` is ``a``; None are the events themselves.
+    `distinct`: equal values count once.
+    """
 
     function: AggregateFunction
     variable: str
-    attribute: str | None = None
+    operand: Node | None = None
+    distinct: bool = False
 
     def __str__(self) -> str:
-        of = quoted(self.variable) if self.attribute is None else Attribute(self.attribute, self.variable)
-        return f"{self.function}({of})"
+        of = quoted(self.variable)
+        if self.operand is not None:
+            of = str(with_variable(self.operand, self.variable))
+        return f"{self.function}({'DISTINCT ' if self.distinct else ''}{of})"
 
 
 @dataclass(frozen=True, slots=True)

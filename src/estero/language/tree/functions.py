@@ -16,7 +16,8 @@ from estero.language.tree.schema import NUMBERS, Kind
 Kinds: TypeAlias = frozenset[Kind]
 
 _ANY: Final = frozenset(Kind)
-_ORDERED: Final = _ANY - {Kind.OPAQUE}
+COMPARED: Final = _ANY - {Kind.OPAQUE}
+"""The kinds of values that are compared."""
 _INT: Final = frozenset({Kind.INT})
 _STRING: Final = frozenset({Kind.STRING})
 _TIMESTAMP: Final = frozenset({Kind.TIMESTAMP})
@@ -113,7 +114,7 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
     "exp": _of_number(Kind.FLOAT, "e to the power of the argument", "exp"),
     "power": Function((NUMBERS, NUMBERS), Kind.FLOAT, "the first to the power of the second", "power(x, 2)"),
     "greatest": Function(
-        (_ORDERED,),
+        (COMPARED,),
         None,
         "the largest of several; NULLs do not count",
         "greatest(a, b)",
@@ -121,7 +122,7 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
         alike=True,
     ),
     "least": Function(
-        (_ORDERED,),
+        (COMPARED,),
         None,
         "the smallest of several; NULLs do not count",
         "least(a, b)",
@@ -166,7 +167,7 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
         (_ANY,), None, "the first of several that is not NULL", "coalesce(a, b)", repeated=True, alike=True
     ),
     "nullif": Function(
-        (_ORDERED, _ORDERED), None, "the first; NULL where the second equals it", "nullif(a, b)", alike=True
+        (COMPARED, COMPARED), None, "the first; NULL where the second equals it", "nullif(a, b)", alike=True
     ),
     "year": _of_time("the year of a timestamp in UTC", "year"),
     "quarter": _of_time("the quarter of a timestamp in UTC, 1 to 4", "quarter"),
@@ -218,7 +219,7 @@ and timestamps differently, so they do not become strings.
 
 @dataclass(frozen=True, slots=True)
 class AggregateKind:
-    """The kinds that the attribute of an aggregate may have, and the kind of its value (None: the same)."""
+    """The kinds that what an aggregate is of may have, and the kind of its value (None: the same)."""
 
     takes: Kinds
     gives: Kind | None
@@ -230,12 +231,14 @@ AGGREGATES: Final[Mapping[AggregateFunction, AggregateKind]] = {
     "sum": AggregateKind(NUMBERS, None, "the sum"),
     "avg": AggregateKind(NUMBERS, Kind.FLOAT, "the mean"),
     "stddev": AggregateKind(NUMBERS, Kind.FLOAT, "the standard deviation of a sample"),
-    "min": AggregateKind(_ANY, None, "the smallest value"),
-    "max": AggregateKind(_ANY, None, "the largest value"),
+    "median": AggregateKind(NUMBERS, Kind.FLOAT, "the value in the middle, or the mean of the two there"),
+    "min": AggregateKind(COMPARED, None, "the smallest value"),
+    "max": AggregateKind(COMPARED, None, "the largest value"),
     "first": AggregateKind(_ANY, None, "the value of the first event"),
     "last": AggregateKind(_ANY, None, "the value of the last event"),
+    "list": AggregateKind(_ANY, Kind.OPAQUE, "all values, in the order of the events"),
 }
-"""Functions of the set of events marked with a variable. NULLs do not count, but for first and last."""
+"""Functions of the set of events marked with a variable. NULLs do not count, but for first, last and list."""
 
 SET_PREDICATES: Final = ("increasing", "decreasing")
 """Built-in predicates over sets of events; users register more."""

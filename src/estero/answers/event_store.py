@@ -1,0 +1,171 @@
+"""The relevant events that are kept until they are shown, or asked for again."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.classify.column_names import is_kept
+from estero.classify.rows.classifier import ClassifiedRow
+from estero.events.tables.shown_types import plain, plain_type
+
+_MANY, _FEW = 32, 2048
+"""Beyond so many batches, those of at most so many events are joined: events may be appended one by one."""
+_TOGETHER = 256
+"""So many single events become one batch."""
+
+Single = tuple[int, ClassifiedRow]
+"""A classified event that came alone, with its position."""
+
+
+class EventStore:
+    """The relevant events of the window, addressed by sequence number: 0, 1, 2, … over the run.
+
+    `schema` is that of the classified batches; key hashes, bits and values are not kept. Batches are kept as
+    they come, and nothing is copied until events are taken, except where many small ones are joined.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        kept = [field for field in schema if is_kept(field.name)]
+        self._names = [field.name for field in kept]
+        self.schema: pa.Schema = pa.schema([pa.field(field.name, plain_type(field.type)) for field in kept])
+        self._chunks: list[pa.RecordBatch] = []
+        self._starts: list[int] = []
+        self._single: list[Single] = []
+        self.first = 0
+        """The smallest sequence number that can still be taken."""
+        self.next = 0
+        """The sequence number that the next appended event gets."""
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Keeps the events of `batch`; they get the next sequence numbers, in order."""
+        if batch.num_rows == 0:
+            return
+        self._put_together()
+        self._keep(batch, self.next)
+        self.next += batch.num_rows
+
+    def append_one(self, event: Single, as_batch: Callable[[Sequence[Single]], pa.RecordBatch]) -> None:
+        """Keeps a single event, which gets the next sequence number; `as_batch` makes a batch of some."""
+        self._single.append(event)
+        self._as_batch = as_batch
+        self.next += 1
+        if len(self._single) == _TOGETHER:
+            self._put_together()
+
+    def _put_together(self) -> None:
+        """Makes a batch of the single events that are kept last."""
+        if self._single:
+            single, self._single = self._single, []
+            self._keep(self._as_batch(single), self.next - len(single))
+
+    def _keep(self, batch: pa.RecordBatch, first: int) -> None:
+        """Keeps the events of a batch, of which the first has this number."""
+        self._chunks.append(_without_views(batch.select(self._names)))
+        self._starts.append(first)
+        while len(self._chunks) > _MANY and self._are_small(*self._chunks[-2:]):
+            self._chunks[-2:] = [_joined(self._chunks[-2:])]
+            self._starts.pop()
+
+    @staticmethod
+    def _are_small(older: pa.RecordBatch, newer: pa.RecordBatch) -> bool:
+        """Whether to join the last two batches: sizes stay descending, so few copies are made."""
+        return int(older.num_rows) <= int(newer.num_rows) <= _FEW
+
+    def trim(self, first_needed: int) -> None:
+        """Forgets whole batches whose events are all before the sequence number `first_needed`."""
+        gone = bisect_right(self._starts, first_needed) - 1
+        if first_needed >= self.next:
+            gone = len(self._chunks)
+            self._single.clear()
+            self.first = self.next
+        if gone > 0:
+            del self._chunks[:gone], self._starts[:gone]
+            self.first = self._starts[0] if self._starts else self.next
+
+    def restart(self, events: pa.RecordBatch) -> None:
+        """Keeps only these events, in place of all others; they are numbered from 0."""
+        self._chunks.clear()
+        self._starts.clear()
+        self._single.clear()
+        self.first = self.next = 0
+        self.append(events)
+
+    def take(self, sequence: NDArray[np.int64], columns: Sequence[str] | None = None) -> pa.RecordBatch:
+        """The events with these sequence numbers, in this order, as one batch of plain columns.
+
+        `columns` are the columns to take, all where it is None. Raises IndexError for a sequence
+        number that was trimmed or not yet appended.
+        """
+        names = self._names if columns is None else list(columns)
+        events, (places,) = self.excerpt([sequence])
+        arrays = [rows_taken(events, name, places) for name in names]
+        return pa.RecordBatch.from_arrays(
+            arrays, schema=pa.schema([self.schema.field(name) for name in names])
+        )
+
+    def excerpt(
+        self, sequences: Sequence[NDArray[np.int64]]
+    ) -> tuple[pa.RecordBatch, list[NDArray[np.int64]]]:
+        """One batch that holds the events of all `sequences`, and the rows of each sequence in it.
+
+        A batch that was appended is used as it is. Where several are needed, what lies between the
+        first and the last event is joined if that is dense, and else the distinct events are taken
+        from one batch after the other: what is copied stays within a constant factor of what is asked.
+        """
+        self._put_together()
+        asked = [each for each in sequences if len(each)]
+        if not asked:
+            return pa.RecordBatch.from_pylist([], schema=self.schema), list(sequences)
+        low, high = min(int(each.min()) for each in asked), max(int(each.max()) for each in asked)
+        if low < self.first or high >= self.next:
+            kept = f"{self.first} to {self.next - 1}"
+            raise IndexError(f"events {low} to {high} were asked for, but {kept} are kept")
+        i, j = bisect_right(self._starts, low) - 1, bisect_right(self._starts, high) - 1
+        if i == j:
+            return self._chunks[i], [each - self._starts[i] for each in sequences]
+        if high - low < 4 * sum(map(len, asked)) + 1024:
+            pieces = self._chunks[i : j + 1]
+            pieces[0] = pieces[0].slice(low - self._starts[i])
+            pieces[-1] = pieces[-1].slice(0, high - self._starts[j] + 1)
+            return _joined(pieces), [each - low for each in sequences]
+        distinct, rows = np.unique(np.concatenate(asked), return_inverse=True)
+        return _joined(self._picked(distinct)), _divided(rows, [len(each) for each in sequences])
+
+    def _picked(self, distinct: NDArray[np.int64]) -> list[pa.RecordBatch]:
+        """The events with these ascending sequence numbers, one piece for each batch that has some."""
+        cuts = [*np.searchsorted(distinct, self._starts).tolist(), len(distinct)]
+        return [
+            chunk.take(pa.array(distinct[a:b] - start))
+            for chunk, start, (a, b) in zip(self._chunks, self._starts, pairwise(cuts), strict=True)
+            if a < b
+        ]
+
+
+def rows_taken(events: pa.RecordBatch, name: str, rows: NDArray[np.int64]) -> pa.Array:
+    """A column of the events in these rows, plain."""
+    return plain(pc.take(events.column(name), pa.array(rows), boundscheck=False))
+
+
+def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch; dictionaries that differ from piece to piece are decoded first."""
+    names = pieces[0].schema.names
+    arrays = [pa.concat_arrays([plain(piece.column(name)) for piece in pieces]) for name in names]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _divided(rows: NDArray[np.int64], lengths: Sequence[int]) -> list[NDArray[np.int64]]:
+    cuts = [0, *accumulate(lengths)]
+    return [rows[a:b] for a, b in pairwise(cuts)]
+
+
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with plain strings and bytes in place of views, which Arrow cannot take from."""
+    arrays = [array if pa.types.is_dictionary(array.type) else plain(array) for array in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

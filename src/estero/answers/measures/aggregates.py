@@ -1,0 +1,181 @@
+"""Aggregates of the events of a variable, one value for each instance, as `reference.filters` means them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.answers.measures.evaluator import Evaluator
+from estero.answers.measures.marked import EventsAtHand, Integers, Marked, Mask
+from estero.classify.values import as_integers
+from estero.errors import DataError, QueryError
+from estero.language.tree.expressions import Aggregate
+from estero.language.tree.schema import NUMBERS, Kind
+
+_Numbers = NDArray[np.int64] | NDArray[np.float64]
+
+_SAFE = 2.0**62
+"""Sums of absolute values below this, added up in floats, do not overflow 64-bit integers."""
+
+
+def aggregate(node: Aggregate, marked: Marked, events: EventsAtHand, evaluator: Evaluator) -> pa.Array:
+    """One value for each instance, NULL (for count, 0) of no values; an overflow of sum is a `DataError`.
+
+    The values of min, max, first and last have the type of the column, those of list are lists of it, and
+    sums are of its kind.
+    """
+    if node.operand is None:
+        return pa.array(marked.sizes)
+    column = evaluator.type_of_operand(node.operand)
+    if column.kind is Kind.NULL and node.function != "list":
+        nothing = np.zeros(len(marked.sizes), np.int64)
+        return pa.array(nothing) if node.function == "count" else pa.nulls(len(nothing), pa.int64())
+    values, rows = evaluator.values(node.operand, events, marked.rows)
+    marked = Marked(marked.offsets, rows)
+    match node.function:
+        case "first":
+            return _at(values, rows, marked.offsets[:-1], marked.sizes == 0)
+        case "last":
+            return _at(values, rows, marked.offsets[1:] - 1, marked.sizes == 0)
+        case "list":
+            return _lists(values, marked)
+    if values.null_count:
+        known: Mask = pc.is_valid(values).to_numpy(zero_copy_only=False)
+        marked = marked.only(known[rows])
+    match node.function:
+        case "count" if node.distinct:
+            return pa.array(_different(evaluator.read(values, column), marked))
+        case "count":
+            return pa.array(marked.sizes)
+        case "min" | "max":
+            return _extreme(node.function, values, marked)
+    if column.kind not in NUMBERS:
+        raise QueryError(f"{node.function} takes numbers, not {column.kind.value}", span=node.span)
+    read = evaluator.read(values, column)
+    if read.null_count:
+        read = read.fill_null(pa.scalar(0, read.type))
+    with np.errstate(all="ignore"):
+        return _COMPUTED[node.function](read.to_numpy(), marked)
+
+
+def _at(values: pa.Array, rows: Integers, places: Integers, missing: Mask) -> pa.Array:
+    if not missing.any():
+        return pc.take(values, pa.array(rows[places]), boundscheck=False)
+    there = np.where(missing, 0, places)
+    chosen = rows[there] if len(rows) else there
+    return pc.take(values, pa.array(chosen, mask=missing))
+
+
+def _lists(values: pa.Array, marked: Marked) -> pa.Array:
+    items = pc.take(values, pa.array(marked.rows), boundscheck=False)
+    empty = marked.sizes == 0
+    mask = pa.array(empty) if empty.any() else None
+    return pa.ListArray.from_arrays(pa.array(marked.offsets.astype(np.int32)), items, mask=mask)
+
+
+def _over(reduced: np.ufunc, items: NDArray[np.generic], marked: Marked) -> NDArray[np.generic]:
+    """One value for each instance that has events, in order."""
+    begins = marked.offsets[:-1][marked.sizes > 0]
+    found: NDArray[np.generic] = reduced.reduceat(items, begins) if len(begins) else items[:0]
+    return found
+
+
+def _spread(values: NDArray[np.generic], marked: Marked, data_type: pa.DataType) -> pa.Array:
+    """Values of the instances that have events, with NULL for the others."""
+    there = marked.sizes > 0
+    if there.all():
+        return pa.array(values, data_type)
+    spread = np.zeros(len(there), values.dtype)
+    spread[there] = values
+    return pa.array(spread, data_type, mask=~there)
+
+
+def _extreme(function: str, values: pa.Array, marked: Marked) -> pa.Array:
+    """NaN is the largest number; strings are in the order of their code points, as Arrow sorts them."""
+    kind = values.type
+    if pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        numbers = (pc.fill_null(values, pa.scalar(0, kind)) if values.null_count else values).to_numpy()
+        best = _over(np.fmin if function == "min" else np.maximum, numbers[marked.rows], marked)
+        return _spread(best, marked, kind)
+    ranks = pc.rank(values, tiebreaker="first").to_numpy().astype(np.int64) - 1
+    row_of = np.empty(len(ranks), np.int64)
+    row_of[ranks] = np.arange(len(ranks))
+    reduced = np.minimum if function == "min" else np.maximum
+    places = _spread(row_of[_over(reduced, ranks[marked.rows], marked)], marked, pa.int64())
+    return pc.take(values, places)
+
+
+def _different(values: pa.Array, marked: Marked) -> Integers:
+    """How many different values each instance has: NaN is equal to itself, and 0.0 to -0.0."""
+    sizes = marked.sizes
+    if not len(sizes) or sizes.max() <= 1:
+        return sizes
+    if pa.types.is_floating(values.type):
+        values = pa.array(as_integers(values)[0])
+    codes = values.dictionary_encode().indices.fill_null(0).to_numpy(zero_copy_only=False)
+    many = len(codes) + 1
+    found = np.unique(marked.owners * many + codes[marked.rows])
+    return np.bincount(found // many, minlength=len(sizes)).astype(np.int64)
+
+
+def _sums(numbers: _Numbers, marked: Marked) -> NDArray[np.generic]:
+    """Sums in stream order; floats are added one after the other, as `bincount` does."""
+    items = numbers[marked.rows]
+    if numbers.dtype == np.float64:
+        return np.bincount(marked.owners, items, len(marked.sizes))[marked.sizes > 0]
+    largest = max(abs(int(numbers.max(initial=0))), abs(int(numbers.min(initial=0))))
+    if largest * int(marked.sizes.max(initial=0)) > _SAFE:
+        sizes = np.bincount(marked.owners, np.abs(items.astype(np.float64)), len(marked.sizes))
+        for instance in np.flatnonzero(sizes > _SAFE).tolist():
+            low, high = marked.offsets[instance : instance + 2]
+            _check_partial_sums(items[low:high].tolist())
+    return _over(np.add, items, marked)
+
+
+def _check_partial_sums(numbers: list[int]) -> None:
+    total = 0
+    for number in numbers:
+        total += number
+        if not -(2**63) <= total < 2**63:
+            raise DataError(f"{total} is not a 64-bit integer")
+
+
+def _sum(numbers: _Numbers, marked: Marked) -> pa.Array:
+    return _spread(_sums(numbers, marked), marked, pa.from_numpy_dtype(numbers.dtype))
+
+
+def _mean(numbers: _Numbers, marked: Marked) -> pa.Array:
+    counts = marked.sizes[marked.sizes > 0]
+    return _spread(_sums(numbers, marked).astype(np.float64) / counts, marked, pa.float64())
+
+
+def _deviation(numbers: _Numbers, marked: Marked) -> pa.Array:
+    """The deviation of a sample, in two passes; NULL of fewer than two values."""
+    items, counts, owners = numbers[marked.rows].astype(np.float64), marked.sizes, marked.owners
+    means = np.bincount(owners, items, len(counts)) / np.maximum(counts, 1)
+    apart = items - means[owners]
+    squares = np.bincount(owners, apart * apart, len(counts))
+    return pa.array(np.sqrt(squares / np.maximum(counts - 1, 1)), mask=counts < 2)
+
+
+def _median(numbers: _Numbers, marked: Marked) -> pa.Array:
+    """The value in the middle of the sorted ones, NaN last; of an even number the mean of the two there."""
+    items = numbers[marked.rows].astype(np.float64)
+    items = items[np.lexsort((items, marked.owners))]
+    there = marked.sizes > 0
+    begins, sizes = marked.offsets[:-1][there], marked.sizes[there]
+    lower, upper = items[begins + (sizes - 1) // 2], items[begins + sizes // 2]
+    return _spread(np.where(sizes % 2 == 1, lower, (lower + upper) / 2), marked, pa.float64())
+
+
+_COMPUTED: Final[Mapping[str, Callable[[_Numbers, Marked], pa.Array]]] = {
+    "sum": _sum,
+    "avg": _mean,
+    "stddev": _deviation,
+    "median": _median,
+}

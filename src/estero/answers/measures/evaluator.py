@@ -1,0 +1,222 @@
+"""Conditions and expressions over columns of values, evaluated by DuckDB as expressions.py writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.answers.measures.marked import EventsAtHand, Integers, distinct
+from estero.classify.column_names import attribute_in
+from estero.classify.columns import ColumnType, canonical
+from estero.classify.duckdb_dialect import DUCKDB
+from estero.classify.expressions import ExpressionWriter
+from estero.classify.operations import Typed
+from estero.errors import DataError
+from estero.events.database import Connection, connect
+from estero.events.reading_errors import interruptible
+from estero.language.tree.expressions import Aggregate, Attribute, Node, substituted
+from estero.language.tree.schema import Kind
+
+Truths = NDArray[np.int8]
+"""Of each instance one of FALSE, UNKNOWN, TRUE: AND is the minimum, OR the maximum, NOT is ``2 - truth``."""
+
+FALSE, UNKNOWN, TRUE = np.int8(0), np.int8(1), np.int8(2)
+
+
+_TABLE = "estero_tuples"
+_TRUTH = "truth"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A condition as SQL over columns: of attributes of variables' events, and of aggregates.
+
+    It is asked about tuples of events of `variables`. `attributes` are (column, variable, attribute),
+    `aggregates` are (column, aggregate).
+    """
+
+    sql: str
+    variables: tuple[str, ...]
+    attributes: tuple[tuple[str, str, str], ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+
+class Formula(NamedTuple):
+    """An expression over one event as SQL over columns, which are (column, attribute), and how it is read."""
+
+    sql: str
+    columns: tuple[tuple[str, str], ...]
+    type: ColumnType
+
+
+class Evaluator:
+    """Evaluates conditions on events with this `schema` in DuckDB, and expressions over single events.
+
+    An attribute that is not in `columns` is NULL in every event. `place` is where in a query they stand.
+    """
+
+    def __init__(self, schema: pa.Schema, place: str = "a filter") -> None:
+        self._schema = schema
+        self._place = place
+        self._formulas: dict[Node, Formula] = {}
+
+    @cached_property
+    def _connection(self) -> Connection:
+        connection = connect()
+        connection.execute("SET threads = 1")
+        return connection
+
+    @cached_property
+    def columns(self) -> Mapping[str, ColumnType]:
+        """How expressions read each attribute (columns.py)."""
+        found = self.described(self._schema)
+        return {attribute_in(name): column for name, column in found.items()}
+
+    def described(self, schema: pa.Schema) -> dict[str, ColumnType]:
+        """How expressions read columns of these types."""
+        self._connection.register(_TABLE, schema.empty_table())
+        described = self._connection.execute(f"DESCRIBE FROM {_TABLE}").fetchall()
+        self._connection.unregister(_TABLE)
+        return {name: DUCKDB.column_type(kind) for name, kind, *_ in described}
+
+    def question(self, condition: Node, variable: str | None = None) -> Question:
+        """The question that `condition` puts to tuples of events.
+
+        With `variable` it is about each event of that variable: the question of ``variable[condition]``.
+        """
+        attributes: dict[tuple[str, str], str] = {}
+        aggregates: dict[Aggregate, str] = {}
+
+        def as_column(node: Node) -> Node | None:
+            if isinstance(node, Aggregate):
+                return Attribute(aggregates.setdefault(node, f"g{len(aggregates)}"))
+            if isinstance(node, Attribute):
+                key = node.variable or variable or "", node.name
+                return Attribute(attributes.setdefault(key, f"a{len(attributes)}"))
+            return None
+
+        flat = substituted(condition, as_column)
+        types = {column: self.type_of(name) for (_, name), column in attributes.items()}
+        types.update({column: self.type_of_aggregate(each) for each, column in aggregates.items()})
+        truth = DUCKDB.text(ExpressionWriter(types, DUCKDB).condition(flat))
+        sql = f"SELECT CAST(coalesce(CAST(({truth}) AS TINYINT) * 2, {UNKNOWN}) AS TINYINT) AS {_TRUTH}"
+        spoken_of = dict.fromkeys(each for each, _ in attributes)
+        return Question(
+            f"{sql} FROM {_TABLE}",
+            tuple(spoken_of) if variable is None else (variable,),
+            tuple((column, each, name) for (each, name), column in attributes.items()),
+            tuple((column, each) for each, column in aggregates.items()),
+        )
+
+    def answer(self, question: Question, columns: Mapping[str, pa.Array], count: int) -> Truths:
+        """The truth of a question for each of `count` rows of `columns`."""
+        if count == 0:
+            return np.empty(0, np.int8)
+        truths: Truths = self.computed(question.sql, columns, count)[0].to_numpy()
+        return truths
+
+    def read(self, values: pa.Array, column: ColumnType) -> pa.Array:
+        """Values of a column in the form of their kind (columns.py)."""
+        if column.cast is None:
+            return values
+        sql = f"SELECT {DUCKDB.text(DUCKDB.as_read('v', column))} AS v FROM {_TABLE}"
+        return self.computed(sql, {"v": values}, len(values))[0]
+
+    def type_of(self, name: str) -> ColumnType:
+        """How an attribute is read."""
+        return self.columns.get(name, canonical(Kind.NULL))
+
+    def formula(self, expression: Node) -> Formula:
+        """The SQL of an expression over one event; its value has the form of its kind."""
+        if expression not in self._formulas:
+            names: dict[str, str] = {}
+
+            def as_column(node: Node) -> Node | None:
+                if isinstance(node, Attribute):
+                    return Attribute(names.setdefault(node.name, f"a{len(names)}"))
+                return None
+
+            flat = substituted(expression, as_column)
+            types = {column: self.type_of(name) for name, column in names.items()}
+            value, column = in_form(ExpressionWriter(types, DUCKDB).value(flat))
+            columns = tuple((column, name) for name, column in names.items() if name in self.columns)
+            self._formulas[expression] = Formula(f"SELECT {value} AS v FROM {_TABLE}", columns, column)
+        return self._formulas[expression]
+
+    def values(self, expression: Node, events: EventsAtHand, rows: Integers) -> tuple[pa.Array, Integers]:
+        """The values of an expression, and for each of these rows which is that of its event."""
+        if isinstance(expression, Attribute):
+            column = self.columns.get(expression.name)
+            if column is None:
+                return pa.nulls(events.count, pa.int64()), rows
+            if not column.checked:
+                return events.column(expression.name), rows
+        asked, places = distinct(rows, events.count)
+        if isinstance(expression, Attribute):  # what does not fit is an error only where it is asked for
+            return events.values(expression.name, asked), places
+        formula = self.formula(expression)
+        columns = {column: events.values(name, asked) for column, name in formula.columns}
+        (found,) = self.computed(formula.sql, columns, len(asked))
+        return found, places
+
+    def type_of_operand(self, expression: Node) -> ColumnType:
+        """How the values of an expression over one event are read."""
+        if isinstance(expression, Attribute):
+            return self.type_of(expression.name)
+        return self.formula(expression).type
+
+    def type_of_aggregate(self, aggregate: Aggregate) -> ColumnType:
+        """How the values of an aggregate are read, as aggregates.py makes them."""
+        if aggregate.operand is None or aggregate.function == "count":
+            return canonical(Kind.INT)
+        column = self.type_of_operand(aggregate.operand)
+        match aggregate.function:
+            case _ if column.kind is Kind.NULL:
+                return column
+            case "sum":
+                return canonical(column.kind)
+            case "avg" | "stddev" | "median":
+                return canonical(Kind.FLOAT)
+            case "list":
+                return canonical(Kind.OPAQUE)
+            case _:
+                return column
+
+    def computed(self, sql: str, columns: Mapping[str, pa.Array], count: int) -> list[pa.Array]:
+        """The columns of a statement over these columns; without any, over as many rows."""
+        given = dict(columns) or {"none": np.zeros(count, np.int8)}
+        self._connection.register(_TABLE, pa.table(given))
+        try:
+            with interruptible():
+                found = self._connection.sql(sql).to_arrow_table()
+        except (duckdb.OutOfRangeException, duckdb.ConversionException) as error:
+            raise DataError(f"a number in {self._place} does not fit into 64 bits") from error
+        finally:
+            self._connection.unregister(_TABLE)
+        return [each.combine_chunks() if each.num_chunks != 1 else each.chunk(0) for each in found.columns]
+
+
+_FORMS: Mapping[Kind | None, str] = {
+    None: "BIGINT",
+    Kind.INT: "BIGINT",
+    Kind.FLOAT: "DOUBLE",
+    Kind.STRING: "VARCHAR",
+    Kind.BOOL: "BOOLEAN",
+}
+
+
+def in_form(value: Typed) -> tuple[str, ColumnType]:
+    """The SQL of a value in the form of its kind, and how it is read then."""
+    if value.kind is None:
+        return f"CAST({DUCKDB.text(value.sql)} AS BIGINT)", canonical(Kind.NULL)
+    if value.kind is Kind.TIMESTAMP:
+        wanted = "TIMESTAMP_NS" if value.tick == "ns" else "TIMESTAMP"
+        return f"CAST({DUCKDB.text(value.sql)} AS {wanted})", ColumnType(Kind.TIMESTAMP, tick=value.tick)
+    return f"CAST({DUCKDB.text(value.sql)} AS {_FORMS[value.kind]})", canonical(value.kind)

@@ -1,0 +1,105 @@
+"""The events that a variable marks in each of many instances, and their values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.classify.column_names import POSITION, event_column
+from estero.events.tables.shown_types import plain
+
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+Number = TypeVar("Number", bound=np.integer)
+
+
+def fold(values: NDArray[Number], owners: Integers, into: NDArray[Number]) -> None:
+    """Each of `into` becomes the smallest of its `values` and itself: of truths, their AND.
+
+    `owners` are the places in `into` that `values` belong to, ascending.
+    """
+    if len(owners) == 0:
+        return
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    places = owners[starts]
+    into[places] = np.minimum(into[places], np.minimum.reduceat(values, starts))
+
+
+def distinct(rows: Integers, count: int) -> tuple[Integers, Integers]:
+    """Which of so many rows occur, ascending, and the place of each item's row among them."""
+    present = np.zeros(max(1, count), np.bool_)
+    present[rows] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[rows]
+
+
+class Marked(NamedTuple):
+    """The events of one variable: instance i has ``rows[offsets[i]] … rows[offsets[i + 1] - 1]``.
+
+    `offsets` is int64 [instances + 1]. `rows`, int64, are rows of `EventsAtHand`, for each instance in stream
+    order.
+    """
+
+    offsets: Integers
+    rows: Integers
+
+    @property
+    def sizes(self) -> Integers:
+        """How many events each instance has."""
+        return np.diff(self.offsets)
+
+    @property
+    def owners(self) -> Integers:
+        """The instance of each of `rows`."""
+        return np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
+
+    def only(self, wanted: Mask) -> Marked:
+        """Those events of each instance that are wanted; `wanted` has one element for each of `rows`."""
+        before = np.zeros(len(wanted) + 1, np.int64)
+        np.cumsum(wanted, out=before[1:])
+        return Marked(before[self.offsets], self.rows[wanted])
+
+
+class EventsAtHand:
+    """The distinct events among items, which are `rows` of an excerpt of the events that are kept.
+
+    `rows` gives the row of each item here, `chosen` the rows of the events in the excerpt.
+    """
+
+    def __init__(self, excerpt: pa.RecordBatch, rows: Integers) -> None:
+        self._excerpt = excerpt
+        self.chosen, self.rows = distinct(rows, excerpt.num_rows)
+        self._columns: dict[str, pa.Array] = {}
+
+    def keep(self, items: Integers) -> None:
+        """From now on the matches have only these of their items left."""
+        self.rows = self.rows[items]
+
+    @property
+    def count(self) -> int:
+        """How many events there are."""
+        return len(self.chosen)
+
+    def column(self, name: str) -> pa.Array:
+        """The values of all events, plain, in the type of the store."""
+        if name not in self._columns:
+            kept = self._excerpt.column(event_column(name))
+            self._columns[name] = plain(pc.take(kept, pa.array(self.chosen), boundscheck=False))
+        return self._columns[name]
+
+    def values(self, name: str, rows: Integers) -> pa.Array:
+        """The values of the events in these rows."""
+        return pc.take(self.column(name), pa.array(rows), boundscheck=False)
+
+    def positions(self, rows: Integers) -> pa.Array:
+        """The stream positions of the events in these rows."""
+        return pc.take(self._excerpt.column(POSITION), pa.array(self.chosen[rows]), boundscheck=False)
+
+    def numbers(self, name: str, rows: Integers) -> Integers:
+        """A working column of integers, for the events in these rows."""
+        kept: Integers = self._excerpt.column(name).to_numpy(zero_copy_only=False)
+        return kept[self.chosen[rows]]
