@@ -170,6 +170,13 @@ def test_check_says_ok_or_points_at_the_place(night: Path) -> None:
     assert "^" in wrong.stderr
 
 
+def test_check_notes_what_is_easily_misread(night: Path) -> None:
+    (night / "limited.ceql").write_text("SELECT * WHERE Wind LIMIT 3")
+    result = estero("check", night / "limited.ceql")
+    assert (result.exit_code, result.stdout) == (0, f"{night / 'limited.ceql'}: ok\n")
+    assert said(result.stderr).startswith("note: LIMIT 3 is for each end")
+
+
 def test_check_compares_with_the_events_and_says_everything_at_once(night: Path) -> None:
     closed = [*LAYOUT, "--types", "Wind,Humidity", "--types", "Temperature"]
     result = estero("check", night / "unknown.ceql", "--events", night / "events.parquet", *closed)

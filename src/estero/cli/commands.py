@@ -207,12 +207,15 @@ def check(
     stream: Stream | None,
     debug: Debug = False,
 ) -> None:
-    """Report everything that is wrong with a query; with events, also whether it fits them."""
+    """Report everything that is wrong with a query, or easily misread; with events, whether it fits them."""
     import estero
+    from estero.cli.terminal import note
     from estero.queries.statement import raise_first
 
     text = text_in(query)
     raise_first(estero.check(text) if stream is None else estero.check(text, stream.path, **stream.arguments))
+    for each in estero.Query(text).notes():
+        note(each)
     print(f"{query}: ok")
 
 

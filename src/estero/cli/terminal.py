@@ -170,3 +170,10 @@ def remark(text: str) -> None:
     from rich.text import Text
 
     messages().print(Text.assemble(("warning: ", "bold yellow"), legible(text, lines=True)), soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """Writes a line to standard error about what is right, and easily misread."""
+    from rich.text import Text
+
+    messages().print(Text.assemble(("note: ", "bold cyan"), legible(text, lines=True)), soft_wrap=True)

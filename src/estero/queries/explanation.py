@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from estero.automata.cea import CEA, FIRST, EventPredicate
 from estero.errors import legible
+from estero.language.check.notes import notes
 from estero.language.tree.query import Consume
 from estero.plan.division import division_in_words
 from estero.plan.plan import Plan, residual_text
@@ -29,6 +30,9 @@ class Explanation:
         plan = self.plan
         yield "Query", self.plan.text
         yield "Plan", "\n".join(plan_lines(plan))
+        said = "\n".join(notes(plan.tree))
+        if said:
+            yield "Notes", said
         filters = "\n".join(plan.filter_lines())
         if filters:
             yield "Filters", filters

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from estero.errors import QueryError, warn
 from estero.language.builder.queries import Built
+from estero.language.check.notes import notes
 from estero.language.syntax.languages import is_conjunctive
 from estero.language.tree.names import some, suggestion
 from estero.language.tree.query import QueryTree
@@ -74,6 +75,13 @@ class Query:
     def only_type(self) -> str:
         """The type of all events where no column says it."""
         return self.tree.streams[0] if self.tree.streams else "Event"
+
+    def notes(self) -> list[str]:
+        """What this query says that is easily misread, a line each; `explain` and ``estero check`` say it.
+
+        None of it is wrong: that LIMIT is for each end, or that events of other keys count in a window.
+        """
+        return list(notes(self.tree))
 
     def run(
         self,

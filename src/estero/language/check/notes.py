@@ -1,0 +1,126 @@
+"""What a query says that readers often take otherwise: a line each. None of it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from estero.language.tree.distances import EventWindow
+from estero.language.tree.expressions import (
+    Arithmetic,
+    Attribute,
+    Call,
+    Case,
+    Cast,
+    Comparison,
+    Negative,
+    Node,
+    When,
+)
+from estero.language.tree.pattern import (
+    As,
+    EventType,
+    Filter,
+    Iteration,
+    Keep,
+    Pattern,
+    Rename,
+    Strict,
+    Unless,
+    shortened,
+)
+from estero.language.tree.query import QueryTree, Strategy
+from estero.language.tree.selection import label_types
+
+_OF_ONE_EVENT = Arithmetic | Call | Case | Cast | Negative | When
+"""What is computed of the values of one event has them below it; an aggregate has those of others, too."""
+
+
+def notes(tree: QueryTree) -> Iterator[str]:
+    """What a checked query says that is easily misread, in the order of its clauses."""
+    if tree.strategy is Strategy.MAX:
+        yield (
+            "MAX compares only complex events with the same end: "
+            "it keeps a short one beside a longer one that ends later"
+        )
+    yield from _comparisons_with_itself(tree.pattern)
+    if tree.strategy is Strategy.ALL:
+        for iteration, _ in _leaving_out(tree.pattern):
+            yield (
+                f"{shortened(iteration)} may leave out any event between its first and last: n events can "
+                "give 2^n complex events; SELECT NEXT, LAST or MAX gives one or few at each end, and :+ "
+                "takes only neighbours"
+            )
+    if tree.partition_by and isinstance(tree.window, EventWindow):
+        yield (
+            f"WITHIN {tree.window} counts the events of the whole stream, those of other keys, too; "
+            "a duration depends on no other key"
+        )
+    if tree.limit is not None:
+        yield (
+            f"LIMIT {tree.limit} is for each end, not for the whole answer: "
+            "that is limit(n) of the answer, --limit on the command line"
+        )
+
+
+def _comparisons_with_itself(pattern: Pattern) -> Iterator[str]:
+    filters = [node.condition for node in pattern.walk() if isinstance(node, Filter)]
+    for each in (node for condition in filters for node in condition.walk()):
+        if not isinstance(each, Comparison):
+            continue
+        read = set(_values(each.right))
+        shared = next((value for value in _values(each.left) if value in read), None)
+        if shared is None:
+            continue
+        always = ""
+        if each.left == each.right:
+            true = each.operator in ("=", "<=", ">=")
+            always = ", so it is true unless they are NULL" if true else ", so it is never true"
+        yield (
+            f"{each} compares two values of one event, for each event marked {shared.variable}{always}; "
+            "events that are compared with each other need a label each"
+        )
+
+
+def _values(node: Node) -> Iterator[Attribute]:
+    """The values of events marked by a variable that `node` is computed of."""
+    if isinstance(node, Attribute) and node.variable is not None:
+        yield node
+    elif isinstance(node, _OF_ONE_EVENT):
+        for each in node.children():
+            yield from _values(each)
+
+
+def _leaving_out(pattern: Pattern) -> Iterator[tuple[Iteration, set[str]]]:
+    """The iterations without an end that may leave out events, each with the labels of what it takes."""
+    if isinstance(pattern, Strict):
+        return
+    if isinstance(pattern, Iteration) and not pattern.contiguous and pattern.maximum is None:
+        if not _takes_all(pattern):
+            yield pattern, set(label_types(pattern.pattern))
+        return
+    parts = [each for each in pattern.below() if isinstance(each, Pattern)]
+    for part in parts[:1] if isinstance(pattern, Unless) else parts:
+        for each, labels in _leaving_out(part):
+            shown = _relabelled(pattern, labels)
+            if shown:
+                yield each, shown
+
+
+def _relabelled(pattern: Pattern, labels: set[str]) -> set[str]:
+    """The labels that events with these labels have in `pattern`, which is around what marks them."""
+    match pattern:
+        case As(variable=variable):
+            return labels | {variable}
+        case Rename(old=old, new=new):
+            return {new if label == old else label for label in labels}
+        case Keep(labels=kept):
+            return labels.intersection(kept)
+        case _:
+            return labels
+
+
+def _takes_all(iteration: Iteration) -> bool:
+    """Whether each round is of the next event of its type: none such lies between two rounds."""
+    absent = {each.name for each in iteration.step.absent if isinstance(each, EventType)}
+    taken = {each.name for each in iteration.pattern.walk() if isinstance(each, EventType)}
+    return taken <= absent
