@@ -10,7 +10,8 @@ from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.determinize import LazyAutomaton
 from estero.engine.batch import EventBatch
 from estero.engine.recognizer import Recognizer
-from estero.engine.runs.cea_runs import CeaRuns, Settings
+from estero.engine.runs.cea_runs import CeaRuns
+from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.kinds import cea_runs
 from estero.language.syntax.parser import parse_pattern
 

@@ -24,7 +24,7 @@ from estero.engine.cursor import (
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs import cea_runs as cea_runs_module
 from estero.engine.runs import plain_runs
-from estero.engine.runs.cea_runs import Settings
+from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.kinds import cea_runs
 from estero.engine.runs.spans import span_runs
 from estero.engine.runs.spans.run_spans import MAX

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from estero.automata.exploration import reached
 from estero.automata.residual import NO_HIDDEN, HiddenSet, Key, carries
@@ -126,6 +126,14 @@ class CEA:
         for each in filter(along, self.transitions):
             before.setdefault(each.target, []).append(each.source)
         return {*reached(states, lambda state: before.get(state, ()))}
+
+
+def without_marks(automaton: CEA) -> CEA:
+    """The automaton that reads the same and marks nothing: it tells where runs end, and no more."""
+    passing = dict.fromkeys(
+        Transition(each.source, each.guard, NO_LABELS, each.target) for each in automaton.transitions
+    )
+    return replace(automaton, transitions=tuple(passing))
 
 
 def why_others_matter(automaton: CEA) -> str:

@@ -69,6 +69,19 @@ class Runs(Protocol):
     def forgotten(self) -> int:
         """The first event that is not forgotten in every partition, as far as that is known."""
 
+    @property
+    def decides_later(self) -> bool:
+        """Whether something that has ended may be found after its end, when no more can change it."""
+
+    in_order: bool
+    """Whether roots come in the order of their ends, even if what is decided later has to wait for others."""
+
+    def needed_from(self, oldest: int) -> int:
+        """The first event that is needed where windows begin at event `oldest` or later."""
+
+    def decide(self, until: int) -> None:
+        """What starts before event `until` has all the ends that it gets: `advance` finds what follows."""
+
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
         """Takes a batch to advance over; starts int64[n]: the earliest start in the window of each event.
 
@@ -134,7 +147,7 @@ class Recognizer(Generic[R_co]):
     @property
     def oldest(self) -> int:
         """The earliest sequence number that a complex event can still hold."""
-        return max(self._stamps.oldest, self.runs.forgotten)
+        return self.runs.needed_from(self._stamps.oldest)
 
     @property
     def seen(self) -> int:
@@ -222,6 +235,12 @@ class Recognizer(Generic[R_co]):
     def expire(self, stamp: int) -> None:
         """No event before `stamp` comes any more: what started too long before that has left the window."""
         self._stamps.expire(stamp)
+
+    def decided(self, *, ended: bool = False) -> Iterator[Roots]:
+        """What is decided by what has left the window, or by the end of the stream; to be read to its end."""
+        if self.runs.decides_later:
+            self.runs.decide(self._seen if ended else self._stamps.oldest)
+            yield from self._advanced(0)
 
     def snapshot(self) -> Snapshot:
         """What is needed to go on, without what has left the window; nothing changes by that."""

@@ -12,6 +12,7 @@ from estero.automata.exploration import leaving, reached
 from estero.automata.registers import RegisterProgram, drop_hidden
 from estero.automata.residual import HiddenSet, predicates_called
 from estero.automata.strategies import MaxAutomaton
+from estero.errors import NOWHERE, QueryError
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.draft import Compilation, Draft
@@ -63,6 +64,8 @@ class AutomatonPlan(Plan):
         """Plans with one name run the same kernels."""
         if self.registers is not None:
             return "cea-split"
+        if self.decides_later:
+            return "cea-starts"
         return "cea-spans" if self.chooses else "cea"
 
     @property
@@ -79,6 +82,8 @@ class AutomatonPlan(Plan):
     def estimated_by(self) -> CEA | None:
         """The automaton, where its runs depend on classes of events alone and mark several."""
         if self.registers is not None or self.has_hidden or not _marks_several(self.automaton):
+            return None
+        if self.decides_later:
             return None
         return self.automaton
 
@@ -106,7 +111,7 @@ class AutomatonPlan(Plan):
     @property
     def tallied(self) -> bool:
         """Whether complex events are counted by the automaton alone, without a look at the compact set."""
-        plain = self.registers is None and not self.chooses and not self.gaps
+        plain = self.registers is None and not (self.chooses or self.decides_later or self.gaps)
         return plain and not self.sieved and self.consume is Consume.NONE
 
     # ------------------------------------------------------------------------------------- in words
@@ -131,6 +136,8 @@ class AutomatonPlan(Plan):
             update = "time per event linear in the values that open runs remember"
         elif self.chooses and self.window is not None:
             update = "time per event linear in the spans of windows whose runs are in different states"
+        elif self.decides_later:
+            update = "time per event linear in the states that all starts together are in, however many these are"
         else:
             update = "constant time per event"
         if self.residuals:
@@ -139,6 +146,8 @@ class AutomatonPlan(Plan):
             return (
                 f"{update}; complex events with the same end are compared, so there is no bound on the delay"
             )
+        if self.decides_later:
+            return f"{update}; each one given is read once more, from its start to its end"
         return f"{update}, output-linear delay between complex events"
 
     def key_lines(self) -> Iterator[str]:
@@ -169,11 +178,19 @@ class AutomatonPlan(Plan):
             )
         if self.strategy is not Strategy.ALL:
             yield f"the strategy {self.strategy.value}: {self._strategy()}"
+        if self.tree.disjoint:
+            where = "in each partition" if self.shown_keys else "in the whole stream"
+            yield f"DISJOINT: starts in ascending order, {where}, without those before the end of the last one kept"
 
     def _strategy(self) -> str:
         match self.strategy:
             case Strategy.STRICT:
                 return "in the automaton, which was rewritten"
+            case Strategy.LONGEST | Strategy.SHORTEST:
+                return (
+                    "in recognition, where starts that are in one state stay together; decided when the window "
+                    "of the start has passed"
+                )
             case Strategy.MAX if self.chooses:
                 return "in the automaton, which follows the runs that mark what a run marks and more"
             case Strategy.MAX:
@@ -206,12 +223,29 @@ class AutomatonPlan(Plan):
 def in_partitions(draft: Draft) -> AutomatonPlan | str:
     """The plan in partitions that equalities of the pattern make, or why there is none."""
     found = draft.in_partitions
-    return found if isinstance(found, str) else _planned(draft, found)
+    if isinstance(found, str):
+        return found
+    tree = draft.tree
+    if (tree.disjoint or tree.per is not None) and tree.partition_by not in ((), found.tree.partition_by):
+        which = "DISJOINT" if tree.disjoint else "LIMIT … PER"
+        return f"{which} looks at the partitions of PARTITION BY alone"
+    if tree.strategy.one_for_each_start and found.compares:
+        return f"the strategy {tree.strategy.value} compares whole complex events"
+    return _planned(draft, found)
 
 
 def with_registers(draft: Draft) -> AutomatonPlan:
-    """The plan of the query as it is written; it serves every query."""
-    return _planned(draft, draft.whole)
+    """The plan of the query as it is written; it serves every query but those for each start that compare events."""
+    plan = _planned(draft, draft.whole)
+    strategy = draft.tree.strategy
+    if strategy.one_for_each_start and (plan.registers is not None or plan.sieved):
+        raise QueryError(
+            f"SELECT {strategy.value} is not served for patterns that compare events with each other",
+            text=draft.tree.text,
+            span=draft.tree.places.get("STRATEGY", NOWHERE),
+            hint="equalities can be keys: PARTITION BY ip; other comparisons of several events have to be left out",
+        )
+    return plan
 
 
 def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
@@ -233,6 +267,7 @@ def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
         ),
         shown=draft.shown,
         window=draft.window,
+        interval=draft.interval,
         gaps=contiguous and not keys,
         state_cap=draft.state_cap,
         registers=registers,

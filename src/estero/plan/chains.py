@@ -247,6 +247,7 @@ def _planned(draft: Draft, chain: Chain, compiled: Compiled) -> ChainPlan:
         ),
         shown=draft.shown,
         window=draft.window,
+        interval=draft.interval,
         pushed=tuple(each for each in compiled.residuals if each not in chain.residuals),
         residuals=chain.residuals,
         reasons=chain.reasons,

@@ -56,18 +56,34 @@ class Division:
 def division_of(plan: Plan, *, positions: bool = False) -> Division:
     """What tasks may divide of the work of `plan`; `positions` says whether its answer shows them."""
     return Division(
-        # CONSUME BY ANY forgets across partitions: they have to be seen in one order.
-        by_key=(plan.keyed or bool(plan.shared)) and plan.consume is not Consume.ANY,
+        by_key=(plan.keyed or bool(plan.shared)) and not _across_keys(plan),
         positions=positions or plan.needs_positions,
         ordinals=plan.keyed and plan.classification.keep_all,
         cut=not _why_uncut(plan),
     )
 
 
+def _across_keys(plan: Plan) -> str:
+    """Why keys that are told apart have to be seen in one order all the same; empty if they need not."""
+    if plan.consume is Consume.ANY:
+        return "what is forgotten depends on all earlier events"
+    if plan.tree.disjoint and not plan.shown_keys:
+        return "DISJOINT depends on what was kept before"
+    if plan.interval is not None and not plan.shown_keys:
+        return "LIMIT … PER depends on what was given before"
+    return ""
+
+
 def _why_uncut(plan: Plan) -> str:
     """Why the stream cannot be cut into ranges of time, each with the window before it; empty if it can."""
     if plan.consume is not Consume.NONE:
         return "what is forgotten depends on all earlier events"
+    if plan.interval is not None:
+        return "LIMIT … PER depends on what was given before"
+    if plan.tree.disjoint:
+        return "DISJOINT depends on what was kept before"
+    if plan.decides_later:
+        return "what is given for a start is decided by what comes after it"
     # Without a window any event can matter to any end. Without a time there is nothing to cut by: how many
     # events arrive in each partition of a DataFrame may change from one job to the next.
     no_key = "not all events of an answer share a key, and without a"

@@ -18,6 +18,7 @@ from estero.automata.registers import Value
 from estero.automata.residual import Residual, columns_read
 from estero.language.tree import pattern as p
 from estero.language.tree.distances import Measured
+from estero.language.tree.distances import AttributeWindow, DurationWindow
 from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.selection import Shown, shown_labels
@@ -116,6 +117,19 @@ class Draft:
     def window(self) -> Window | None:
         """How far back a complex event reaches."""
         return Window.of(self.tree, self.layout)
+
+    @cached_property
+    def interval(self) -> int | None:
+        """The length of the interval of LIMIT … PER: times before its beginning and so many ticks are in it."""
+        match self.tree.per:
+            case AttributeWindow(ticks=ticks):
+                return ticks
+            case DurationWindow(nanoseconds=nanoseconds) if self.layout.tick_ns is not None:
+                return -(-nanoseconds // self.layout.tick_ns)
+            case None:
+                return None
+            case _:
+                raise ValueError("an interval needs a time: check the query first")
 
     def classification(
         self,

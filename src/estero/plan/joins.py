@@ -225,6 +225,7 @@ def _plan(draft: Draft, parts: Parts, left: Sequence[Residual] = ()) -> JoinPlan
         ),
         shown=draft.shown,
         window=draft.window,
+        interval=draft.interval,
         pushed=tuple(each for each in draft.compiled.residuals if each not in left) if left else (),
         residuals=tuple(left),
         reasons=tuple("it is not an equality of two attributes" for _ in left),
@@ -251,6 +252,7 @@ def with_joins(draft: Draft, automaton: PCEA) -> JoinPlan:
         ),
         shown=draft.shown,
         window=draft.window,
+        interval=draft.interval,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from estero.automata import registers
-from estero.automata.cea import LabelSet
+from estero.automata.cea import LabelSet, without_marks
 from estero.automata.chain import ColumnTransition
 from estero.automata.determinize import LazyAutomaton
 from estero.automata.pcea import PceaTransition
@@ -27,7 +27,7 @@ from estero.engine.cursor import (
     CONSUME_PARTITION_ASKED,
 )
 from estero.engine.recognizer import Runs
-from estero.engine.runs.cea_runs import Settings
+from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.joined.chain_runs import ChainRuns
 from estero.engine.runs.joined.pcea_runs import PceaRuns
 from estero.engine.runs.joined.run_chain import ChainStep, chain_tables
@@ -35,6 +35,8 @@ from estero.engine.runs.joined.run_pcea import Source, Transition, pcea_tables
 from estero.engine.runs.kinds import cea_runs
 from estero.engine.runs.spans.run_spans import MAX
 from estero.engine.runs.split.registers import RegisterTables
+from estero.engine.runs.starts.groups import DISJOINT, DISJOINT_IN_PARTITIONS, NOT_DISJOINT
+from estero.engine.runs.starts.start_runs import ByStart, StartRuns
 from estero.engine.runs.split.run_split import LAST, NEXT, NO_ORDER
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.keys import KeyColumn, Order
@@ -83,9 +85,22 @@ def opened_automaton(
         first_bit=first_bit,
         ordinals=ordinals,
     )
-    runs = cea_runs(automaton, settings)
     marks = automaton.label_sets, automaton.hidden_sets
+    if plan.strategy.one_for_each_start:
+        unmarked = LazyAutomaton(without_marks(automaton.cea), automaton.state_cap)
+        by_start = StartRuns(automaton, unmarked, settings, _by_start(plan))
+        return Opened(by_start, *marks, words, plan.keyed, compared=False, automaton=unmarked)
+    runs = cea_runs(automaton, settings)
     return Opened(runs, *marks, words, plan.keyed, compared=True, automaton=automaton)
+
+
+def _by_start(plan: Plan) -> ByStart:
+    """What is chosen for each start; without keys of its own a query has one partition, however it is evaluated."""
+    disjoint = NOT_DISJOINT
+    if plan.tree.disjoint:
+        disjoint = DISJOINT_IN_PARTITIONS if plan.shown_keys else DISJOINT
+    limit = None if plan.limit is None else plan.limit.per_end
+    return ByStart(plan.strategy is Strategy.LONGEST, disjoint, limit)
 
 
 def opened_in_lists(

@@ -15,6 +15,7 @@ from estero.automata.chain import Chain
 from estero.automata.pcea import PCEA
 from estero.automata.registers import Value
 from estero.automata.residual import Agreement, Apartness, Residual, columns_read
+from estero.errors import NOWHERE, QueryError
 from estero.language.check.set_predicates import RegisteredPredicate
 from estero.language.tree.distances import AttributeWindow, DurationWindow, EventWindow
 from estero.language.tree.pattern import PartitionKey
@@ -99,9 +100,19 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many complex events are given: at most `per_end` of those that end at one position."""
+    """How many complex events are given: at most `most` of those that end at one position.
 
-    per_end: int
+    With an `interval`, in ticks of time, at most so many of those of a partition in each interval that one of
+    them opens.
+    """
+
+    most: int
+    interval: int | None = None
+
+    @property
+    def per_end(self) -> int | None:
+        """How many are given at most at one position; None where that does not decide."""
+        return self.most if self.interval is None else None
 
 
 class Opened(NamedTuple):
@@ -127,7 +138,7 @@ class Plan(ABC):
 
     `pushed` are the comparisons of several events that are checked while runs go on, `residuals` those that
     are checked of what is enumerated, with the user's `predicates` by name; `reasons` says of each residual
-    why. `shared` names for each type an attribute whose value all events of an answer share, where the
+    why. `interval` is how long that of LIMIT … PER is, in ticks of time. `shared` names for each type an attribute whose value all events of an answer share, where the
     query has no partition key; it is empty where there is none. `refused` says of each rule that was asked
     before, by its title, why it did not serve.
     """
@@ -140,6 +151,7 @@ class Plan(ABC):
     classification: Classification
     shown: tuple[Shown, ...]
     window: Window | None = None
+    interval: int | None = None
     pushed: tuple[Residual, ...] = ()
     residuals: tuple[Residual, ...] = ()
     reasons: tuple[str, ...] = ()
@@ -161,7 +173,7 @@ class Plan(ABC):
     @property
     def limit(self) -> Limit | None:
         """How many complex events are given at most."""
-        return None if self.tree.limit is None else Limit(self.tree.limit)
+        return None if self.tree.limit is None else Limit(self.tree.limit, self.interval)
 
     @property
     def strategy(self) -> Strategy:
@@ -208,10 +220,28 @@ class Plan(ABC):
         """Whether complex events are counted by the automaton alone, without a look at the compact set."""
         return False
 
+    @property
+    def decides_later(self) -> bool:
+        """Whether complex events are given when the window of their start has passed, and not at their end."""
+        return self.strategy.one_for_each_start
+
+    def refuse_endless(self) -> None:
+        """Raises `QueryError` where the query has no answer before the stream has ended."""
+        if self.decides_later and self.window is None:
+            raise QueryError(
+                f"SELECT {self.strategy.value} needs a window on a stream: without one nothing is ever decided",
+                text=self.tree.text,
+                span=self.tree.places.get("STRATEGY", NOWHERE),
+                expected="a WITHIN clause",
+                hint="for example WITHIN 10 MINUTES, behind the pattern",
+            )
+
     def count_line(self) -> str:
         """What counting an answer and dealing it out take, in words."""
         if self.sieved:
             time = "as long as listing all complex events, since each is checked"
+        elif self.decides_later:
+            time = "linear in the events between the starts and the ends of what is given"
         elif self.window is None or self.tallied:
             time = "about as long as recognition, however many complex events there are"
         else:

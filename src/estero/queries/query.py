@@ -139,7 +139,9 @@ class Query:
 
         with nullcontext() if state is None else sound_content():
             source = layout.source()
-        return ContinuousRecognizer(self._checked_plan(source, layout.columns), layout, source, state=state)
+        plan = self._checked_plan(source, layout.columns)
+        plan.refuse_endless()
+        return ContinuousRecognizer(plan, layout, source, state=state)
 
     def check(
         self,

@@ -69,6 +69,7 @@ class ContinuousRecognizer:
         types = [plain_type(self._classifier.columns.field(name).type) for name in order]
         self._held = ReorderBuffer(_held_columns(self._events), types, layout.lateness)
         self._position = 0
+        self._ended = False
         self._late = 0
         self._late_events = self._classifier.columns.empty_table()
         self._no_events = self._late_events
@@ -77,6 +78,7 @@ class ContinuousRecognizer:
             plan,
             self._events,
             time=time_type(source),
+            endless=True,
             state=None if state is None else self._taken_up(state),
         )
         self._recognition.recognizer.holding = True
@@ -85,6 +87,9 @@ class ContinuousRecognizer:
         self._told: list[Callable[[Answer], object]] = []
         self._single: SingleEvents | None = None
         self._why_slow: str | None = None
+        if plan.decides_later:
+            self._why_slow = f"SELECT {plan.strategy.value} is decided after the end, whatever comes then"
+            return
         try:
             self._single = SingleEvents(
                 layout, source, plan.classification, self._events, self._classifier.ask
@@ -200,7 +205,8 @@ class ContinuousRecognizer:
         return self._told_of(self._let_go(everything=True))
 
     def close(self) -> Answer:
-        """As `flush`; nothing can be pushed afterwards."""
+        """As `flush`; nothing can be pushed afterwards, so that all is decided that was not."""
+        self._ended = True
         answer = self.flush()
         self._classifier.close()
         self._turn.fail("the recognizer is closed: make a new one, or restore a snapshot of it")
@@ -259,9 +265,19 @@ class ContinuousRecognizer:
 
     def _recognized(self, relevant: pa.RecordBatch, count: int) -> Answer:
         """The answer to the relevant ones of the next `count` events, which are numbered from 0."""
-        answer = self._answer(lambda: list(self._recognition.recognize(self._numbered(relevant))))
+        answer = self._answer(lambda: self._found_in(self._numbered(relevant), count))
         self._position += count
         return answer
+
+    def _found_in(self, relevant: pa.RecordBatch, count: int) -> list[Ended]:
+        """What ends with events, the relevant ones of the next `count`, or is decided by them."""
+        found = list(self._recognition.recognize(relevant))
+        known = self._position + count - 1 if self._plan.by_position else self._held.watermark
+        if self._ended:
+            found += self._recognition.decided()
+        elif known is not None:
+            found += self._recognition.decided(until=known)
+        return found
 
     def _answer(self, recognize: Callable[[], list[Ended]]) -> Answer:
         """The answer to what is found now; from before, nothing is needed any more."""

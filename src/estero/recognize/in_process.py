@@ -160,6 +160,8 @@ class InProcessRun(Reading):
         for batch in self.source.read(recognition.plan.classification):
             for ended in recognition.recognize(batch):
                 yield recognition, ended
+        for ended in recognition.decided():
+            yield recognition, ended
 
     def _recognition(self, plan: Plan, *, counting: bool = False) -> Recognition:
         events = self.source.classified_schema(plan.classification)

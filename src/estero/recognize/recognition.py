@@ -80,7 +80,8 @@ class Recognition:
 
     `push` yields the public table; `recognize` yields compact sets instead, for counting and picking.
     Each must be read to its end before the next batch. `time` is the type in which times are shown,
-    `positions` says whether positions are, and `counting` that `counts` will be asked for. With `state`, from
+    `positions` says whether positions are, and `counting` that `counts` will be asked for. What is decided after
+    its end is given at once where the stream is `endless`, else in order of ends. With `state`, from
     `snapshot`, it goes on from there; raises `DataError` where that is of another query, plan or version.
     """
 
@@ -92,6 +93,7 @@ class Recognition:
         time: pa.DataType | None = None,
         positions: bool = True,
         counting: bool = False,
+        endless: bool = False,
         state: bytes | None = None,
     ) -> None:
         words, ordinals = numbered(BITS, events.names), ORDINAL in events.names
@@ -99,6 +101,8 @@ class Recognition:
         self.plan = plan
         self._limit = None if plan.limit is None else plan.limit.per_end
         self.recognizer = Recognizer(runs.runs)
+        if endless and plan.interval is None:
+            runs.runs.in_order = False
         self.store = EventStore(events)
         self.reporter = Reporter(
             plan.shown, runs.label_sets, events, keys=plan.shown_keys, time=time, positions=positions
@@ -135,7 +139,7 @@ class Recognition:
         first = self.recognizer.seen
         positions = numbers_of(classified, POSITION)
         for roots in self.recognizer.push(self._batch(classified, positions)):
-            ended = Ended(roots, positions[roots.event - first])
+            ended = self._ended(roots) if self.plan.decides_later else Ended(roots, positions[roots.event - first])
             if self._sieve is not None and self.plan.consume is not Consume.NONE:
                 ended = replace(ended, sifted=list(self._matches(ended)))
             if self._dealer is None:
@@ -146,6 +150,26 @@ class Recognition:
                 self.recognizer.consume()
         if not self.recognizer.holding:
             self._trim()
+
+    def decided(self, *, until: int | None = None) -> Iterator[Ended]:
+        """The compact sets that are decided as no event before stamp `until` comes, or none at all (None).
+
+        Stamps are times in ticks, or positions (`Plan.by_position`). Empty where all is known at its end.
+        """
+        if not self.plan.decides_later:
+            return
+        if until is not None:
+            self.recognizer.expire(until)
+        for roots in self.recognizer.decided(ended=until is None):
+            ended = self._ended(roots)
+            if self._dealer is None:
+                yield ended
+            else:
+                yield from self.dealt(ended, self._dealer)
+
+    def _ended(self, roots: Roots) -> Ended:
+        """Compact sets that may have ended before this batch."""
+        return Ended(roots, numbers_of(self.store.take(roots.event, [POSITION]), POSITION))
 
     def recognize_one(
         self, event: Single, as_batch: Callable[[Sequence[Single]], pa.RecordBatch]

@@ -97,13 +97,15 @@ def evaluate_query(
     """The answers of a query by end position; positions without answers are not in it.
 
     `events` are in stream order, their times in ticks of `tick` nanoseconds. All labels are in the
-    answer, whatever SELECT shows. With ``LIMIT n`` these are the first n in the order of `str`; any other n
+    answer, whatever SELECT shows. With LIMIT these are the first n in the order of `str`; any other n
     are as right: compare with `is_answer`.
     """
     pattern = with_ticks(tree.pattern, tick)
     parts = _partitions(tree.partition_by, events)
     part_of = {position: number for number, part in enumerate(parts) for position in part}
     rank = {position: place for part in parts for place, position in enumerate(part)}
+    if tree.strategy.one_for_each_start and tree.consume is not Consume.NONE:
+        raise QueryError(f"SELECT {tree.strategy.value} and CONSUME BY do not go together")
     by_end: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
     for part in parts:
         substream = [events[position] for position in part]
@@ -120,25 +122,76 @@ def evaluate_query(
             if tree.window is None or is_within(tree.window, each, events, tick):
                 by_end[each.end].add(each)
 
+    if tree.strategy.one_for_each_start:
+        by_end = _one_for_each_start(tree, by_end, part_of)
     answers: dict[int, set[ComplexEvent]] = {}
     forgotten = [-1] * len(parts)  # of each partition, the last position that is forgotten
     for end in sorted(by_end):
         remembered = {each for each in by_end[end] if each.start > forgotten[part_of[end]]}
-        chosen = limited(_choose(tree.strategy, remembered, rank), tree.limit)
+        chosen = _choose(tree.strategy, remembered, rank)
+        if tree.per is None:
+            chosen = limited(chosen, tree.limit)
         if chosen:
             answers[end] = chosen
             if tree.consume is Consume.ANY:
                 forgotten = [end] * len(parts)
             elif tree.consume is Consume.PARTITION:
                 forgotten[part_of[end]] = end
-    return answers
+    given = given_at(tree, events, answers, tick=tick)
+    return {end: limited(answers[end], number) for end, (number, _) in given.items()}
+
+
+def given_at(
+    tree: QueryTree, events: Sequence[Event], found: Answer, *, tick: int = 1
+) -> dict[int, tuple[int, int]]:
+    """Of all complex events by end position, the ends where some are given under ``LIMIT n PER d``.
+
+    How many, and how many of the partition were left out since the one given before. Without PER all are.
+    """
+    if tree.per is None or tree.limit is None:
+        return {end: (len(found[end]), 0) for end in sorted(found)}
+    part_of = {
+        position: number for number, part in enumerate(_partitions(tree.partition_by, events)) for position in part
+    }
+    opened: dict[int, tuple[int, int]] = {}  # of each partition, the time of its interval and how many it has
+    left_out: defaultdict[int, int] = defaultdict(int)
+    given: dict[int, tuple[int, int]] = {}
+    for end in sorted(found):
+        part, time = part_of[end], events[end].time
+        if time is None:
+            raise DataError("LIMIT … PER needs the time of each event", row=end + 1)
+        for _ in found[end]:
+            if part not in opened or not _is_before_end(tree.per, time - opened[part][0], tick):
+                opened[part] = (time, 0)
+            if opened[part][1] < tree.limit:
+                number, before = given.get(end, (0, left_out[part]))
+                given[end] = (number + 1, before)
+                opened[part] = (opened[part][0], opened[part][1] + 1)
+                left_out[part] = 0
+            else:
+                left_out[part] += 1
+    return given
+
+
+def _is_before_end(per: Window, passed: int, tick: int) -> bool:
+    """Whether an interval is not over when so much time has passed, in ticks of `tick` nanoseconds."""
+    if isinstance(per, DurationWindow):
+        return passed * tick < per.nanoseconds
+    if isinstance(per, EventWindow):
+        raise QueryError("LIMIT … PER counts in intervals of time", span=per.span)
+    return passed < per.ticks
 
 
 def is_answer(tree: QueryTree, events: Sequence[Event], answer: Answer, *, tick: int = 1) -> bool:
-    """Whether `answer` is right: all complex events, or at each end any n of them under ``LIMIT n``."""
-    unlimited = evaluate_query(replace(tree, limit=None), events, tick=tick)
+    """Whether `answer` is right: all complex events, or under LIMIT any that are as many at each end."""
+    unlimited = evaluate_query(replace(tree, limit=None, per=None), events, tick=tick)
     if tree.limit is None:
         return dict(answer) == unlimited
+    if tree.per is not None:
+        given = given_at(tree, events, unlimited, tick=tick)
+        return set(answer) == set(given) and all(
+            answer[end] <= unlimited[end] and len(answer[end]) == given[end][0] for end in given
+        )
     return set(answer) == set(unlimited) and all(
         answer[end] <= all_there and len(answer[end]) == min(tree.limit, len(all_there))
         for end, all_there in unlimited.items()
@@ -199,7 +252,7 @@ def is_within(window: Window, each: ComplexEvent, events: Sequence[Event], tick:
 def _choose(strategy: Strategy, candidates: set[ComplexEvent], rank: Mapping[int, int]) -> set[ComplexEvent]:
     """What is left of complex events with one end in one partition; `rank` are places in the substream."""
     match strategy:
-        case Strategy.ALL:
+        case Strategy.ALL | Strategy.LONGEST | Strategy.SHORTEST:
             return candidates
         case Strategy.STRICT:
             return {each for each in candidates if is_interval({rank[position] for position in each.support})}
@@ -211,6 +264,30 @@ def _choose(strategy: Strategy, candidates: set[ComplexEvent], rank: Mapping[int
         case Strategy.LAST:
             best = max((each.support for each in candidates), key=latest_difference, default=None)
     return {each for each in candidates if each.support == best}
+
+
+def _one_for_each_start(
+    tree: QueryTree, by_end: Mapping[int, set[ComplexEvent]], part_of: Mapping[int, int]
+) -> defaultdict[int, set[ComplexEvent]]:
+    """LONGEST and SHORTEST: of each start the complex events with the last or first end, and of these NEXT's.
+
+    DISJOINT takes starts in ascending order, in each partition for itself, and leaves out what starts at or
+    before the end of the last one kept.
+    """
+    by_start: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
+    for each in (each for candidates in by_end.values() for each in candidates):
+        by_start[each.start].add(each)
+    chosen: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
+    ended: dict[int, int] = {}
+    for start, candidates in sorted(by_start.items()):
+        ends = [each.end for each in candidates]
+        end = max(ends) if tree.strategy is Strategy.LONGEST else min(ends)
+        if tree.disjoint and start <= ended.get(part_of[start], -1):
+            continue
+        ended[part_of[start]] = end
+        best = _choose(Strategy.NEXT, {each for each in candidates if each.end == end}, {})
+        chosen[end] |= best
+    return chosen
 
 
 def earliest_difference(support: frozenset[int]) -> tuple[int, ...]:

@@ -137,6 +137,9 @@ class Work:
             for ended in recognition.recognize(classified):
                 if piece.own:
                     yield recognition, ended
+        if recognition is not None:
+            for ended in recognition.decided():
+                yield recognition, ended
 
     def recognition(
         self, *, counting: bool = False, snapshots: bool = False, state: bytes | None = None
@@ -152,6 +155,7 @@ class Work:
             time=self.time,
             positions=self.positions,
             counting=counting,
+            endless=snapshots,
             state=state,
         )
 

@@ -26,6 +26,7 @@ from estero.engine.cursor import (
     reset,
     taken_needs,
 )
+from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, NumberedEvents, Settings
 from estero.engine.runs.one_event import OneLoaded
 from estero.engine.runs.run_cea import NO_EVENTS, Events, Partitions
 from estero.engine.runs.split.registers import RegisterTables
@@ -44,7 +45,6 @@ ROOM = 256
 """Places in a new pool."""
 
 _SMALLEST_ARENA = 1 << 16
-_FEWEST_PARTITIONS = 64
 _FEW_KEYS, _MANY_KEYS = 1 << 10, 1 << 15
 """Up to so few keys are kept even if nothing is open there; beyond so many it is seen to which these are.
 
@@ -53,87 +53,28 @@ for a compaction of the nodes, so that most look-ups missed the cache, and 130 t
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How events are read.
-
-    `window` is in the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`,
-    `gaps` whether events that were dropped as irrelevant count (contiguity), `keyed` whether events
-    carry a partition key, `words` the number of bit words. `counting` prepares for `counts` only.
-
-    `registers` are what runs remember and check; `order` is MAX, NEXT or LAST where only such supports stay
-    (MAX not with registers), and `visible` bool[label sets] says which marks count for it (none given: all).
-    `first_bit` is a bit (k % 63 of word k // 63) to be set on the first event of each stream, which is told
-    by its ordinal; in a keyed stream only if `ordinals` says that they are places in the partition, else
-    all events of a key must be pushed.
-    """
-
-    window: int | None = None
-    consume: int = CONSUME_NONE
-    gaps: bool = False
-    keyed: bool = False
-    words: int = 1
-    counting: bool = False
-    registers: RegisterTables | None = field(default=None, compare=False)
-    order: int = NO_ORDER
-    visible: NDArray[np.bool_] | None = field(default=None, compare=False)
-    first_bit: int | None = None
-    ordinals: bool = False
-
-    @property
-    def split(self) -> bool:
-        """Whether runs in one state have to be told apart by registers."""
-        return self.registers is not None and self.registers.registers > 0
-
-    @property
-    def chooses(self) -> bool:
-        """Whether runs are compared, for each window that makes a difference."""
-        return self.order != NO_ORDER and not self.split
-
-    @property
-    def ranked(self) -> bool:
-        """Whether the supports of runs have ranks that are numbers."""
-        return self.split and self.order != NO_ORDER
-
-    @property
-    def tallied(self) -> bool:
-        """Whether a tally can count, instead of that being read off the compact set."""
-        alike = not (self.split or self.chooses)
-        return self.counting and self.consume == CONSUME_NONE and not self.gaps and alike
-
-    @property
-    def remembers_keys(self) -> bool:
-        """Whether a key must not be forgotten, because it can tell only so that an event is not its first."""
-        return self.first_bit is not None and not self.ordinals
-
-
-class CeaRuns(ABC):
+class CeaRuns(NumberedEvents):
     """See `recognizer.Runs`. Partitions are numbered from 0; without keys there is one."""
 
     room = 1 << 16
+    decides_later = False
+    in_order = True
     needs: ClassVar[tuple[str, ...]]
     """The places in the cursor for room that the kernel can lack, but for nodes."""
 
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
-        if settings.first_bit is not None and settings.first_bit // BITS_IN_WORD >= settings.words:
-            raise ValueError(f"bit {settings.first_bit} needs more than {settings.words} words")
-        self.settings = settings
+        registers = settings.registers.registers if settings.registers is not None else 0
+        super().__init__(automaton, settings, registers)
         self.window, self.consume, self.forgotten = settings.window, settings.consume, 0
         self.arena = new_arena(_SMALLEST_ARENA)
-        self._automaton = automaton
-        registers = settings.registers.registers if settings.registers is not None else 0
-        self._builder = TableBuilder(automaton, registers)
-        self._classes = table_of(np.zeros((1, settings.words), np.uint64), 64)
-        self._keys = new_table(_FEWEST_PARTITIONS, 2)
         self._most_keys = _MANY_KEYS
-        self._partitions = _new_partitions(_FEWEST_PARTITIONS, settings.order)
+        self._partitions = _new_partitions(FEWEST_PARTITIONS, settings.order)
         self._events = NO_EVENTS
         self._batch_keys = np.empty((0, 2), np.uint64)
         self._one: OneLoaded | None = None
         self._cursor = new_cursor("generation", "miss_state", "miss_class", "need_nodes", *self.needs)
         self.counter = PathCounter(choices=settings.chooses)
         self.tally = Tally(self._builder) if settings.tallied else None
-        automaton.class_of(0)
 
     # --------------------------------------------------------------- what depends on how runs are told apart
 
@@ -177,14 +118,7 @@ class CeaRuns(ABC):
         if self.window is not None and self._keys.size[0] > self._most_keys:
             self._keep(self._opened(int(starts[0])))
             self._most_keys = max(_MANY_KEYS, 4 * int(self._keys.size[0]))
-        known = int(self._keys.size[0])
-        partitions = self._partition_numbers(batch)
-        words = batch.words
-        if settings.first_bit is not None:
-            words = words.copy()
-            word, bit = divmod(settings.first_bit, BITS_IN_WORD)
-            words[self._firsts(batch, partitions, known), word] |= np.uint64(1 << bit)
-        classes = self._class_numbers(words)
+        classes, partitions = self._numbers_of(batch)
         values = constant(batch.values, np.int64), constant(batch.valid, np.bool_)
         self._events = Events(classes, partitions, constant(batch.ordinal, np.int64), starts, *values)
         self._batch_keys = batch.partition
@@ -232,6 +166,9 @@ class CeaRuns(ABC):
         """Works out what is missing, where the kernel says so by these numbers."""
         self._builder.learn(state, event_class)
 
+    def decide(self, until: int) -> None:
+        """See `Runs`; nothing is decided later."""
+
     def forget(self) -> None:
         """See `Runs`."""
         if self.consume == CONSUME_ANY_ASKED:
@@ -249,46 +186,6 @@ class CeaRuns(ABC):
                 self._compact(nodes)
             else:
                 self.arena = grown(self.arena, new_arena(2 * (room + nodes)))
-
-    def _firsts(self, batch: EventBatch, partitions: NDArray[np.int32], known: int) -> NDArray[np.intp]:
-        """Which events are the first of their stream; partitions from number `known` on are new."""
-        if not self.settings.keyed or self.settings.ordinals:
-            return np.flatnonzero(batch.ordinal == 0)
-        numbers, first = np.unique(partitions, return_index=True)
-        return np.array(first[numbers >= known], np.intp)
-
-    def _class_numbers(self, words: NDArray[np.uint64]) -> NDArray[np.int32]:
-        numbers = np.empty(words.shape[0], np.int32)
-        row = number_rows(self._classes, words, numbers, insert=False)
-        while row < words.shape[0]:
-            size = int(self._classes.size[0])
-            if size == self._classes.words.shape[0]:
-                self._classes = table_of(self._classes.words, 2 * size)
-            number_rows(self._classes, words[row : row + 1], numbers[row : row + 1], insert=True)
-            bits = sum(int(word) << (BITS_IN_WORD * place) for place, word in enumerate(words[row]))
-            event_class = self._automaton.class_of(bits)
-            if event_class != numbers[row]:
-                raise RuntimeError(
-                    "an automaton serves one recognizer only: its classes were numbered elsewhere"
-                )
-            self._builder.make_room_for_class(event_class)
-            row = number_rows(self._classes, words, numbers, row, insert=False)
-        return numbers
-
-    def _partition_numbers(self, batch: EventBatch) -> NDArray[np.int32]:
-        if not self.settings.keyed:
-            return np.zeros(batch.stamps.size, np.int32)
-        return self._numbered(batch.partition)
-
-    def _numbered(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
-        numbers = np.empty(keys.shape[0], np.int32)
-        row = number_rows(self._keys, keys, numbers, insert=True)
-        while row < keys.shape[0]:
-            used = int(self._keys.size[0])
-            self._keys = table_of(self._keys.words[:used], 2 * used)
-            self._keep_partitions(slice(None), 2 * used)
-            row = number_rows(self._keys, keys, numbers, row, insert=True)
-        return numbers
 
     def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
         """Partition kept[i] becomes number i, with room for more; the others, which are empty, are gone."""
@@ -373,7 +270,7 @@ class CeaRuns(ABC):
         self._builder.meet(int(snapshot.states.max(initial=0)))
         arrays["state"] = snapshot.states[arrays["state"]]
         count = arrays["opened"].size
-        capacity = max(_FEWEST_PARTITIONS, 2 * count)
+        capacity = max(FEWEST_PARTITIONS, 2 * count)
         if self.settings.keyed:
             self._keys = table_of(arrays["partition"], capacity)
             if int(self._keys.size[0]) != count:
@@ -394,6 +291,10 @@ class CeaRuns(ABC):
         used = int(self._keys.size[0]) if self.settings.keyed else 1
         forgetful = self.consume in (CONSUME_ANY, CONSUME_ANY_ASKED)
         return self._listed(used, int(self._cursor["generation"]) if forgetful else NONE, oldest)
+
+    def needed_from(self, oldest: int) -> int:
+        """See `Runs`."""
+        return max(oldest, self.forgotten)
 
     # ------------------------------------------------------------------------- reading what was found
 

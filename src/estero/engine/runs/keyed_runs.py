@@ -42,6 +42,8 @@ class KeyedRuns(ABC):
 
     needs: ClassVar[tuple[str, ...]]
     """The places in the cursor for room that the kernel can lack."""
+    decides_later = False
+    in_order = True
     counter: Counter[Any]
     tally: Tally | None = None
     """There is none: runs depend on more than the classes of events."""
@@ -121,6 +123,13 @@ class KeyedRuns(ABC):
     def _asked(self) -> tuple[int, int, int]:
         """How many predicates, key columns and value columns the automaton reads."""
         return self.tables.first_fired.size - 1, self.tables.columns, self.tables.values
+
+    def needed_from(self, oldest: int) -> int:
+        """See `Runs`."""
+        return max(oldest, self.forgotten)
+
+    def decide(self, until: int) -> None:
+        """See `Runs`; nothing is decided later."""
 
     def forget(self) -> None:
         """See `Runs`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from estero.engine.runs.cea_runs import CeaRuns, Settings
+from estero.engine.runs.cea_runs import CeaRuns
+from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.plain_runs import PlainRuns
 from estero.engine.runs.spans.span_runs import SpanRuns
 from estero.engine.runs.split.split_runs import SplitRuns

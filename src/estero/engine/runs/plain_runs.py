@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from estero.engine.cursor import Found
 from estero.engine.runs import run_cea
-from estero.engine.runs.cea_runs import ROOM, CeaRuns, Settings
+from estero.engine.runs.cea_runs import ROOM, CeaRuns
+from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.run_cea import Plain, new_entries, new_pending
 from estero.engine.runs.tables import Automaton
 from estero.engine.snapshots.columns import Arrays

@@ -291,7 +291,21 @@ class QueryBuilder:
         SELECT NEXT * WHERE a+
         """
         chosen = strategy if isinstance(strategy, q.Strategy) else q.Strategy[strategy.upper()]
-        return QueryBuilder(replace(self.tree, strategy=chosen))
+        return QueryBuilder(replace(self.tree, strategy=chosen, disjoint=False))
+
+    def longest(self, *, disjoint: bool = False) -> QueryBuilder:
+        """For each start the complex event with the last end: ``SELECT LONGEST …``.
+
+        With `disjoint` only those that begin after the one before has ended.
+
+        >>> print(select(event("a").repeated().then(event("b"))).longest(disjoint=True))
+        SELECT LONGEST DISJOINT * WHERE a+ ; b
+        """
+        return QueryBuilder(replace(self.tree, strategy=q.Strategy.LONGEST, disjoint=disjoint))
+
+    def shortest(self, *, disjoint: bool = False) -> QueryBuilder:
+        """For each start the complex event with the first end: ``SELECT SHORTEST …``; see `longest`."""
+        return QueryBuilder(replace(self.tree, strategy=q.Strategy.SHORTEST, disjoint=disjoint))
 
     def from_streams(self, *streams: str) -> QueryBuilder:
         """Reads these streams: ``FROM s, t``."""
@@ -344,14 +358,36 @@ class QueryBuilder:
         """What is forgotten after an answer: ``CONSUME BY ANY``.
 
         >>> print(select(event("a").then(event("b"))).consume_by("any").limit(1))
-        SELECT * WHERE a ; b CONSUME BY ANY LIMIT 1
+        SELECT * WHERE a ; b CONSUME BY ANY LIMIT 1 PER END
         """
         chosen = policy if isinstance(policy, q.Consume) else q.Consume[policy.upper()]
         return QueryBuilder(replace(self.tree, consume=chosen))
 
-    def limit(self, most: int) -> QueryBuilder:
-        """At most so many complex events for each end position: ``LIMIT n``."""
-        return QueryBuilder(replace(self.tree, limit=most))
+    def limit(
+        self,
+        most: int,
+        *,
+        per: tuple[int, TimeUnit | str] | timedelta | str | None = None,
+        ticks: int | None = None,
+        attribute: str | None = None,
+    ) -> QueryBuilder:
+        """At most so many complex events for each end position, or in each interval of time.
+
+        `per` is a duration as of `within`, and ``ticks=5, attribute="ts"`` one in the ticks of a time column.
+
+        >>> query = select(event("a").then(event("b")))
+        >>> print(query.limit(3), query.limit(3, per="1 hour"), sep="\n")
+        SELECT * WHERE a ; b LIMIT 3 PER END
+        SELECT * WHERE a ; b LIMIT 3 PER 1 HOURS
+        """
+        length: d.Window | None = None
+        if (ticks is None) != (attribute is None) or (per is not None and ticks is not None):
+            raise ValueError("an interval is per=…, or ticks=… with attribute=…")
+        if per is not None:
+            length = d.DurationWindow(tuple(durations_of(per)))
+        elif ticks is not None and attribute is not None:
+            length = d.AttributeWindow(ticks, attribute)
+        return QueryBuilder(replace(self.tree, limit=most, per=length))
 
 
 def _patterns(patterns: PatternLike | SequenceOf[PatternLike]) -> tuple[p.Pattern, ...]:

@@ -34,6 +34,59 @@ def check_clauses(tree: q.QueryTree, known: KnownTypes, problems: Problems) -> N
             hint="without partitions, CONSUME BY ANY forgets everything read so far",
         )
     check_bounds(tree.window, tree.limit, tree.places.get("LIMIT", NOWHERE), known.schema, problems)
+    if tree.per is not None:
+        _check_interval(tree.per, tree.places.get("PER", NOWHERE), known.schema, problems)
+    if tree.consume is not q.Consume.NONE:
+        _check_consumed(tree, problems)
+
+
+def _check_interval(per: d.Window, place: Span, schema: Schema | None, problems: Problems) -> None:
+    """Note what is wrong with the length of PER."""
+    if isinstance(per, d.EventWindow):
+        problems.add(
+            "LIMIT … PER counts in intervals of time",
+            per.span,
+            expected="a duration, or n [time]",
+            hint="for example LIMIT 3 PER 1 HOUR; LIMIT 3 PER END is at each end",
+        )
+    elif isinstance(per, d.DurationWindow) and per.nanoseconds == 0:
+        problems.add(
+            "an interval of PER has to be longer than nothing",
+            per.span,
+            expected="a duration such as 1 SECOND",
+            hint="LIMIT 3 PER END is at each end",
+        )
+    elif isinstance(per, d.AttributeWindow) and per.ticks == 0:
+        problems.add(
+            "an interval of PER has to be longer than nothing",
+            per.span,
+            expected=f"a whole number from 1 to {INT_MAX}",
+            hint="LIMIT 3 PER END is at each end",
+        )
+    else:
+        check_length(per, schema, problems, what="interval")
+    if schema is not None and schema.time is None and isinstance(per, d.AttributeWindow):
+        problems.add(
+            "LIMIT … PER needs a time column",
+            place,
+            expected="LIMIT n, or a time column",
+            hint='name it where the events are given: time="…"',
+        )
+
+
+def _check_consumed(tree: q.QueryTree, problems: Problems) -> None:
+    """Note what does not go with CONSUME BY, because it is decided after the end is read."""
+    late = f"SELECT {tree.strategy.value}" if tree.strategy.one_for_each_start else ""
+    late = late or ("LIMIT … PER" if tree.per is not None else "")
+    if late:
+        problems.add(
+            f"{late} and CONSUME BY do not go together",
+            tree.places.get("CONSUME BY", NOWHERE),
+            expected=f"{late} without CONSUME BY",
+            hint="SELECT LONGEST DISJOINT gives complex events that share no events"
+            if tree.strategy is not q.Strategy.ALL or tree.per is None
+            else "what is left out would be consumed, too, or not: leave one of the two out",
+        )
 
 
 def check_bounds(
@@ -68,6 +121,16 @@ def _check_item(
             problems.no_attribute(attribute, kinds, place, message)
 
 
+_NAMED: Final = {"window": "a window", "distance": "a distance", "interval": "an interval"}
+_BEFORE: Final = {"window": "WITHIN ", "interval": "PER "}
+_WITHOUT: Final = {
+    "window": "leave WITHIN out for no limit on the length",
+    "distance": "leave it out for no limit",
+    "interval": "LIMIT n without PER is at each end",
+}
+"""Of a length what it is called, what is written before it, and what is written instead."""
+
+
 def check_length(
     length: d.Window, schema: Schema | None, problems: Problems, *, what: str = "window"
 ) -> bool:
@@ -100,31 +163,27 @@ def _wrong_length(window: d.Window, problems: Problems, what: str) -> bool:
     if least <= length <= INT_MAX:
         return False
     if length > INT_MAX:
-        message = f"a {what} is at most {most}"
+        message = f"{_NAMED[what]} is at most {most}"
     else:
-        message = "a window has to be longer than 0 events" if length == 0 else f"a {what} cannot be negative"
+        message = "a window has to be longer than 0 events" if length == 0 else f"{_NAMED[what]} cannot be negative"
     problems.add(
         message,
         window.span,
         expected="a duration of at most 292 years, in whole units, none of them negative"
         if isinstance(window, d.DurationWindow)
         else f"a whole number from {least} to {INT_MAX}",
-        hint="leave WITHIN out for no limit on the length"
-        if is_window
-        else "leave it out for no limit"
-        if length > INT_MAX
-        else "what follows comes later, so that distances are positive",
+        hint=_WITHOUT[what] if what != "distance" or length > INT_MAX else "what follows comes later, so that distances are positive",
     )
     return True
 
 
 def _check_duration(window: d.DurationWindow, schema: Schema, problems: Problems, what: str) -> None:
-    within = "WITHIN " if what == "window" else ""
+    within = _BEFORE.get(what, "")
     if schema.time is None:
         problems.add(
             "a duration needs a time column",
             window.span,
-            expected=f"{within}n EVENTS, or a time column",
+            expected=f"{'LIMIT n' if what == 'interval' else f'{within}n EVENTS'}, or a time column",
             hint='name it where the events are given: time="…"',
         )
         return
@@ -157,7 +216,7 @@ def _check_attribute(window: d.AttributeWindow, schema: Schema, problems: Proble
             f"{attribute} is {next(iter(kinds - _TIMES)).value}, not a time",
             place,
             expected="a column of integers or timestamps",
-            hint=f"{'WITHIN ' if what == 'window' else ''}n EVENTS counts events instead",
+            hint=_WITHOUT[what] if what == "interval" else f"{_BEFORE.get(what, '')}n EVENTS counts events instead",
         )
 
 

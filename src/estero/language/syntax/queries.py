@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.errors import QueryError, Span
 from estero.language.syntax import conditions, patterns
@@ -22,11 +22,12 @@ from estero.language.syntax.units import unit_named
 from estero.language.tree import conjunctive as c
 from estero.language.tree import distances as d
 from estero.language.tree import query as q
+from estero.language.tree.durations import unit_of
 from estero.language.tree.literals import integer_value
 from estero.language.tree.names import suggestion
 
 if TYPE_CHECKING:
-    pass
+    from lark import Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,33 +46,64 @@ def _clauses(children: Children) -> dict[str, Any]:
     return {**{each.field: each.value for each in found}, "places": {each.name: each.span for each in found}}
 
 
+def _spread(children: Children) -> Children:
+    """What is below a query, with the clauses that came together one by one."""
+    return [each for child in children for each in (child if isinstance(child, tuple) else (child,))]
+
+
 # ── CEQL ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _query(children: Children, _span: Span) -> q.QueryTree:
-    where = [clause for child in children if isinstance(child, tuple) for clause in child]
-    return q.QueryTree(**_clauses([*children, *where]))
+    return q.QueryTree(**_clauses(_spread(children)))
 
 
-def _strategy(children: Children, span: Span) -> _Clause:
-    word = children[0].upper()
+def _strategy_and_list(children: Children, _span: Span) -> tuple[_Clause, ...]:
+    """The strategy, one word or two, and what is shown."""
+    token, *further, shown = children
+    word = token.upper()
     word = "ALL" if word == "ANY" else word
     if word not in q.Strategy.__members__:
         raise refused(
-            children[0],
-            f"{children[0]} is not a strategy",
-            "ALL, ANY, STRICT, MAX, NEXT or LAST",
+            token,
+            f"{token} is not a strategy",
+            "ALL, ANY, STRICT, MAX, NEXT, LAST, LONGEST or SHORTEST",
             _INSTEAD.get(word)
             or suggestion(word, [*q.Strategy.__members__, "ANY"])
             or "labels are separated by commas",
         )
-    return _Clause("strategy", q.Strategy[word], "STRATEGY", span)
+    strategy = q.Strategy[word]
+    place = Span(span_of(token).start, span_of((token, *further)[-1]).end)
+    disjoint: tuple[_Clause, ...] = ()
+    if further:
+        _check_disjoint(further[0], strategy)
+        disjoint = (_Clause("disjoint", True, "DISJOINT", span_of(further[0])),)
+    return _Clause("strategy", strategy, "STRATEGY", place), *disjoint, shown
+
+
+def _check_disjoint(word: Token, strategy: q.Strategy) -> None:
+    """Raises unless a word behind a strategy is DISJOINT, behind one of those that it goes with."""
+    if word.upper() != "DISJOINT":
+        raise refused(
+            word,
+            f"{word} is not part of a strategy",
+            "a label, * or DISJOINT",
+            suggestion(word.upper(), ["DISJOINT"]) or "labels are separated by commas",
+        )
+    if not strategy.one_for_each_start:
+        raise refused(
+            word,
+            f"DISJOINT does not go with {strategy.value}",
+            "LONGEST DISJOINT or SHORTEST DISJOINT",
+            "it leaves out what starts before the last one has ended, where each start has one end",
+        )
 
 
 _INSTEAD: Final = {
     "DISTINCT": "leave it out: an answer has no complex event twice",
     "FIRST": "of complex events with the same end, NEXT keeps the one with the earliest events",
     "TOP": "LIMIT 5 after the pattern keeps 5 at each end",
+    "DISJOINT": "write SELECT LONGEST DISJOINT or SELECT SHORTEST DISJOINT",
 }
 """What is written for words of other languages."""
 
@@ -132,13 +164,49 @@ def _consume(children: Children, span: Span) -> _Clause:
     return _Clause("consume", policy, "CONSUME BY", span)
 
 
+def _limit(children: Children, span: Span) -> tuple[_Clause, ...]:
+    most, *per = children[1:]
+    return _Clause("limit", most, "LIMIT", span), *(each for each in per if each.value is not None)
+
+
+def _per(children: Children, span: Span) -> _Clause:
+    """The length of an interval, or None for each end."""
+    word, length = children
+    if word.upper() != "PER":
+        raise refused(
+            word,
+            f"there is no {word} in LIMIT",
+            "PER, or the end of the query",
+            suggestion(word.upper(), ["PER"]) or "LIMIT 3 keeps 3 at each end, LIMIT 3 PER 1 HOUR 3 in an hour",
+        )
+    if not isinstance(length, str):
+        return _Clause("per", length, "PER", span)
+    if length.upper() != "END":
+        one = f"PER 1 {unit_of(length)}" if unit_of(length) else ""
+        raise refused(
+            cast("Token", length),
+            f"LIMIT does not count by {length}",
+            "PER END, or a duration",
+            f"write {one}" if one else "for example LIMIT 3 PER 1 HOUR, or LIMIT 3 PER 5 [time]",
+        )
+    return _Clause("per", None, "PER", span)
+
+
 # ── Conjunctive queries ──────────────────────────────────────────────────────────────────────────
 
 
 def _conjunctive(children: Children, _span: Span) -> c.ConjunctiveTree:
     (name, head), *rest = children
     atoms = tuple(child for child in rest if isinstance(child, c.Atom))
-    return c.ConjunctiveTree(name, head, atoms, **_clauses(rest))
+    clauses = _clauses(_spread(rest))
+    if "per" in clauses:
+        raise QueryError(
+            "LIMIT of a conjunctive query counts at each end",
+            span=clauses["places"]["PER"],
+            expected="LIMIT n, or LIMIT n PER END",
+            hint="an interval is for the queries that begin with SELECT",
+        )
+    return c.ConjunctiveTree(name, head, atoms, **clauses)
 
 
 def _head(children: Children, _span: Span) -> tuple[str, tuple[c.Variable, ...]]:
@@ -170,7 +238,7 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     **nodes_of(q),
     **patterns.PRODUCTIONS,
     "query": _query,
-    "strategy": _strategy,
+    "strategy_and_list": _strategy_and_list,
     "select_list": _select_list,
     "select_item": _select_item,
     "from_clause": lambda names, span: _Clause("streams", tuple(map(name_of, names[1:])), "FROM", span),
@@ -179,7 +247,8 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "within_clause": lambda children, span: _Clause("window", children[1], "WITHIN", span),
     "span_window": _span_window,
     "consume_clause": _consume,
-    "limit_clause": lambda children, span: _Clause("limit", children[1], "LIMIT", span),
+    "limit_clause": _limit,
+    "per": _per,
 }
 """What each production of ceql.lark and shared.lark that builds something builds."""
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from estero.errors import Span
 from estero.language.tree.distances import Window
 from estero.language.tree.expressions import Literal
-from estero.language.tree.literals import integer_text
 from estero.language.tree.nodes import SyntaxNode
 from estero.language.tree.pattern import EventType
-from estero.language.tree.query import clauses_text
+from estero.language.tree.query import clauses_text, limit_text
 from estero.language.tree.words import quoted
 
 
@@ -92,7 +91,7 @@ class ConjunctiveTree:
             (f"{head} <-", ", ".join(map(str, self.atoms))),
             ("FROM", ", ".join(map(quoted, self.streams))),
             ("WITHIN", "" if self.window is None else str(self.window)),
-            ("LIMIT", "" if self.limit is None else integer_text(self.limit)),
+            ("LIMIT", limit_text(self.limit)),
         )
 
     @property

@@ -22,6 +22,13 @@ class Strategy(Enum):
     MAX = "MAX"
     NEXT = "NEXT"
     LAST = "LAST"
+    LONGEST = "LONGEST"
+    SHORTEST = "SHORTEST"
+
+    @property
+    def one_for_each_start(self) -> bool:
+        """Whether it chooses among the complex events of one start, and not of one end."""
+        return self in (Strategy.LONGEST, Strategy.SHORTEST)
 
 
 class Consume(Enum):
@@ -58,22 +65,27 @@ class QueryTree:
 
     It prints as canonical text that parses back to an equal tree, with as few parentheses as that needs.
     `text` is what was parsed (empty when built without one); spans are offsets into it. `places` are
-    the spans of the clauses by name (LIST, STRATEGY, FROM, WHERE, PARTITION BY, WITHIN, CONSUME BY, LIMIT).
+    the spans of the clauses by name (LIST, STRATEGY, DISJOINT, FROM, WHERE, PARTITION BY, WITHIN, CONSUME BY,
+    LIMIT, PER). `disjoint` goes only with the strategies that choose for each start, `per` only with a
+    `limit`, which is at each end where it is None.
     """
 
     pattern: Pattern
     select: tuple[SelectItem, ...] | None = None
     strategy: Strategy = Strategy.ALL
+    disjoint: bool = False
     streams: tuple[str, ...] = ()
     partition_by: tuple[KeyBracket, ...] = ()
     window: Window | None = None
     consume: Consume = Consume.NONE
     limit: int | None = None
+    per: Window | None = None
     text: str = field(default="", compare=False, repr=False, kw_only=True)
     places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         strategy = "" if self.strategy is Strategy.ALL else f"{self.strategy.value} "
+        strategy += "DISJOINT " if self.disjoint else ""
         shown = "*" if self.select is None else ", ".join(map(str, self.select)) or "NONE"
         consume = "" if self.consume is Consume.NONE else self.consume.value
         return clauses_text(
@@ -83,7 +95,7 @@ class QueryTree:
             ("PARTITION BY", ", ".join(map(str, self.partition_by))),
             ("WITHIN", "" if self.window is None else str(self.window)),
             ("CONSUME BY", consume),
-            ("LIMIT", "" if self.limit is None else integer_text(self.limit)),
+            ("LIMIT", limit_text(self.limit, self.per)),
         )
 
 
@@ -99,6 +111,11 @@ def _where(pattern: Pattern) -> str:
 
 def _names(names: tuple[str, ...]) -> str:
     return ", ".join(map(quoted, names))
+
+
+def limit_text(limit: int | None, per: Window | None = None) -> str:
+    """What stands behind LIMIT: how many, and of what."""
+    return "" if limit is None else f"{integer_text(limit)} PER {'END' if per is None else per}"
 
 
 def clauses_text(*clauses: tuple[str, str]) -> str:

@@ -156,6 +156,7 @@ class Turn:
             self._waiting = self._waiting.slice(passed)
             self.recognized = passed
             yield from self._answers(ready)
+        yield from self._decided()
 
     def close(self) -> Held | None:
         """What is to be kept; None where nothing that is held can matter to what comes."""
@@ -210,6 +211,15 @@ class Turn:
             if not self._duty.counted:
                 self._seen += classified.num_rows
             yield from map(work.shown, recognition.push(classified))
+
+    def _decided(self) -> Iterator[pa.RecordBatch]:
+        """The answers that nothing can change any more, where that is later than at their end."""
+        work, begun = self._duty.work, self._recognition is not None or self._held.recognition is not None
+        if not (work.plan.decides_later and begun):
+            return
+        recognition = self._recognizing()
+        for ended in recognition.decided(until=self._seen - 1 if work.plan.by_position else self._closed):
+            yield from map(work.shown, recognition.tables(ended))
 
     def _in_time(self, come: pa.RecordBatch) -> pa.RecordBatch:
         """The events that are not late; the others are put into `late`."""

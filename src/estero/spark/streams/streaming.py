@@ -58,9 +58,10 @@ def recognize_stream(
     makes a watermark, unless the time column of `df` has one. With `late_events` there are two columns, of
     which one is NULL in each row: ``match``, a complex event, and ``late``, an event that came late.
 
-    Raises `DataError` without a time column, and for a watermark of another column or a second one, and
+    Raises `QueryError` for a query that a stream without an end decides nothing of, `DataError` without a time column, and for a watermark of another column or a second one, and
     ValueError for a lateness that is no duration.
     """
+    plan.refuse_endless()
     events = df.schema if late_events else None
     df, plan = keyed(df, plan)
     work = Work.of(df.schema, plan, positions=positions, every=True)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import Found
-from estero.engine.runs.cea_runs import ROOM, CeaRuns, Settings
+from estero.engine.runs.cea_runs import ROOM, CeaRuns
+from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.spans import run_spans
 from estero.engine.runs.spans.run_spans import UNKNOWN, Contest, Spanned, new_made
 from estero.engine.runs.spans.spans import drop_spans, new_members, new_spans

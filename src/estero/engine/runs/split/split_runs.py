@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import RERANK, Found
-from estero.engine.runs.cea_runs import ROOM, CeaRuns, Settings
+from estero.engine.runs.cea_runs import ROOM, CeaRuns
+from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.split import run_split
 from estero.engine.runs.split.fronts import grown_keys, new_elements, new_groups, new_keys
 from estero.engine.runs.split.registers import program_of

@@ -1,0 +1,141 @@
+"""What every deterministic automaton needs to know of events: how they are read, numbers for classes and keys."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.batch import BITS_IN_WORD, EventBatch
+from estero.engine.cursor import CONSUME_NONE
+from estero.engine.runs.split.registers import RegisterTables
+from estero.engine.runs.split.run_split import NO_ORDER
+from estero.engine.runs.tables import Automaton, TableBuilder
+from estero.engine.store.hashing import new_table, number_rows, table_of
+
+FEWEST_PARTITIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How events are read.
+
+    `window` is in the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`,
+    `gaps` whether events that were dropped as irrelevant count (contiguity), `keyed` whether events
+    carry a partition key, `words` the number of bit words. `counting` prepares for `counts` only.
+
+    `registers` are what runs remember and check; `order` is MAX, NEXT or LAST where only such supports stay
+    (MAX not with registers), and `visible` bool[label sets] says which marks count for it (none given: all).
+    `first_bit` is a bit (k % 63 of word k // 63) to be set on the first event of each stream, which is told
+    by its ordinal; in a keyed stream only if `ordinals` says that they are places in the partition, else
+    all events of a key must be pushed.
+    """
+
+    window: int | None = None
+    consume: int = CONSUME_NONE
+    gaps: bool = False
+    keyed: bool = False
+    words: int = 1
+    counting: bool = False
+    registers: RegisterTables | None = field(default=None, compare=False)
+    order: int = NO_ORDER
+    visible: NDArray[np.bool_] | None = field(default=None, compare=False)
+    first_bit: int | None = None
+    ordinals: bool = False
+
+    @property
+    def split(self) -> bool:
+        """Whether runs in one state have to be told apart by registers."""
+        return self.registers is not None and self.registers.registers > 0
+
+    @property
+    def chooses(self) -> bool:
+        """Whether runs are compared, for each window that makes a difference."""
+        return self.order != NO_ORDER and not self.split
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the supports of runs have ranks that are numbers."""
+        return self.split and self.order != NO_ORDER
+
+    @property
+    def tallied(self) -> bool:
+        """Whether a tally can count, instead of that being read off the compact set."""
+        alike = not (self.split or self.chooses)
+        return self.counting and self.consume == CONSUME_NONE and not self.gaps and alike
+
+    @property
+    def remembers_keys(self) -> bool:
+        """Whether a key must not be forgotten, because it can tell only so that an event is not its first."""
+        return self.first_bit is not None and not self.ordinals
+
+
+class NumberedEvents(ABC):
+    """Runs that know classes and partitions of events by numbers."""
+
+    def __init__(self, automaton: Automaton, settings: Settings, registers: int = 0) -> None:
+        if settings.first_bit is not None and settings.first_bit // BITS_IN_WORD >= settings.words:
+            raise ValueError(f"bit {settings.first_bit} needs more than {settings.words} words")
+        self.settings = settings
+        self._automaton = automaton
+        self._builder = TableBuilder(automaton, registers)
+        self._classes = table_of(np.zeros((1, settings.words), np.uint64), 64)
+        self._keys = new_table(FEWEST_PARTITIONS, 2)
+        automaton.class_of(0)
+
+    @abstractmethod
+    def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
+        """Partition kept[i] becomes number i, with room for more; the others, which are empty, are gone."""
+
+    def _numbers_of(self, batch: EventBatch) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The classes and the partitions of events."""
+        known = int(self._keys.size[0])
+        partitions = self._partition_numbers(batch)
+        words = batch.words
+        if self.settings.first_bit is not None:
+            words = words.copy()
+            word, bit = divmod(self.settings.first_bit, BITS_IN_WORD)
+            words[self._firsts(batch, partitions, known), word] |= np.uint64(1 << bit)
+        return self._class_numbers(words), partitions
+
+    def _firsts(self, batch: EventBatch, partitions: NDArray[np.int32], known: int) -> NDArray[np.intp]:
+        """Which events are the first of their stream; partitions from number `known` on are new."""
+        if not self.settings.keyed or self.settings.ordinals:
+            return np.flatnonzero(batch.ordinal == 0)
+        numbers, first = np.unique(partitions, return_index=True)
+        return np.array(first[numbers >= known], np.intp)
+
+    def _class_numbers(self, words: NDArray[np.uint64]) -> NDArray[np.int32]:
+        numbers = np.empty(words.shape[0], np.int32)
+        row = number_rows(self._classes, words, numbers, insert=False)
+        while row < words.shape[0]:
+            size = int(self._classes.size[0])
+            if size == self._classes.words.shape[0]:
+                self._classes = table_of(self._classes.words, 2 * size)
+            number_rows(self._classes, words[row : row + 1], numbers[row : row + 1], insert=True)
+            bits = sum(int(word) << (BITS_IN_WORD * place) for place, word in enumerate(words[row]))
+            event_class = self._automaton.class_of(bits)
+            if event_class != numbers[row]:
+                raise RuntimeError(
+                    "an automaton serves one recognizer only: its classes were numbered elsewhere"
+                )
+            self._builder.make_room_for_class(event_class)
+            row = number_rows(self._classes, words, numbers, row, insert=False)
+        return numbers
+
+    def _partition_numbers(self, batch: EventBatch) -> NDArray[np.int32]:
+        if not self.settings.keyed:
+            return np.zeros(batch.stamps.size, np.int32)
+        return self._numbered(batch.partition)
+
+    def _numbered(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+        numbers = np.empty(keys.shape[0], np.int32)
+        row = number_rows(self._keys, keys, numbers, insert=True)
+        while row < keys.shape[0]:
+            used = int(self._keys.size[0])
+            self._keys = table_of(self._keys.words[:used], 2 * used)
+            self._keep_partitions(slice(None), 2 * used)
+            row = number_rows(self._keys, keys, numbers, row, insert=True)
+        return numbers

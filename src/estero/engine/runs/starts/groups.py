@@ -1,0 +1,329 @@
+"""Which starts are in which state, and their ends: one deterministic run for each start, all of them together.
+
+A run that marks nothing is in one state at a time, and two runs in one state stay together for ever. So the
+starts of a partition that are in one state are a *group*, which moves as a whole: an event costs as much as
+there are groups, however many starts they have. A group is a list of *blocks*, sets of starts that have the
+same end so far, in a forest of disjoint sets (Tarjan, Efficiency of a Good But Not Linear Set Union
+Algorithm). Where a group accepts, all its blocks become one: each start is in a block of its own once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.cursor import DONE, GROW
+from estero.engine.jit import inlined, kernel
+from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, missing
+from estero.engine.store.arena import NONE
+from estero.engine.store.pools import free_places
+
+
+PLACES = "need_groups", "decided", "until", "behind", "origin"
+"""Places in the cursor: groups that are missing; the first start that is not decided, the end of the last one
+kept of all partitions; the number of the batch's first event, the sequence number of event 0."""
+
+
+class History(NamedTuple):
+    """The events that may still be part of what is given; events are numbers of places here.
+
+    ============ ===== =========================================================================
+    array        dtype meaning for event i
+    ============ ===== =========================================================================
+    event_class  int32 its class
+    partition    int32 its partition
+    ordinal      int64 its place in the stream of the partition
+    following    int32 the next event of the partition, NONE where there is none yet
+    parent       int32 the block above in the forest, itself at the top; NONE where no run begins
+    last         int32 at the top of the forest: the end of the starts below, NONE without
+    chain        int32 at the top of the forest: the next block of the group, NONE at its end
+    ============ ===== =========================================================================
+    """
+
+    event_class: NDArray[np.int32]
+    partition: NDArray[np.int32]
+    ordinal: NDArray[np.int64]
+    following: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    last: NDArray[np.int32]
+    chain: NDArray[np.int32]
+
+
+class Groups(NamedTuple):
+    """state, first block, last block, next group of the partition, int32; free."""
+
+    state: NDArray[np.int32]
+    head: NDArray[np.int32]
+    tail: NDArray[np.int32]
+    next: NDArray[np.int32]
+    free: NDArray[np.int64]
+
+
+class Tracks(NamedTuple):
+    """Of each partition its first group, its newest event and the end of the last one kept (DISJOINT), int32.
+
+    ordinal int64: that of the newest event, or of a dropped one behind it that was read.
+    """
+
+    first: NDArray[np.int32]
+    newest: NDArray[np.int32]
+    until: NDArray[np.int32]
+    ordinal: NDArray[np.int64]
+
+
+class Decided(NamedTuple):
+    """Starts whose end is known, with that end, int32, by ascending start; size[0] counts them."""
+
+    start: NDArray[np.int32]
+    end: NDArray[np.int32]
+    size: NDArray[np.int64]
+
+
+NOT_DISJOINT, DISJOINT, DISJOINT_IN_PARTITIONS = range(3)
+"""Whether what starts before the last one kept has ended is left out, and where these are looked for."""
+
+
+def new_history(capacity: int) -> History:
+    """Room for so many events."""
+    numbers = [np.full(capacity, NONE, np.int32) for _ in range(6)]
+    return History(numbers[0], numbers[1], np.zeros(capacity, np.int64), *numbers[2:])
+
+
+def new_groups(capacity: int) -> Groups:
+    """`capacity` free groups."""
+    state, head, tail = (np.zeros(capacity, np.int32) for _ in range(3))
+    return Groups(state, head, tail, *free_places(capacity))
+
+
+def new_tracks(capacity: int) -> Tracks:
+    """`capacity` partitions in which nothing has happened."""
+    first, newest, until = (np.full(capacity, NONE, np.int32) for _ in range(3))
+    return Tracks(first, newest, until, np.full(capacity, -1, np.int64))
+
+
+def new_decided(capacity: int) -> Decided:
+    """Room for so many starts."""
+    return Decided(np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.zeros(1, np.int64))
+
+
+@inlined
+def top_of(history, block):  # type: ignore[no-untyped-def]
+    """The top of the tree that a start is in; ways to it become shorter."""
+    while history.parent[block] != block:
+        history.parent[block] = history.parent[history.parent[block]]
+        block = history.parent[block]
+    return block
+
+
+@inlined
+def give_back(groups, group):  # type: ignore[no-untyped-def]
+    """Frees a group."""
+    groups.next[group] = groups.free[0]
+    groups.free[0] = group
+    groups.free[1] += 1
+
+
+@inlined
+def put(history, groups, tracks, partition, state, head, tail):  # type: ignore[no-untyped-def]
+    """Adds a list of blocks to the group of a state; needs a free group."""
+    group = tracks.first[partition]
+    while group != NONE and groups.state[group] != state:
+        group = groups.next[group]
+    if group == NONE:
+        group = groups.free[0]
+        groups.free[0] = groups.next[group]
+        groups.free[1] -= 1
+        groups.state[group] = state
+        groups.head[group] = head
+        groups.next[group] = tracks.first[partition]
+        tracks.first[partition] = group
+    else:
+        history.chain[groups.tail[group]] = head
+    groups.tail[group] = tail
+
+
+@kernel
+def move(tables, history, groups, tracks, partition, event_class):  # type: ignore[no-untyped-def]
+    """Moves the groups of a partition; all rows are known."""
+    moving = NONE
+    before = NONE
+    group = tracks.first[partition]
+    while group != NONE:
+        following = groups.next[group]
+        row = tables.row_of[groups.state[group], event_class]
+        if row == IDLE:
+            before = group
+        else:
+            if before == NONE:
+                tracks.first[partition] = following
+            else:
+                groups.next[before] = following
+            if tables.skip[row] == DEAD:
+                give_back(groups, group)
+            else:
+                groups.state[group] = tables.skip[row]
+                groups.next[group] = moving
+                moving = group
+        group = following
+    while moving != NONE:
+        following = groups.next[moving]
+        head = groups.head[moving]
+        tail = groups.tail[moving]
+        state = groups.state[moving]
+        give_back(groups, moving)
+        put(history, groups, tracks, partition, state, head, tail)
+        moving = following
+
+
+@kernel
+def accept(tables, history, groups, tracks, partition, event, longest):  # type: ignore[no-untyped-def]
+    """Notes `event` as the end of all starts in accepting states; those that need no other one are done."""
+    before = NONE
+    group = tracks.first[partition]
+    while group != NONE:
+        following = groups.next[group]
+        state = groups.state[group]
+        if tables.accepts[state]:
+            top = groups.head[group]
+            block = history.chain[top]
+            while block != NONE:
+                history.parent[block] = top
+                block = history.chain[block]
+            history.chain[top] = NONE
+            history.last[top] = event
+            groups.tail[group] = top
+            if not longest or not tables.continues[state]:
+                if before == NONE:
+                    tracks.first[partition] = following
+                else:
+                    groups.next[before] = following
+                give_back(groups, group)
+                group = following
+                continue
+        before = group
+        group = following
+
+
+@kernel
+def decide(history, tracks, decided, cursor, until, disjoint):  # type: ignore[no-untyped-def]
+    """Takes the ends of the starts before event `until` as they are: no later ones count."""
+    while cursor.decided < until:
+        start = cursor.decided
+        cursor.decided = start + 1
+        if history.parent[start] == NONE:
+            continue
+        end = history.last[top_of(history, start)]
+        if end == NONE:
+            continue
+        partition = history.partition[start]
+        kept = tracks.until[partition] if disjoint == DISJOINT_IN_PARTITIONS else cursor.until
+        if disjoint != NOT_DISJOINT:
+            if start <= kept:
+                continue
+            cursor.until = end
+            tracks.until[partition] = end
+        place = decided.size[0]
+        decided.start[place] = start
+        decided.end[place] = end
+        decided.size[0] = place + 1
+
+
+@kernel
+def follow(tables, history, groups, tracks, decided, oldest, cursor, gaps, longest, disjoint):  # type: ignore[no-untyped-def]
+    """Processes events from cursor.at on, before cursor.last, until one of the codes; resumable.
+
+    `oldest` int64[batch]: the first start in the window of each event, as a sequence number; cursor.behind is
+    the event number of the batch's first event, and cursor.origin the sequence number of event 0.
+    """
+    while cursor.at < cursor.last:
+        event = cursor.behind + cursor.at
+        partition = history.partition[event]
+        decide(history, tracks, decided, cursor, oldest[cursor.at] - cursor.origin, disjoint)
+        event_class = history.event_class[event]
+        ordinal = history.ordinal[event]
+        in_gap = gaps and tracks.first[partition] != NONE and ordinal - tracks.ordinal[partition] > 1
+        if in_gap:
+            event_class = 0
+        first_row = IDLE
+        if not in_gap:
+            first_row = tables.row_of[0, event_class]
+            if first_row == MISSING:
+                return missing(cursor, 0, event_class)
+        touched = 0
+        group = tracks.first[partition]
+        while group != NONE:
+            row = tables.row_of[groups.state[group], event_class]
+            if row == MISSING:
+                return missing(cursor, groups.state[group], event_class)
+            if row != IDLE:
+                touched += 1
+            group = groups.next[group]
+        if groups.free[1] == 0:
+            cursor.need_groups = 1
+            return GROW
+        if touched > 0:
+            move(tables, history, groups, tracks, partition, event_class)
+        if first_row != IDLE and tables.skip[first_row] != DEAD:
+            history.parent[event] = event
+            put(history, groups, tracks, partition, tables.skip[first_row], event, event)
+            touched += 1
+        if in_gap:
+            tracks.ordinal[partition] = tracks.ordinal[partition] + 1 if touched > 0 else ordinal - 1
+            continue
+        if touched > 0:
+            accept(tables, history, groups, tracks, partition, event, longest)
+        tracks.ordinal[partition] = ordinal
+        cursor.at += 1
+    return DONE
+
+
+@kernel
+def link(history, tracks, first, last):  # type: ignore[no-untyped-def]
+    """Links events from `first` to before `last` to those before them in their partitions."""
+    for event in range(first, last):
+        partition = history.partition[event]
+        before = tracks.newest[partition]
+        if before != NONE:
+            history.following[before] = event
+        tracks.newest[partition] = event
+
+
+@kernel
+def list_open(history, groups, tracks, partitions, first, last, above, state, end):  # type: ignore[no-untyped-def]
+    """Fills for the events from `first` to before `last` the state of the run that begins there, and its end.
+
+    NONE where none begins, where it has left all states, or has no end. above int32[last] is scratch.
+    """
+    for event in range(last):
+        above[event] = NONE
+    for partition in range(partitions):
+        group = tracks.first[partition]
+        while group != NONE:
+            block = groups.head[group]
+            while block != NONE:
+                above[block] = groups.state[group]
+                block = history.chain[block]
+            group = groups.next[group]
+    for event in range(first, last):
+        state[event - first] = NONE
+        end[event - first] = NONE
+        if history.parent[event] != NONE:
+            top = top_of(history, event)
+            state[event - first] = above[top]
+            end[event - first] = history.last[top]
+
+
+@kernel
+def put_open(history, groups, tracks, last, state):  # type: ignore[no-untyped-def]
+    """Puts runs into groups that `list_open` has listed, each in a block of its own; there is room.
+
+    `parent` and `last` of the events before `last` say where runs begin and which ends they have.
+    """
+    for event in range(last):
+        if history.parent[event] != NONE:
+            history.parent[event] = event
+            history.chain[event] = NONE
+            if state[event] != NONE:
+                put(history, groups, tracks, history.partition[event], state[event], event, event)

@@ -1,0 +1,126 @@
+"""The complex events of one start and one end, among these the support that NEXT chooses.
+
+Events are read once more, from the start to the end, with the only run that begins there. As with spans
+(`run_spans`), each state keeps its best support; here there is one span, of one window.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.cursor import DONE, FULL, GROW
+from estero.engine.jit import kernel
+from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, missing
+from estero.engine.runs.spans.run_spans import Made, are_idle, move_ordered, report_made, written
+from estero.engine.runs.spans.spans import Members, free_members
+from estero.engine.runs.split.run_split import NEXT
+from estero.engine.store.arena import NONE, Arena
+from estero.engine.store.tecs import bottom, output
+
+PLACES = "need_nodes", "need_members", "need_made", "pair", "reading", "member", "read", "began", "began_found", "began_nodes"
+"""Places in the cursor: room that is missing; the pair at hand, the event of it to be read next (NONE: it is
+not begun), the first state after the one before and its ordinal; the pair to begin with again, and how much
+was found and how many nodes there were before it."""
+
+
+class Pairs(NamedTuple):
+    """Starts and ends of which complex events are wanted, int32, by end and start; size[0] counts them."""
+
+    start: NDArray[np.int32]
+    end: NDArray[np.int32]
+    size: NDArray[np.int64]
+
+
+class Replayed(NamedTuple):
+    """What the kernel below works on; `made` is scratch."""
+
+    arena: Arena
+    members: Members
+    made: Made
+
+
+@kernel
+def replay(tables, history, replayed, pairs, found, cursor, gaps, together, visible):  # type: ignore[no-untyped-def]
+    """Reports the roots of pairs from cursor.pair on, until one of the codes; resumable with more room.
+
+    Where roots of one end have to be read `together`, it is the first pair of an end to begin with again.
+
+    Nothing is written for an event before all its rows are known and all room that it can need is there.
+    """
+    arena, members, made = replayed
+    while cursor.pair < pairs.size[0]:
+        start = pairs.start[cursor.pair]
+        end = pairs.end[cursor.pair]
+        if cursor.reading == NONE:
+            if not together or cursor.pair == 0 or pairs.end[cursor.pair - 1] != end:
+                cursor.began = cursor.pair
+                cursor.began_found = found.size[0]
+                cursor.began_nodes = arena.size[0]
+            cursor.reading = start
+            cursor.read = history.ordinal[start] - 1
+            cursor.member = NONE
+        event = cursor.reading
+        member = np.int32(cursor.member)
+        ordinal = history.ordinal[event]
+        in_gap = gaps and ordinal - cursor.read > 1
+        event_class = 0 if in_gap else history.event_class[event]
+        first_row = IDLE
+        births = 0
+        if event == start:
+            first_row = tables.row_of[0, event_class]
+            if first_row == MISSING:
+                return missing(cursor, 0, event_class)
+            if first_row != IDLE:
+                births = tables.first[first_row + 1] - tables.first[first_row] + 1
+        moves = births
+        each = member
+        while each != NONE:
+            row = tables.row_of[members.state[each], event_class]
+            if row == MISSING:
+                return missing(cursor, members.state[each], event_class)
+            moves += 1
+            if row != IDLE:
+                moves += tables.first[row + 1] - tables.first[row]
+            each = members.next[each]
+        idle = births == 0 and are_idle(tables, members, member, event_class)
+        if not idle:
+            if arena.size[0] + 5 * moves + births + 1 > arena.kind.size:
+                cursor.need_nodes = 5 * moves + births + 1
+                return GROW
+            if moves > members.free[1] or moves > made.state.size:
+                cursor.need_members = moves
+                cursor.need_made = moves
+                return GROW
+            if event == end and found.size[0] + moves > found.event.size:
+                return FULL
+            for number in range(births):
+                if number < births - 1:
+                    mark = tables.edge_marks[tables.first[first_row] + number]
+                    made.born[number] = output(arena, mark, cursor.origin + event, NONE)
+                elif tables.skip[first_row] != DEAD:
+                    made.born[number] = bottom(arena, cursor.origin + event)
+            move_ordered(
+                tables, arena, members, made, member, event_class, cursor.origin + event, first_row, NEXT, visible
+            )
+            if event == end and not in_gap:
+                report_made(tables, made, found, cursor.origin + event, 0, NEXT)
+            free_members(members, member)
+            member = written(tables, members, made)
+        if in_gap:
+            cursor.read = ordinal - 1 if idle else cursor.read + 1
+            cursor.member = member
+            continue
+        cursor.read = ordinal
+        following = history.following[event]
+        if event == end or following == NONE or member == NONE:
+            free_members(members, member)
+            cursor.member = NONE
+            cursor.reading = NONE
+            cursor.pair += 1
+        else:
+            cursor.member = member
+            cursor.reading = following
+    return DONE

@@ -1,0 +1,453 @@
+"""Runs of which each start has one answer: that with its last or first end (semantics: LONGEST, SHORTEST).
+
+First pass: where each start ends last, or first, without a look at marks (`groups`). Second pass, over what is
+given alone: what is marked between a start and its end (`replay`). What DISJOINT leaves shares no events, so
+both passes are linear in the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.batch import BITS_IN_WORD, EventBatch, OneEvent
+from estero.engine.cursor import CONSUME_NONE, DONE, FULL, GROW, MISS, Found, new_cursor, reset, taken_needs
+from estero.engine.runs.cea_runs import ROOM
+from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, NumberedEvents, Settings
+from estero.engine.runs.spans.run_spans import new_made
+from estero.engine.runs.spans.spans import free_members, new_members
+from estero.engine.runs.starts import groups, replay
+from estero.engine.runs.starts.groups import (
+    NOT_DISJOINT,
+    new_decided,
+    new_groups,
+    new_history,
+    new_tracks,
+)
+from estero.engine.runs.starts.replay import Pairs, Replayed
+from estero.engine.runs.tables import Automaton, TableBuilder
+from estero.engine.snapshots.columns import Arrays, taken, within
+from estero.engine.snapshots.snapshot import Snapshot, numbered_states
+from estero.engine.snapshots.sound import need
+from estero.engine.store.arena import NONE, Arena, copy_columns, grown, new_arena
+from estero.engine.store.hashing import table_of
+from estero.engine.store.pools import with_free
+from estero.engine.walk.paths import PathCounter
+from estero.engine.walk.roots import Roots
+
+_SMALLEST_ARENA, _LARGEST_AT_ONCE = 1 << 16, 1 << 20
+"""So many nodes there is room for at first, and before what was found has to be read."""
+_FEWEST_EVENTS = 1 << 12
+_FORGOTTEN_AT_ONCE = 1 << 16
+"""So many events are kept in any case before those that are out of reach are let go."""
+
+
+class ByStart(NamedTuple):
+    """What is chosen for each start: the last end or the first, and how starts exclude each other.
+
+    `limit` is how many complex events of an end are wanted at most.
+    """
+
+    longest: bool
+    disjoint: int = NOT_DISJOINT
+    limit: int | None = None
+
+
+class Unmarked(Protocol):
+    """The automaton with its marks left out: of each row only the skip is read."""
+
+    def class_of(self, bits: int) -> int:
+        """See `tables.Automaton`."""
+
+
+class StartRuns(NumberedEvents):
+    """See `recognizer.Runs`; `unmarked` is the automaton without its marks, with the same classes.
+
+    With `in_order` roots come in the order of their ends, which takes until no start before an end is open;
+    else as soon as they are decided.
+    """
+
+    room = 1 << 16
+    consume = CONSUME_NONE
+    forgotten = 0
+    decides_later = True
+    tally = None
+    """There is none: what is given is known by its start."""
+
+    def __init__(self, automaton: Automaton, unmarked: Automaton, settings: Settings, chosen: ByStart) -> None:
+        super().__init__(automaton, settings)
+        self.window = settings.window
+        self.in_order = True
+        self.arena = new_arena(_SMALLEST_ARENA)
+        self.counter = PathCounter()
+        self._cursor = new_cursor("miss_state", "miss_class", *groups.PLACES, *replay.PLACES)
+        self._chosen = chosen
+        self._unmarked = unmarked
+        self._reach = TableBuilder(unmarked)
+        unmarked.class_of(0)
+        self._history = new_history(_FEWEST_EVENTS)
+        self._events_known = 0
+        self._groups = new_groups(ROOM)
+        self._tracks = new_tracks(FEWEST_PARTITIONS)
+        self._decided = new_decided(_FEWEST_EVENTS)
+        self._members = new_members(ROOM)
+        self._made = new_made(ROOM, self._builder.tables.accepts.size)
+        self._visible = np.array([] if settings.visible is None else settings.visible, np.bool_)
+        self._oldest = np.empty(0, np.int64)
+        self._waiting = _NO_PAIRS
+        self._pairs = _pairs_of(_NO_PAIRS)
+        self._start_over()
+
+    def _start_over(self) -> None:
+        reset(self._cursor)
+        for name in ("until", "reading", "member"):
+            self._cursor[name] = NONE
+
+    # ----------------------------------------------------------------------------------------- reading
+
+    @property
+    def size(self) -> int:
+        """See `Runs`."""
+        return self._events_known + int(self._keys.size[0])
+
+    def needed_from(self, oldest: int) -> int:
+        """See `Runs`."""
+        return min(oldest, int(self._cursor["origin"]) + self._first_needed)
+
+    @property
+    def _first_needed(self) -> int:
+        """The first event that something still needs."""
+        return min(int(self._cursor["decided"]), int(self._waiting[0].min(initial=self._events_known)))
+
+    def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
+        """See `Runs`."""
+        cursor = self._cursor
+        self._forget_nodes()
+        if 2 * self._first_needed > self._events_known > _FORGOTTEN_AT_ONCE:
+            self._forget_events()
+        self._append(*self._numbers_of(batch), batch.ordinal)
+        self._oldest = np.ascontiguousarray(starts, np.int64)
+        cursor["behind"] = first - cursor["origin"]
+        cursor["at"], cursor["first"] = 0, first
+
+    def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
+        """See `Runs`."""
+        self.load(event.batch(), np.array([oldest]), number)
+
+    def _class_numbers(self, words: NDArray[np.uint64]) -> NDArray[np.int32]:
+        numbers = super()._class_numbers(words)
+        known = int(self._classes.size[0])
+        for row in range(self._classes_met, known):
+            bits = sum(
+                int(word) << (BITS_IN_WORD * place) for place, word in enumerate(self._classes.words[row])
+            )
+            self._reach.make_room_for_class(self._unmarked.class_of(bits))
+        self._classes_met = known
+        return numbers
+
+    _classes_met = 0
+
+    def _append(
+        self, classes: NDArray[np.int32], partitions: NDArray[np.int32], ordinals: NDArray[np.int64]
+    ) -> None:
+        """Takes events, in which no run begins so far."""
+        first, last = self._events_known, self._events_known + classes.size
+        history = self._history
+        if last > history.event_class.size:
+            bigger = new_history(2 * last)
+            copy_columns(history, bigger, first)
+            self._history = history = bigger
+            decided = new_decided(2 * last)
+            copy_columns(self._decided, decided, int(self._decided.size[0]))
+            self._decided = decided
+        here = slice(first, last)
+        history.event_class[here], history.partition[here] = classes, partitions
+        history.ordinal[here] = ordinals if ordinals.size else np.arange(first, last)
+        for column in (history.following, history.parent, history.last, history.chain):
+            column[here] = NONE
+        self._events_known = last
+        groups.link(history, self._tracks, first, last)
+
+    def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
+        old = [column[kept] for column in self._tracks]
+        self._tracks = new_tracks(capacity)
+        copy_columns(old, self._tracks, old[0].size)
+
+    def advance(self, found: Found, last: int) -> int:
+        """See `Runs`: first what is decided is found, then the next events are read."""
+        self._cursor["last"] = last
+        while True:
+            code = self._replay(found)
+            if code != DONE:
+                return code
+            if self._release():
+                continue
+            if self._cursor["at"] >= last:
+                return DONE
+            self._follow()
+
+    def _follow(self) -> None:
+        """Reads the events, all that were asked for."""
+        chosen = self._chosen
+        how = self.settings.gaps, chosen.longest, chosen.disjoint
+        while True:
+            pools = self._history, self._groups, self._tracks, self._decided, self._oldest
+            code = groups.follow(self._reach.tables, *pools, self._cursor, *how)
+            if code == MISS:
+                self._reach.learn(int(self._cursor["miss_state"]), int(self._cursor["miss_class"]))
+            elif code == GROW:
+                needed = taken_needs(self._cursor)
+                self._groups = with_free(self._groups, needed["groups"], new_groups)
+            else:
+                return
+
+    def decide(self, until: int) -> None:
+        """Starts before event number `until` have the ends that they have."""
+        cursor = self._cursor
+        place = min(until - int(cursor["origin"]), self._events_known)
+        groups.decide(self._history, self._tracks, self._decided, cursor, place, self._chosen.disjoint)
+
+    def _release(self) -> bool:
+        """Takes what is decided and may be given as the pairs to be replayed; whether there are any."""
+        size = int(self._decided.size[0])
+        start, end = self._waiting
+        if size:
+            start = np.concatenate((start, self._decided.start[:size]))
+            end = np.concatenate((end, self._decided.end[:size]))
+            self._decided.size[0] = 0
+        if not start.size:
+            return False
+        ready = np.ones(start.size, np.bool_)
+        if self.in_order or self._chosen.limit is not None:
+            ready = end < self._cursor["decided"]
+        self._waiting = start[~ready], end[~ready]
+        start, end = start[ready], end[ready]
+        order = np.lexsort((start, end))
+        start, end = start[order], end[order]
+        if self._chosen.limit is not None and start.size:
+            begins = np.flatnonzero(np.diff(end, prepend=-1))
+            place = np.arange(end.size) - np.repeat(begins, np.diff([*begins.tolist(), end.size]))
+            start, end = start[place < self._chosen.limit], end[place < self._chosen.limit]
+        self._pairs = _pairs_of((start, end))
+        self._cursor["pair"] = 0
+        return bool(start.size)
+
+    # --------------------------------------------------------------------------------------- replaying
+
+    def _replay(self, found: Found) -> int:
+        """Finds what is marked in the pairs; DONE where all are found, FULL or GROW where roots have to be read."""
+        cursor, together = self._cursor, self._chosen.limit is not None
+        while True:
+            tables = self._builder.tables
+            if tables.accepts.size > self._made.where.size:
+                self._made = new_made(self._made.state.size, tables.accepts.size)
+            pools = Replayed(self.arena, self._members, self._made)
+            read = self._pairs, found, cursor, self.settings.gaps, together, self._visible
+            code = int(replay.replay(tables, self._history, pools, *read))
+            if code == DONE:
+                return DONE
+            if code == MISS:
+                self._builder.learn(int(cursor["miss_state"]), int(cursor["miss_class"]))
+            elif code == FULL:
+                if together:
+                    self._go_back(found)
+                return FULL
+            elif cursor["need_nodes"] and cursor["began_nodes"]:
+                self._go_back(found)  # the nodes of those before can be let go once they are read
+                return GROW
+            else:
+                self._make_room(taken_needs(cursor))
+
+    def _go_back(self, found: Found) -> None:
+        """Begins the pair at hand once more, or all pairs of its end where these have to stay together."""
+        cursor = self._cursor
+        free_members(self._members, np.int32(cursor["member"]))
+        cursor["pair"], cursor["reading"], cursor["member"] = cursor["began"], NONE, NONE
+        found.size[0] = cursor["began_found"]
+
+    def make_room(self, held: Sequence[Roots] | None) -> None:
+        """See `Runs`."""
+        needed = taken_needs(self._cursor)
+        if held is None:
+            self._forget_nodes()
+        if held is not None or self.arena.kind.size < _LARGEST_AT_ONCE:
+            self._grow_arena(needed["nodes"])
+
+    def _make_room(self, needed: dict[str, int]) -> None:
+        if needed["nodes"]:
+            self._grow_arena(needed["nodes"])
+        if needed["made"] > self._made.state.size:
+            self._made = new_made(2 * needed["made"], self._builder.tables.accepts.size)
+        self._members = with_free(self._members, needed["members"], new_members)
+
+    def _grow_arena(self, nodes: int) -> None:
+        self.arena = grown(self.arena, new_arena(2 * (self.arena.kind.size + nodes)))
+
+    def _forget_nodes(self) -> None:
+        """What was found is read."""
+        if self.arena.size[0]:
+            self.arena.size[0] = 0
+            self.counter.forget()
+
+    # ------------------------------------------------------------------------- stopping and going on
+
+    def _open(self, first: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The states and ends of the runs that begin from event `first` on; see `groups.list_open`."""
+        last = self._events_known
+        above, state, end = np.empty(last, np.int32), *(np.empty(last - first, np.int32) for _ in range(2))
+        used = int(self._keys.size[0]) if self.settings.keyed else 1
+        groups.list_open(self._history, self._groups, self._tracks, used, first, last, above, state, end)
+        return state, end
+
+    def _put(self, state: NDArray[np.int32], end: NDArray[np.int32], begun: NDArray[np.bool_]) -> None:
+        """Puts such runs in the place of all, where they have `begun`; the partitions of events are there."""
+        size = begun.size
+        history = self._history
+        self._tracks.first[:] = NONE
+        self._groups = new_groups(max(ROOM, self._groups.next.size, size))
+        history.parent[:size] = np.where(begun, 0, NONE)
+        history.last[:size] = np.where(begun & (end != NONE), end, NONE)
+        groups.put_open(history, self._groups, self._tracks, size, state)
+
+    def _forget_events(self) -> None:
+        """Lets those events go that nothing needs."""
+        first, last = self._first_needed, self._events_known
+        history, tracks, cursor = self._history, self._tracks, self._cursor
+        state, end = self._open(first)
+        begun = history.parent[first:last] != NONE
+        size = last - first
+        for column in (history.event_class, history.partition, history.ordinal):
+            column[:size] = column[first:last].copy()
+        history.following[:size] = np.maximum(history.following[first:last] - first, NONE)
+        for moved in (tracks.newest, tracks.until):
+            np.maximum(moved - first, NONE, out=moved)
+        self._events_known = size
+        self._put(state, np.maximum(end - first, NONE), begun)
+        self._waiting = self._waiting[0] - np.int32(first), self._waiting[1] - np.int32(first)
+        cursor["origin"] += first
+        cursor["decided"] -= first
+        cursor["until"] = max(int(cursor["until"]) - first, NONE)
+
+    @property
+    def needed(self) -> int:
+        """See `Runs`."""
+        return 0
+
+    def forget(self) -> None:
+        """See `Runs`; nothing is consumed."""
+
+    def idle(self, oldest: int) -> bool:
+        """See `Runs`."""
+        if self._waiting[0].size or (self.settings.remembers_keys and self._keys.size[0] > 0):
+            return False
+        state, end = self._open(max(int(self._cursor["decided"]), oldest - int(self._cursor["origin"])))
+        return not ((state != NONE) | (end != NONE)).any()
+
+    def snapshot(self, oldest: int) -> Snapshot:
+        """See `Runs`: the events that can still be given, by their bits, and the runs that begin there."""
+        del oldest  # what has left the window is decided
+        first, last = self._first_needed, self._events_known
+        history, tracks = self._history, self._tracks
+        state, end = self._open(first)
+        begun = history.parent[first:last] != NONE
+        begun[: int(self._cursor["decided"]) - first] = False
+        partition = history.partition[first:last]
+        used = int(self._keys.size[0]) if self.settings.keyed else 1
+        kept = np.arange(used) if not self.settings.keyed or self.settings.remembers_keys else np.unique(partition)
+        known = np.unique(state[begun & (state != NONE)])
+        place = np.where(begun & (state != NONE), np.searchsorted(known, state), NONE)
+        arrays: Arrays = {
+            "words": self._classes.words[history.event_class[first:last]],
+            "begun": begun.astype(np.int8),
+            "state": place.astype(np.int32),
+            "end": np.where(begun, np.maximum(end - first, NONE), NONE).astype(np.int32),
+            "until": np.maximum(tracks.until[kept] - first, NONE),
+            "until_all": np.array([max(int(self._cursor["until"]) - first, NONE)], np.int32),
+            "waiting": np.column_stack(self._waiting).astype(np.int32) - np.int32(first),
+        }
+        if self.settings.keyed:
+            arrays["partition"] = self._keys.words[kept]
+            arrays["of_partition"] = np.searchsorted(kept, partition).astype(np.int32)
+        if self.settings.gaps:
+            arrays["ordinal"] = history.ordinal[first:last]
+            arrays["reached"] = tracks.ordinal[kept]
+        events = np.arange(first, last) + int(self._cursor["origin"])
+        return Snapshot(events, known.astype(np.int32), arrays)
+
+    def check(self, snapshot: Snapshot, marks: int) -> None:
+        """See `Runs`."""
+        del marks  # nothing is marked yet
+        arrays, size = snapshot.arrays, snapshot.events.size
+        taken(arrays, "words", np.uint64, size, self.settings.words)
+        begun = taken(arrays, "begun", np.int8, size) != 0
+        state, end = (taken(arrays, name, np.int32, size) for name in ("state", "end"))
+        within(state, NONE, snapshot.states.size, "states")
+        within(end, NONE, size, "ends")
+        need(begun | ((state == NONE) & (end == NONE)), "only runs that have begun have states and ends")
+        need((end == NONE) | (end >= np.arange(size)), "runs end where they begin, or later")
+        partitions = 1
+        partition = np.zeros(size, np.int32)
+        if self.settings.keyed:
+            partitions = taken(arrays, "partition", np.uint64, None, 2).shape[0]
+            partition = taken(arrays, "of_partition", np.int32, size)
+            within(partition, 0, partitions, "partitions")
+        within(taken(arrays, "until", np.int32, partitions), NONE, size, "ends of what was kept")
+        within(taken(arrays, "until_all", np.int32, 1), NONE, size, "ends of what was kept")
+        waiting = taken(arrays, "waiting", np.int32, None, 2)
+        within(waiting, 0, size, "what waits")
+        need(waiting[:, 0] <= waiting[:, 1], "what waits ends where it starts, or later")
+        need(partition[waiting[:, 0]] == partition[waiting[:, 1]], "what waits is in one partition")
+        ended = end != NONE
+        need(partition[ended] == partition[end[ended]], "a run is in one partition")
+        if self.settings.gaps:
+            taken(arrays, "ordinal", np.int64, size)
+            taken(arrays, "reached", np.int64, partitions)
+
+    def resume(self, snapshot: Snapshot) -> None:
+        """See `Runs`. Raises ValueError where a partition is there twice."""
+        arrays, size = snapshot.arrays, snapshot.events.size
+        self._reach.meet(int(snapshot.states.max(initial=0)))
+        capacity = FEWEST_PARTITIONS
+        partition = np.zeros(size, np.int32)
+        if self.settings.keyed:
+            count = arrays["partition"].shape[0]
+            capacity = max(capacity, 2 * count)
+            self._keys = table_of(arrays["partition"], capacity)
+            if int(self._keys.size[0]) != count:
+                raise ValueError("a partition is there twice")
+            partition = arrays["of_partition"]
+        self._tracks = new_tracks(capacity)
+        self._history = new_history(max(_FEWEST_EVENTS, 2 * size))
+        self._decided = new_decided(self._history.event_class.size)
+        self._events_known = 0
+        self._start_over()
+        ordinal = arrays["ordinal"] if self.settings.gaps else np.arange(size)
+        self._append(self._class_numbers(arrays["words"]), partition, ordinal)
+        numbers = np.append(snapshot.states, NONE).astype(np.int32)
+        self._put(numbers[arrays["state"]], arrays["end"], arrays["begun"] != 0)
+        kept = arrays["until"].size
+        self._tracks.until[:kept] = arrays["until"]
+        if self.settings.gaps:
+            self._tracks.ordinal[:kept] = arrays["reached"]
+        self._cursor["until"] = int(arrays["until_all"][0])
+        self._waiting = arrays["waiting"][:, 0].copy(), arrays["waiting"][:, 1].copy()
+        self._pairs = _pairs_of(_NO_PAIRS)
+        self._forget_nodes()
+
+    # ------------------------------------------------------------------------- reading what was found
+
+    @property
+    def compact(self) -> Arena:
+        """See `Runs`."""
+        return self.arena
+
+
+_Pair = tuple[NDArray[np.int32], NDArray[np.int32]]
+_NO_PAIRS: _Pair = (np.empty(0, np.int32), np.empty(0, np.int32))
+
+
+def _pairs_of(pairs: _Pair) -> Pairs:
+    return Pairs(*pairs, np.array([pairs[0].size]))
