@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
 
@@ -51,7 +51,7 @@ from estero.language.tree.pattern import (
     Pattern,
 )
 from estero.language.tree.pattern import Sequence as SequencePattern
-from estero.language.tree.query import Consume, KeyBracket, QueryTree, SelectItem
+from estero.language.tree.query import Consume, KeyBracket, QueryTree, SelectItem, Strategy
 from estero.language.tree.schema import Kind, Schema
 from estero.language.tree.selection import label_types
 from estero.reference.queries import Event
@@ -81,6 +81,9 @@ TABLE = pa.schema(
     ]
 )
 """The columns of a stream as a table: one table for all types, with `type` as the type column."""
+
+AT_ENDS = tuple(each for each in Strategy if not each.one_for_each_start)
+"""The strategies that choose among the complex events of one end, which serve every pattern."""
 
 INTEGERS = st.integers(-3, 3)
 FLOATS = st.sampled_from([0.0, 0.5, 1.0, -1.5, 3.0, -0.0, 1e300, math.inf, -math.inf, math.nan])
@@ -327,6 +330,14 @@ def queries(draw: st.DrawFn, max_operators: int = 4) -> QueryTree:
         consume=draw(st.sampled_from(consume)),
         limit=draw(st.sampled_from([None] * 7 + [1, 3])),
     )
+
+
+@st.composite
+def queries_by_start(draw: st.DrawFn, *, windowed: bool = False) -> QueryTree:
+    """Queries with LONGEST or SHORTEST, with a window if they are `windowed`."""
+    strategy = draw(st.sampled_from([Strategy.LONGEST, Strategy.SHORTEST]))
+    tree = replace(draw(queries()), strategy=strategy, disjoint=draw(st.booleans()), consume=Consume.NONE)
+    return replace(tree, window=draw(windows())) if windowed and tree.window is None else tree
 
 
 @cache

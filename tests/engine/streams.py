@@ -11,8 +11,8 @@ from estero.automata.determinize import LazyAutomaton
 from estero.engine.batch import EventBatch
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.cea_runs import CeaRuns
-from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.kinds import cea_runs
+from estero.engine.runs.numbered_events import Settings
 from estero.language.syntax.parser import parse_pattern
 
 

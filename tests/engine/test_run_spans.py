@@ -24,8 +24,8 @@ from estero.engine.cursor import (
 )
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.cea_runs import CeaRuns
-from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.kinds import cea_runs
+from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.spans.run_spans import MAX
 from estero.engine.runs.spans.span_runs import SpanRuns
 from estero.engine.runs.split.run_split import LAST, NEXT

@@ -33,8 +33,8 @@ from estero.engine.cursor import (
 )
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.cea_runs import CeaRuns
-from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.kinds import cea_runs
+from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.split import registers
 from estero.engine.runs.split.registers import EQUAL, GREATER, STORE, program_of
 from estero.engine.runs.split.run_split import LAST, NEXT, NO_ORDER

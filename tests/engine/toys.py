@@ -24,8 +24,8 @@ from estero.engine.cursor import (
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs import cea_runs as cea_runs_module
 from estero.engine.runs import plain_runs
-from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.kinds import cea_runs
+from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.spans import span_runs
 from estero.engine.runs.spans.run_spans import MAX
 from estero.engine.runs.split import split_runs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from functools import reduce
 from typing import assert_never
 
@@ -175,6 +176,9 @@ def _key(key: p.PartitionKey) -> str | Expression:
 def query(tree: q.QueryTree) -> QueryBuilder:
     """The query, clause by clause."""
     built = select(pattern(tree.pattern)).strategy(tree.strategy).consume_by(tree.consume)
+    if tree.disjoint:
+        each_start = {q.Strategy.LONGEST: built.longest, q.Strategy.SHORTEST: built.shortest}
+        built = each_start[tree.strategy](disjoint=True)
     if tree.select is not None:
         shown = [
             item.label if item.attributes is None else (item.label, item.attributes) for item in tree.select
@@ -186,7 +190,19 @@ def query(tree: q.QueryTree) -> QueryBuilder:
         built = built.partition_by(*(bracket.alternatives for bracket in tree.partition_by))
     if tree.window is not None:
         built = _windowed(built, tree.window)
-    return built if tree.limit is None else built.limit(tree.limit)
+    return built if tree.limit is None else _limited(built, tree.limit, tree.per)
+
+
+def _limited(built: QueryBuilder, most: int, per: d.Window | None) -> QueryBuilder:
+    match per:
+        case d.AttributeWindow(ticks, attribute):
+            return built.limit(most, ticks=ticks, attribute=attribute)
+        case d.DurationWindow((part,)):
+            return built.limit(most, per=part)
+        case None:
+            return built.limit(most)
+        case _:  # which the builder cannot say, or says in other units
+            return QueryBuilder(replace(built.tree, limit=most, per=per))
 
 
 def _windowed(built: QueryBuilder, window: d.Window) -> QueryBuilder:

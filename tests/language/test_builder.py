@@ -122,7 +122,12 @@ def test_a_built_condition_is_that_of_its_text(built: Condition, text: str) -> N
         (select(a).within(events=100), "SELECT * WHERE a WITHIN 100 EVENTS"),
         (select(a).within(hours=2, minutes=30), "SELECT * WHERE a WITHIN 2 HOURS 30 MINUTES"),
         (select(a).within(ticks=5, attribute="ts"), "SELECT * WHERE a WITHIN 5 [ts]"),
-        (select(a).consume_by("any").limit(3), "SELECT * WHERE a CONSUME BY ANY LIMIT 3"),
+        (select(a).consume_by("any").limit(3), "SELECT * WHERE a CONSUME BY ANY LIMIT 3 PER END"),
+        (select(a).limit(3, per="90 min"), "SELECT * WHERE a LIMIT 3 PER 90 MINUTES"),
+        (select(a).limit(3, ticks=5, attribute="t"), "SELECT * WHERE a LIMIT 3 PER 5 [t]"),
+        (select(a).longest(), "SELECT LONGEST * WHERE a"),
+        (select(a).shortest(disjoint=True), "SELECT SHORTEST DISJOINT * WHERE a"),
+        (select(a).shortest(disjoint=True).strategy("max"), "SELECT MAX * WHERE a"),
         (select(a.partitioned_by("k")), "SELECT * WHERE (a PARTITION BY [k])"),
     ],
 )

@@ -51,7 +51,7 @@ def test_a_text_is_read_as_its_parts() -> None:
         ("Q() <- T()", "Q() <- T()"),
         (
             "Q(x)<-T(k:x,l:'it''s')as t from A,B within 1 hour 30 minutes limit 5",
-            "Q(x) <- T(k: x, l: 'it''s') AS t FROM A, B WITHIN 1 HOURS 30 MINUTES LIMIT 5",
+            "Q(x) <- T(k: x, l: 'it''s') AS t FROM A, B WITHIN 1 HOURS 30 MINUTES LIMIT 5 PER END",
         ),
         ("Q(x) <- T(x) WITHIN 5 [ts]", "Q(x) <- T(x) WITHIN 5 [ts]"),
         ('Q("_") <- "two words"("_", _, TRUE, 1.5)', 'Q("_") <- "two words"("_", _, TRUE, 1.5)'),

@@ -11,7 +11,7 @@ from estero.language.syntax.queries import PRODUCTIONS
 
 QUERIES = {
     "query": ("SELECT * WHERE a", "SELECT * WHERE a b"),
-    "strategy": ("SELECT MAX * WHERE a", "SELECT MOST * WHERE a"),
+    "strategy_and_list": ("SELECT LONGEST DISJOINT * WHERE a", "SELECT MAX DISJOINT * WHERE a"),
     "select_list": ("SELECT a, b WHERE a ; b", "SELECT a b c WHERE a ; b"),
     "select_item": ("SELECT a[x, y] WHERE a", "SELECT a[] WHERE a"),
     "from_clause": ("SELECT * FROM s, t WHERE a", "SELECT * FROM WHERE a"),
@@ -22,6 +22,7 @@ QUERIES = {
     "attribute_window": ("SELECT * WHERE a WITHIN 5 [ts]", "SELECT * WHERE a WITHIN [ts]"),
     "consume_clause": ("SELECT * WHERE a CONSUME BY ANY", "SELECT * WHERE a CONSUME BY MOST"),
     "limit_clause": ("SELECT * WHERE a LIMIT 1", "SELECT * WHERE a LIMIT one"),
+    "per": ("SELECT * WHERE a LIMIT 1 PER 1 HOUR", "SELECT * WHERE a LIMIT 1 PER HOUR"),
     "partition_tail": ("SELECT * WHERE a PARTITION BY [k], [l]", "SELECT * WHERE a PARTITION BY (k)"),
     "bracket": ("SELECT * WHERE a PARTITION BY [k, l]", "SELECT * WHERE a PARTITION BY []"),
     "lone_key": ("SELECT * WHERE a PARTITION BY ip, user", "SELECT * WHERE a PARTITION BY a.ip, b.ip"),

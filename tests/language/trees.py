@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from hypothesis import strategies as st
@@ -167,6 +168,15 @@ patterns = st.recursive(event_types, _larger_patterns, max_leaves=8)
 """Patterns with every operator."""
 
 _some_names = st.lists(names, min_size=1, max_size=3).map(tuple)
+
+
+def _with_more(tree: q.QueryTree) -> st.SearchStrategy[q.QueryTree]:
+    """The same with DISJOINT and PER where they may stand."""
+    disjoint = st.booleans() if tree.strategy.one_for_each_start else st.just(False)
+    per = st.none() | windows if tree.limit is not None else st.none()
+    return st.builds(replace, st.just(tree), disjoint=disjoint, per=per)
+
+
 queries = st.builds(
     q.QueryTree,
     pattern=patterns,
@@ -178,5 +188,5 @@ queries = st.builds(
     window=st.none() | windows,
     consume=st.sampled_from(q.Consume),
     limit=st.none() | integers,
-)
+).flatmap(_with_more)
 """Queries with every clause."""

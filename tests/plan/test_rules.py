@@ -146,7 +146,7 @@ def test_a_window_is_in_positions_or_in_ticks() -> None:
 
 
 def test_a_limit_is_of_each_end() -> None:
-    assert plan_for("SELECT * WHERE A ; B LIMIT 3").limit == Limit(per_end=3)
+    assert plan_for("SELECT * WHERE A ; B LIMIT 3").limit == Limit(most=3)
     assert plan_for("SELECT * WHERE A ; B").limit is None
 
 

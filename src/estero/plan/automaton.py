@@ -137,7 +137,7 @@ class AutomatonPlan(Plan):
         elif self.chooses and self.window is not None:
             update = "time per event linear in the spans of windows whose runs are in different states"
         elif self.decides_later:
-            update = "time per event linear in the states that all starts together are in, however many these are"
+            update = "time per event linear in the different states that starts are in"
         else:
             update = "constant time per event"
         if self.residuals:
@@ -180,7 +180,7 @@ class AutomatonPlan(Plan):
             yield f"the strategy {self.strategy.value}: {self._strategy()}"
         if self.tree.disjoint:
             where = "in each partition" if self.shown_keys else "in the whole stream"
-            yield f"DISJOINT: starts in ascending order, {where}, without those before the end of the last one kept"
+            yield f"DISJOINT: {where}, what starts before the last one kept has ended is left out"
 
     def _strategy(self) -> str:
         match self.strategy:
@@ -188,8 +188,8 @@ class AutomatonPlan(Plan):
                 return "in the automaton, which was rewritten"
             case Strategy.LONGEST | Strategy.SHORTEST:
                 return (
-                    "in recognition, where starts that are in one state stay together; decided when the window "
-                    "of the start has passed"
+                    "in recognition, where starts that are in one state stay together; decided when the "
+                    "window of the start has passed"
                 )
             case Strategy.MAX if self.chooses:
                 return "in the automaton, which follows the runs that mark what a run marks and more"
@@ -235,7 +235,7 @@ def in_partitions(draft: Draft) -> AutomatonPlan | str:
 
 
 def with_registers(draft: Draft) -> AutomatonPlan:
-    """The plan of the query as it is written; it serves every query but those for each start that compare events."""
+    """The plan of the query as it is written; it serves every query, but for each start no comparisons."""
     plan = _planned(draft, draft.whole)
     strategy = draft.tree.strategy
     if strategy.one_for_each_start and (plan.registers is not None or plan.sieved):
@@ -243,7 +243,7 @@ def with_registers(draft: Draft) -> AutomatonPlan:
             f"SELECT {strategy.value} is not served for patterns that compare events with each other",
             text=draft.tree.text,
             span=draft.tree.places.get("STRATEGY", NOWHERE),
-            hint="equalities can be keys: PARTITION BY ip; other comparisons of several events have to be left out",
+            hint="equalities can be keys: PARTITION BY ip; leave other comparisons of several events out",
         )
     return plan
 

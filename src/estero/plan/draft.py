@@ -17,8 +17,7 @@ from estero.automata.determinize import DEFAULT_STATE_CAP
 from estero.automata.registers import Value
 from estero.automata.residual import Residual, columns_read
 from estero.language.tree import pattern as p
-from estero.language.tree.distances import Measured
-from estero.language.tree.distances import AttributeWindow, DurationWindow
+from estero.language.tree.distances import AttributeWindow, DurationWindow, Measured
 from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.selection import Shown, shown_labels
@@ -120,7 +119,7 @@ class Draft:
 
     @cached_property
     def interval(self) -> int | None:
-        """The length of the interval of LIMIT … PER: times before its beginning and so many ticks are in it."""
+        """The length of the interval of LIMIT … PER in ticks; a time that is just so much later is outside."""
         match self.tree.per:
             case AttributeWindow(ticks=ticks):
                 return ticks

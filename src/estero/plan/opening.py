@@ -27,17 +27,17 @@ from estero.engine.cursor import (
     CONSUME_PARTITION_ASKED,
 )
 from estero.engine.recognizer import Runs
-from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.joined.chain_runs import ChainRuns
 from estero.engine.runs.joined.pcea_runs import PceaRuns
 from estero.engine.runs.joined.run_chain import ChainStep, chain_tables
 from estero.engine.runs.joined.run_pcea import Source, Transition, pcea_tables
 from estero.engine.runs.kinds import cea_runs
+from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.spans.run_spans import MAX
 from estero.engine.runs.split.registers import RegisterTables
+from estero.engine.runs.split.run_split import LAST, NEXT, NO_ORDER
 from estero.engine.runs.starts.groups import DISJOINT, DISJOINT_IN_PARTITIONS, NOT_DISJOINT
 from estero.engine.runs.starts.start_runs import ByStart, StartRuns
-from estero.engine.runs.split.run_split import LAST, NEXT, NO_ORDER
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.keys import KeyColumn, Order
 from estero.plan.plan import Opened, Plan
@@ -86,7 +86,7 @@ def opened_automaton(
         ordinals=ordinals,
     )
     marks = automaton.label_sets, automaton.hidden_sets
-    if plan.strategy.one_for_each_start:
+    if plan.strategy.one_for_each_start and isinstance(automaton, LazyAutomaton):
         unmarked = LazyAutomaton(without_marks(automaton.cea), automaton.state_cap)
         by_start = StartRuns(automaton, unmarked, settings, _by_start(plan))
         return Opened(by_start, *marks, words, plan.keyed, compared=False, automaton=unmarked)
@@ -95,7 +95,7 @@ def opened_automaton(
 
 
 def _by_start(plan: Plan) -> ByStart:
-    """What is chosen for each start; without keys of its own a query has one partition, however it is evaluated."""
+    """What is chosen for each start; without keys of its own a query has one partition."""
     disjoint = NOT_DISJOINT
     if plan.tree.disjoint:
         disjoint = DISJOINT_IN_PARTITIONS if plan.shown_keys else DISJOINT

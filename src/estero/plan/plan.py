@@ -138,9 +138,10 @@ class Plan(ABC):
 
     `pushed` are the comparisons of several events that are checked while runs go on, `residuals` those that
     are checked of what is enumerated, with the user's `predicates` by name; `reasons` says of each residual
-    why. `interval` is how long that of LIMIT … PER is, in ticks of time. `shared` names for each type an attribute whose value all events of an answer share, where the
-    query has no partition key; it is empty where there is none. `refused` says of each rule that was asked
-    before, by its title, why it did not serve.
+    why. `interval` is how long that of LIMIT … PER is, in ticks of time. `shared` names for each type an
+    attribute whose value all events of an answer share, where the query has no partition key; it is empty
+    where there is none. `refused` says of each rule that was asked before, by its title, why it did not
+    serve.
     """
 
     evaluated: ClassVar[tuple[str, ...]]
@@ -222,14 +223,14 @@ class Plan(ABC):
 
     @property
     def decides_later(self) -> bool:
-        """Whether complex events are given when the window of their start has passed, and not at their end."""
+        """Whether complex events are given when the window of their start has passed, not at their end."""
         return self.strategy.one_for_each_start
 
     def refuse_endless(self) -> None:
         """Raises `QueryError` where the query has no answer before the stream has ended."""
         if self.decides_later and self.window is None:
             raise QueryError(
-                f"SELECT {self.strategy.value} needs a window on a stream: without one nothing is ever decided",
+                f"SELECT {self.strategy.value} needs a window on a stream: without it nothing is decided",
                 text=self.tree.text,
                 span=self.tree.places.get("STRATEGY", NOWHERE),
                 expected="a WITHIN clause",

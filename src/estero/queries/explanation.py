@@ -87,7 +87,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         what = "everything read so far" if plan.consume is Consume.ANY else "its partition"
         yield f"consume: after a position with an answer {what} is forgotten"
     if plan.limit is not None:
-        yield f"limit: at most {plan.limit.per_end} complex events at each end; enumeration stops there"
+        yield f"limit: at most {plan.limit.most} complex events at each end; enumeration stops there"
+        yield "limit: it is not a total; answer.limit(n) and --limit n are"
     yield f"on Spark: {division_in_words(plan)}"
 
 

@@ -80,8 +80,8 @@ class Recognition:
 
     `push` yields the public table; `recognize` yields compact sets instead, for counting and picking.
     Each must be read to its end before the next batch. `time` is the type in which times are shown,
-    `positions` says whether positions are, and `counting` that `counts` will be asked for. What is decided after
-    its end is given at once where the stream is `endless`, else in order of ends. With `state`, from
+    `positions` says whether positions are, and `counting` that `counts` will be asked for. What is decided
+    after its end is given at once where the stream is `endless`, else in order of ends. With `state`, from
     `snapshot`, it goes on from there; raises `DataError` where that is of another query, plan or version.
     """
 
@@ -139,7 +139,11 @@ class Recognition:
         first = self.recognizer.seen
         positions = numbers_of(classified, POSITION)
         for roots in self.recognizer.push(self._batch(classified, positions)):
-            ended = self._ended(roots) if self.plan.decides_later else Ended(roots, positions[roots.event - first])
+            ended = (
+                self._ended(roots)
+                if self.plan.decides_later
+                else Ended(roots, positions[roots.event - first])
+            )
             if self._sieve is not None and self.plan.consume is not Consume.NONE:
                 ended = replace(ended, sifted=list(self._matches(ended)))
             if self._dealer is None:

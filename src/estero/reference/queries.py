@@ -151,7 +151,9 @@ def given_at(
     if tree.per is None or tree.limit is None:
         return {end: (len(found[end]), 0) for end in sorted(found)}
     part_of = {
-        position: number for number, part in enumerate(_partitions(tree.partition_by, events)) for position in part
+        position: number
+        for number, part in enumerate(_partitions(tree.partition_by, events))
+        for position in part
     }
     opened: dict[int, tuple[int, int]] = {}  # of each partition, the time of its interval and how many it has
     left_out: defaultdict[int, int] = defaultdict(int)

@@ -7,19 +7,17 @@ numbers for classes and partitions, missing rows, the arena and its compaction, 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD, EventBatch, OneEvent, constant, words_of
+from estero.engine.batch import EventBatch, OneEvent, constant, words_of
 from estero.engine.cursor import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
-    CONSUME_NONE,
     MISS,
     Found,
     new_cursor,
@@ -29,14 +27,13 @@ from estero.engine.cursor import (
 from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, NumberedEvents, Settings
 from estero.engine.runs.one_event import OneLoaded
 from estero.engine.runs.run_cea import NO_EVENTS, Events, Partitions
-from estero.engine.runs.split.registers import RegisterTables
-from estero.engine.runs.split.run_split import FIRST_STEP, NO_ORDER
-from estero.engine.runs.tables import Automaton, TableBuilder
+from estero.engine.runs.split.run_split import FIRST_STEP
+from estero.engine.runs.tables import Automaton
 from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.snapshot import Snapshot, arena_of, live_nodes, numbered_states
 from estero.engine.snapshots.sound import check_arena, check_partitions
 from estero.engine.store.arena import NONE, Arena, copy_columns, grown, mark_live, move_live, new_arena
-from estero.engine.store.hashing import new_table, number_rows, table_of
+from estero.engine.store.hashing import table_of
 from estero.engine.tally.tally import Stretch, Tally
 from estero.engine.walk.paths import PathCounter
 from estero.engine.walk.roots import Roots
@@ -167,7 +164,8 @@ class CeaRuns(NumberedEvents):
         self._builder.learn(state, event_class)
 
     def decide(self, until: int) -> None:
-        """See `Runs`; nothing is decided later."""
+        """See `Runs`: nothing is decided later."""
+        del until
 
     def forget(self) -> None:
         """See `Runs`."""

@@ -129,7 +129,8 @@ class KeyedRuns(ABC):
         return max(oldest, self.forgotten)
 
     def decide(self, until: int) -> None:
-        """See `Runs`; nothing is decided later."""
+        """See `Runs`: nothing is decided later."""
+        del until
 
     def forget(self) -> None:
         """See `Runs`."""

@@ -1,4 +1,4 @@
-"""What every deterministic automaton needs to know of events: how they are read, numbers for classes and keys."""
+"""What every deterministic automaton needs to know of events: how to read them, numbers for them."""
 
 from __future__ import annotations
 

@@ -165,14 +165,18 @@ def _wrong_length(window: d.Window, problems: Problems, what: str) -> bool:
     if length > INT_MAX:
         message = f"{_NAMED[what]} is at most {most}"
     else:
-        message = "a window has to be longer than 0 events" if length == 0 else f"{_NAMED[what]} cannot be negative"
+        message = (
+            "a window has to be longer than 0 events" if length == 0 else f"{_NAMED[what]} cannot be negative"
+        )
     problems.add(
         message,
         window.span,
         expected="a duration of at most 292 years, in whole units, none of them negative"
         if isinstance(window, d.DurationWindow)
         else f"a whole number from {least} to {INT_MAX}",
-        hint=_WITHOUT[what] if what != "distance" or length > INT_MAX else "what follows comes later, so that distances are positive",
+        hint=_WITHOUT[what]
+        if what != "distance" or length > INT_MAX
+        else "what follows comes later, so that distances are positive",
     )
     return True
 
@@ -216,7 +220,9 @@ def _check_attribute(window: d.AttributeWindow, schema: Schema, problems: Proble
             f"{attribute} is {next(iter(kinds - _TIMES)).value}, not a time",
             place,
             expected="a column of integers or timestamps",
-            hint=_WITHOUT[what] if what == "interval" else f"{_BEFORE.get(what, '')}n EVENTS counts events instead",
+            hint=_WITHOUT[what]
+            if what == "interval"
+            else f"{_BEFORE.get(what, '')}n EVENTS counts events instead",
         )
 
 

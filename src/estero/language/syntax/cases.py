@@ -1,4 +1,4 @@
-"""The words of CASE, told apart from names: WHEN, THEN, ELSE and END behind a value inside of a CASE."""
+"""Words told apart from names by what is before: WHEN, THEN, ELSE and END in a CASE, and PER behind LIMIT."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ _OPERANDS: Final = frozenset({"NAME", "QUOTED", "_LPAR", "_CASE"})
 class CaseWords:
     """Between the lexer and the parser: a name that follows a value inside a CASE is a word of it.
 
-    So an attribute may be called `end` and a type `When`, without quotes.
+    PER is one behind LIMIT and its number. So an attribute may be called `end` or `per` and a type `When`,
+    without quotes.
     """
 
     always_accept: tuple[str, ...] = ()
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """The same tokens, with the words of CASE as such."""
-        depth, before = 0, ""
+        """The same tokens, with the words of CASE, and PER, as such."""
+        depth, before, limited = 0, "", False
         for token, after in _with_next(stream):
             word = token.upper()
             if token.type == "_CASE":
@@ -52,6 +53,9 @@ class CaseWords:
                 depth -= word == "END"
             elif (token.type, word, before) == ("NAME", "DISTINCT", "_LPAR") and after in _OPERANDS:
                 token = token.update(type="_DISTINCT")  # noqa: PLW2901
+            elif limited and token.type == "NAME" and word == "PER":
+                token = token.update(type="PER")  # noqa: PLW2901
+            limited = token.type == "LIMIT" or (limited and token.type in ("MINUS", "INT"))
             before = token.type
             yield token
 

@@ -51,7 +51,7 @@ def _advice(found: Misplaced) -> str:
     accepted = found.accepted
     if "SELECT" in accepted:
         return "the shortest query is SELECT * WHERE and an event type"
-    if "$END" in accepted <= {"$END", "CONSUME", "LIMIT"}:
+    if "$END" in accepted <= {"$END", "CONSUME", "LIMIT", "PER"}:
         return "the clauses come in this order, each once: PARTITION BY, WITHIN, CONSUME BY, LIMIT"
     if accepted == {"INT"}:
         return "write the number of repetitions as {2}, {2,} or {2,5}"

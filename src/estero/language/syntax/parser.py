@@ -84,7 +84,7 @@ def parser(start: str = "query") -> Lark:
         lexer="basic",
         start=starts,
         propagate_positions=True,
-        postlex=CaseWords() if start == "query" else None,
+        postlex=CaseWords(),
     )
 
 

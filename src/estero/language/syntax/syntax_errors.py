@@ -41,6 +41,7 @@ _WORDS: Final = {
     "_COLON_LBRACE": "':{'",
     "UNEQUAL": "'!='",
     **{f"_{word}": word for word in ("WHEN", "THEN", "ELSE", "END")},
+    "PER": "PER",
     "$END": _END,
 }
 

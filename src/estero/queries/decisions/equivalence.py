@@ -276,7 +276,8 @@ def _clauses(one: QueryTree, other: QueryTree) -> Iterator[tuple[str, object, ob
     yield "PARTITION BY", one.partition_by, other.partition_by
     yield "WITHIN", one.window, other.window
     yield "CONSUME BY", one.consume, other.consume
-    yield "LIMIT", one.limit, other.limit
+    yield "DISJOINT", one.disjoint, other.disjoint
+    yield "LIMIT", (one.limit, one.per), (other.limit, other.per)
 
 
 def _bits(cea: CEA, predicates: Sequence[EventPredicate], kind: Kind) -> int:

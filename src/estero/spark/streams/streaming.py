@@ -58,8 +58,9 @@ def recognize_stream(
     makes a watermark, unless the time column of `df` has one. With `late_events` there are two columns, of
     which one is NULL in each row: ``match``, a complex event, and ``late``, an event that came late.
 
-    Raises `QueryError` for a query that a stream without an end decides nothing of, `DataError` without a time column, and for a watermark of another column or a second one, and
-    ValueError for a lateness that is no duration.
+    Raises `QueryError` for a query of which nothing is decided before the end, `DataError` without a time
+    column, and for a watermark of another column or a second one, and ValueError for a lateness that is no
+    duration.
     """
     plan.refuse_endless()
     events = df.schema if late_events else None

@@ -1,4 +1,4 @@
-"""Which starts are in which state, and their ends: one deterministic run for each start, all of them together.
+"""Which starts are in which state, and their ends: a deterministic run for each start, all together.
 
 A run that marks nothing is in one state at a time, and two runs in one state stay together for ever. So the
 starts of a partition that are in one state are a *group*, which moves as a whole: an event costs as much as
@@ -19,7 +19,6 @@ from estero.engine.jit import inlined, kernel
 from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, missing
 from estero.engine.store.arena import NONE
 from estero.engine.store.pools import free_places
-
 
 PLACES = "need_groups", "decided", "until", "behind", "origin"
 """Places in the cursor: groups that are missing; the first start that is not decided, the end of the last one

@@ -20,7 +20,18 @@ from estero.engine.runs.split.run_split import NEXT
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.tecs import bottom, output
 
-PLACES = "need_nodes", "need_members", "need_made", "pair", "reading", "member", "read", "began", "began_found", "began_nodes"
+PLACES = (
+    "need_nodes",
+    "need_members",
+    "need_made",
+    "pair",
+    "reading",
+    "member",
+    "read",
+    "began",
+    "began_found",
+    "began_nodes",
+)
 """Places in the cursor: room that is missing; the pair at hand, the event of it to be read next (NONE: it is
 not begun), the first state after the one before and its ordinal; the pair to begin with again, and how much
 was found and how many nodes there were before it."""
@@ -103,7 +114,16 @@ def replay(tables, history, replayed, pairs, found, cursor, gaps, together, visi
                 elif tables.skip[first_row] != DEAD:
                     made.born[number] = bottom(arena, cursor.origin + event)
             move_ordered(
-                tables, arena, members, made, member, event_class, cursor.origin + event, first_row, NEXT, visible
+                tables,
+                arena,
+                members,
+                made,
+                member,
+                event_class,
+                cursor.origin + event,
+                first_row,
+                NEXT,
+                visible,
             )
             if event == end and not in_gap:
                 report_made(tables, made, found, cursor.origin + event, 0, NEXT)
@@ -115,7 +135,7 @@ def replay(tables, history, replayed, pairs, found, cursor, gaps, together, visi
             continue
         cursor.read = ordinal
         following = history.following[event]
-        if event == end or following == NONE or member == NONE:
+        if event == end or min(following, member) == NONE:
             free_members(members, member)
             cursor.member = NONE
             cursor.reading = NONE

@@ -1,8 +1,8 @@
 """Runs of which each start has one answer: that with its last or first end (semantics: LONGEST, SHORTEST).
 
-First pass: where each start ends last, or first, without a look at marks (`groups`). Second pass, over what is
-given alone: what is marked between a start and its end (`replay`). What DISJOINT leaves shares no events, so
-both passes are linear in the events.
+First pass: where each start ends last, or first, without a look at marks (`groups`). Second pass, over what
+is given alone: what is marked between a start and its end (`replay`). What DISJOINT leaves shares no events,
+so both passes are linear in the events.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from estero.engine.runs.starts.groups import (
 from estero.engine.runs.starts.replay import Pairs, Replayed
 from estero.engine.runs.tables import Automaton, TableBuilder
 from estero.engine.snapshots.columns import Arrays, taken, within
-from estero.engine.snapshots.snapshot import Snapshot, numbered_states
+from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.sound import need
 from estero.engine.store.arena import NONE, Arena, copy_columns, grown, new_arena
 from estero.engine.store.hashing import table_of
@@ -77,7 +77,9 @@ class StartRuns(NumberedEvents):
     tally = None
     """There is none: what is given is known by its start."""
 
-    def __init__(self, automaton: Automaton, unmarked: Automaton, settings: Settings, chosen: ByStart) -> None:
+    def __init__(
+        self, automaton: Automaton, unmarked: Automaton, settings: Settings, chosen: ByStart
+    ) -> None:
         super().__init__(automaton, settings)
         self.window = settings.window
         self.in_order = True
@@ -238,7 +240,7 @@ class StartRuns(NumberedEvents):
     # --------------------------------------------------------------------------------------- replaying
 
     def _replay(self, found: Found) -> int:
-        """Finds what is marked in the pairs; DONE where all are found, FULL or GROW where roots have to be read."""
+        """Finds what is marked in the pairs; DONE, or FULL or GROW where roots have to be read first."""
         cursor, together = self._cursor, self._chosen.limit is not None
         while True:
             tables = self._builder.tables
@@ -356,7 +358,11 @@ class StartRuns(NumberedEvents):
         begun[: int(self._cursor["decided"]) - first] = False
         partition = history.partition[first:last]
         used = int(self._keys.size[0]) if self.settings.keyed else 1
-        kept = np.arange(used) if not self.settings.keyed or self.settings.remembers_keys else np.unique(partition)
+        kept = (
+            np.arange(used)
+            if not self.settings.keyed or self.settings.remembers_keys
+            else np.unique(partition)
+        )
         known = np.unique(state[begun & (state != NONE)])
         place = np.where(begun & (state != NONE), np.searchsorted(known, state), NONE)
         arrays: Arrays = {
