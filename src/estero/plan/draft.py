@@ -119,7 +119,7 @@ class Draft:
 
     @cached_property
     def interval(self) -> int | None:
-        """The length of the interval of LIMIT … PER in ticks; a time that is just so much later is outside."""
+        """The length of the interval of LIMIT … PER, in ticks; a time just so much later is outside."""
         match self.tree.per:
             case AttributeWindow(ticks=ticks):
                 return ticks
