@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner, Result
@@ -150,6 +151,68 @@ def test_the_query_is_read_from_standard_input(night: Path) -> None:
         "--count",
     ]
     assert CliRunner().invoke(app, arguments, input=FROST).stdout == f"{FROSTS}\n"
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "arrow", "parquet"])
+def test_events_are_read_from_standard_input(night: Path, tmp_path: Path, kind: str) -> None:
+    events = demo.events()
+    match kind:
+        case "csv":
+            pyarrow.csv.write_csv(events, tmp_path / kind)
+        case "jsonl":
+            lines = (json.dumps(row, default=str) for row in events.to_pylist())
+            (tmp_path / kind).write_text("\n".join(lines))
+        case "arrow":
+            with pa.ipc.new_stream(tmp_path / kind, events.schema) as writer:
+                writer.write_table(events)
+        case _:
+            pyarrow.parquet.write_table(events, tmp_path / kind)
+    run = command("run", night / "frost.ceql", "--events", "-", *LAYOUT, "--engine", "duckdb", "--count")
+    ran = subprocess.run(run, input=(tmp_path / kind).read_bytes(), capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout.decode()) == (0, f"{FROSTS}\n"), ran.stderr.decode()
+
+
+def test_query_and_events_are_not_both_read_from_standard_input() -> None:
+    result = estero("run", "-", "--events", "-")
+    assert result.exit_code == 2
+    assert "the query is read from standard input already" in " ".join(result.stderr.split())
+
+
+def test_the_number_of_what_is_written_is_told(night: Path, tmp_path: Path) -> None:
+    result = run(night, "frost", "--out", tmp_path / "frost.csv")
+    assert said(result.stderr) == f"{FROSTS} complex events in {tmp_path / 'frost.csv'}\n"
+    one = run(night, "frost", "--limit", "1", "--out", tmp_path / "frost.csv")
+    assert said(one.stderr).startswith("1 complex event in ")
+
+
+def test_predicates_come_from_a_file_or_a_module(
+    night: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_predicates.py").write_text(
+        "import estero\n\n@estero.predicate\ndef very_cold(values):\n    return values[0].as_py() < -1\n"
+    )
+    query = tmp_path / "cold.ceql"
+    query.write_text(FROST.replace("PARTITION", "AND very_cold(frost.value) PARTITION"))
+    arguments: list[str | Path] = ["run", query, "--events", night / "events.parquet", *LAYOUT]
+    arguments += ["--engine", "duckdb", "--count", "--predicates"]
+    by_file = estero(*arguments, tmp_path / "own_predicates.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    by_module = estero(*arguments, "own_predicates")
+    assert by_file.exit_code == by_module.exit_code == 0
+    assert by_file.stdout == by_module.stdout
+    assert int(by_file.stdout) < FROSTS
+    checked = estero("check", query, "--predicates", tmp_path / "own_predicates.py")
+    assert checked.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("nowhere.py", "there is no file nowhere.py"), ("no.such.module", "there is no module no.such.module")],
+)
+def test_predicates_that_are_not_there_are_wrong_usage(night: Path, name: str, message: str) -> None:
+    result = run(night, "frost", "--predicates", name)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_a_csv_file_without_a_header_gets_its_names_and_its_timestamps(tmp_path: Path) -> None:

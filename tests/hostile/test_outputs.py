@@ -35,7 +35,7 @@ LAYOUT: dict[str, Any] = {"type": "kind", "time": "t"}
 class Written(Protocol):
     """What both engines find."""
 
-    def write(self, target: str | Path | BinaryIO, *, format: str | None = None) -> None: ...
+    def write(self, target: str | Path | BinaryIO, *, format: str | None = None) -> int: ...
 
 
 Find = Callable[[], Written]

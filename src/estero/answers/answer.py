@@ -243,8 +243,8 @@ class Answer:
 
     def write(
         self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None, positions: bool = False
-    ) -> None:
-        """Write the answer, batch by batch, to a path or an open binary file.
+    ) -> int:
+        """Write the answer, batch by batch, to a path or an open binary file; how many complex events it has.
 
         `format` is parquet, csv, jsonl or arrow; a path says it by its suffix. `positions` writes the
         positions of events in place of their attributes. A file is replaced at the end, so it never holds
@@ -252,7 +252,7 @@ class Answer:
         device is written to directly. ValueError for an unknown format, OSError for a path that cannot be
         written.
         """
-        write_answer(target, self.schema, self.batches(), format=format, positions=positions)
+        return write_answer(target, self.schema, self.batches(), format=format, positions=positions)
 
     def plot(self, **options: Any) -> Picture:
         """A timeline of the first complex events; the options are those of `estero.plots.plot_answer`."""

@@ -148,9 +148,9 @@ class Rows:
         check_polars(self.schema)
         return polars_of(self._held("to_polars()"))
 
-    def write(self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None) -> None:
-        """Writes the rows, batch by batch, as `Answer.write` does."""
-        write_answer(target, self.schema, self.batches(), format=format)
+    def write(self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None) -> int:
+        """Writes the rows, batch by batch, as `Answer.write` does; how many there are."""
+        return write_answer(target, self.schema, self.batches(), format=format)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())

@@ -49,8 +49,8 @@ def write_answer(
     *,
     format: str | None = None,
     positions: bool = False,
-) -> None:
-    """Writes the batches of an answer to a path (`output_file`) or an open binary file.
+) -> int:
+    """Writes the batches of an answer to a path (`output_file`) or an open binary file; the number of rows.
 
     A path says the format by its suffix where `format` does not; `positions` writes the positions of
     events in place of their attributes. ValueError for an unknown format, before anything is read.
@@ -66,8 +66,23 @@ def write_answer(
     if positions:
         schema = positions_schema(schema)
         batches = (with_positions(batch, schema) for batch in batches)
+    written = _Counted(batches)
     with opened as file:
-        write(file, schema, batches)
+        write(file, schema, written)
+    return written.rows
+
+
+class _Counted:
+    """Batches, and how many rows of them have been read."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.rows = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.rows += batch.num_rows
+            yield batch
 
 
 def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

@@ -41,11 +41,13 @@ from estero.cli.options import (
     Out,
     Picture,
     Positions,
+    Predicates,
     QueryFile,
     Stream,
     Svg,
     To,
     format_of,
+    load_predicates,
     query_in,
     text_in,
     with_event_options,
@@ -172,29 +174,31 @@ def run(
     count: Count = False,
     positions: Positions = False,
     explain: ExplainOption = False,
+    predicates: Predicates = None,
     debug: Debug = False,
 ) -> None:
     """Find the complex events of a query in a stream of events."""
     if stream is None:
         raise typer.BadParameter("run needs events", param_hint="--events")
     chosen = format_of(out, format)
+    load_predicates(predicates)
+    from estero.cli.terminal import messages, working
+
     parsed = query_in(query)
     if explain:
-        from estero.cli.terminal import messages
-
         messages().print(str(parsed.explain(stream.path, **stream.arguments)), markup=False)
     found = _found(parsed, stream, engine or _default_engine(master), master, positions=positions)
     if limit is not None:
         found = found.limit(limit)
-    from estero.cli.terminal import working
-
     if count:
         with working("counting"):
             number = found.count()
         print(number)
     elif out is not None:
         with working(f"writing {out}"):
-            found.write(out, format=chosen, positions=positions)
+            written = found.write(out, format=chosen, positions=positions)
+        noun = "complex event" if written == 1 else "complex events"
+        messages().print(f"{written:,} {noun} in {out}", markup=False, soft_wrap=True)
     else:
         _show(found, chosen, all_rows=limit is not None, positions=positions)
 
@@ -205,9 +209,11 @@ def run(
 def check(
     query: QueryFile,
     stream: Stream | None,
+    predicates: Predicates = None,
     debug: Debug = False,
 ) -> None:
     """Report everything that is wrong with a query, or easily misread; with events, whether it fits them."""
+    load_predicates(predicates)
     import estero
     from estero.cli.terminal import note
     from estero.queries.statement import raise_first
@@ -226,9 +232,11 @@ def explain(
     query: QueryFile,
     stream: Stream | None,
     svg: Svg = None,
+    predicates: Predicates = None,
     debug: Debug = False,
 ) -> None:
     """Show how a query is evaluated: plan, guarantee, filters, automaton and, with events, the SQL."""
+    load_predicates(predicates)
     parsed = query_in(query)
     explanation = parsed.explain() if stream is None else parsed.explain(stream.path, **stream.arguments)
     if svg is not None:

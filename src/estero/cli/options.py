@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial, wraps
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from estero.events.files.temporary_files import is_pipe, spooled
+from estero.events.files.temporary_files import is_pipe, named_by_content, spooled
 
 if TYPE_CHECKING:
     from estero import Query
@@ -48,7 +50,8 @@ QueryFile = Annotated[
 Events = Annotated[
     str | None,
     about_events(
-        metavar="FILE", help="Events in Parquet, CSV, JSON lines or Arrow: a file, glob or directory."
+        metavar="FILE",
+        help="Events in Parquet, CSV, JSON lines or Arrow: a file, glob or directory; - is standard input.",
     ),
 ]
 Type = Annotated[
@@ -80,6 +83,13 @@ Columns = Annotated[
 TimestampFormat = Annotated[
     str | None,
     about_events(metavar="FORMAT", help="CSV: how timestamps are written, such as %Y%m%d%H%M."),
+]
+Predicates = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MODULE",
+        help="A module, or a file, with predicates of your own (@estero.predicate); can be repeated.",
+    ),
 ]
 EngineOption = Annotated[
     Engine | None,
@@ -167,6 +177,8 @@ def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_options(**given: Any) -> None:
+        if str(given.get("query")) == given["events"] == "-":
+            raise typer.BadParameter("the query is read from standard input already", param_hint="--events")
         stream = stream_of(**{name: given.pop(name) for name in options})
         command(stream=stream, **given)
 
@@ -199,12 +211,38 @@ def _unreadable(name: str, error: OSError, hint: str) -> typer.BadParameter:
     return typer.BadParameter(f"{name}: {error.strerror or 'it cannot be read'}", param_hint=hint)
 
 
+def load_predicates(modules: Sequence[str] | None) -> None:
+    """Runs modules, or files, that register predicates; a usage error where one cannot be found.
+
+    A file does not become a module that can be imported: so its functions are sent to Spark's workers whole.
+    """
+    for name in modules or ():
+        file = Path(name)
+        if file.suffix == ".py":
+            if not file.is_file():
+                raise typer.BadParameter(f"there is no file {name}", param_hint="--predicates")
+            spec = spec_from_file_location(file.stem, file)
+            if spec is None or spec.loader is None:
+                raise typer.BadParameter(f"{name} cannot be run", param_hint="--predicates")
+            spec.loader.exec_module(module_from_spec(spec))
+            continue
+        try:
+            import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise
+            advice = "give the path of a .py file, or a module that Python can import"
+            raise typer.BadParameter(
+                f"there is no module {name}: {advice}", param_hint="--predicates"
+            ) from None
+
+
 def _as_file(events: str) -> str:
     """The path of the events; of a pipe that of a copy, since a command may open it more than once."""
-    if not is_pipe(events):
+    if events != "-" and not is_pipe(events):
         return events
     try:
-        return spooled(events)
+        return spooled(events) if events != "-" else named_by_content(spooled("/dev/stdin"))
     except OSError as error:
         raise _unreadable(events, error, "--events") from None
 

@@ -17,7 +17,18 @@ import typer
 
 from estero import DataError
 from estero.answers.output_file import output_file
-from estero.cli.options import Debug, Order, QueryFile, Time, TimeUnit, Type, about_events, query_in
+from estero.cli.options import (
+    Debug,
+    Order,
+    Predicates,
+    QueryFile,
+    Time,
+    TimeUnit,
+    Type,
+    about_events,
+    load_predicates,
+    query_in,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -123,9 +134,11 @@ def stream(
     packages: Packages = None,
     jars: Jars = None,
     conf: Conf = None,
+    predicates: Predicates = None,
     debug: Debug = False,
 ) -> None:
     """Find the complex events of a query in events that keep coming, until stopped (Ctrl-C)."""
+    load_predicates(predicates)
     # Usage errors come before Spark starts.
     parsed, connectors, config = query_in(query), _jar_files(jars), _spark_settings(conf)
     source = _checked_usage(source, sink, checkpoint, trigger, time)

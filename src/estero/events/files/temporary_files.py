@@ -45,6 +45,20 @@ def spooled(path: str) -> str:
     return str(place)
 
 
+def named_by_content(path: str) -> str:
+    """The file under a name that says its format, which its first bytes tell: what is nothing else is CSV."""
+    file = Path(path)
+    with file.open("rb") as opened:
+        start = opened.read(256)
+    if start.startswith(b"PAR1"):
+        suffix = ".parquet"
+    elif start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        suffix = ".arrow"
+    else:
+        suffix = ".jsonl" if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") else ".csv"
+    return str(file.rename(file.with_suffix(suffix)))
+
+
 @functools.cache
 def linked(path: str, name: str) -> str:
     """A link called `name` to the file at an absolute `path`."""

@@ -97,9 +97,9 @@ class Collected:
 
     def write(
         self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None, positions: bool = False
-    ) -> None:
-        """Writes parquet, csv, jsonl or arrow, as `Answer.write` does."""
-        write_answer(target, self.schema, self.batches(), format=format, positions=positions)
+    ) -> int:
+        """Writes parquet, csv, jsonl or arrow, as `Answer.write` does; the number of complex events."""
+        return write_answer(target, self.schema, self.batches(), format=format, positions=positions)
 
     @contextmanager
     def _job(self) -> Iterator[None]:
