@@ -376,8 +376,9 @@ class QueryBuilder:
         `per` is a duration as of `within`, and ``ticks=5, attribute="ts"`` one in the ticks of a time column.
 
         >>> query = select(event("a").then(event("b")))
-        >>> print(query.limit(3), query.limit(3, per="1 hour"), sep="\n")
+        >>> print(query.limit(3))
         SELECT * WHERE a ; b LIMIT 3 PER END
+        >>> print(query.limit(3, per="1 hour"))
         SELECT * WHERE a ; b LIMIT 3 PER 1 HOURS
         """
         length: d.Window | None = None
