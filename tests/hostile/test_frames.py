@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -99,6 +100,58 @@ def test_a_frame_with_an_index_is_pushed() -> None:
 )
 def test_the_first_value_that_does_not_fit_is_named(values: list[object], message: str) -> None:
     assert message in refusal(pd.DataFrame({"v": pd.Series(values, dtype=object)}))
+
+
+MANY = 2_000
+"""Rows of a frame whose strings are looked at for how few of them differ."""
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_few_strings_in_many_rows_are_those_strings(missing: object) -> None:
+    events = pd.DataFrame({"kind": ["A", "B", missing, "é"] * (MANY // 4), "n": range(MANY)})
+    answer = estero.query("SELECT * WHERE é AS e").run(events, type="kind")
+    assert answer.to_arrow().column("e").combine_chunks().flatten().to_pylist() == [
+        {"kind": "é", "n": n, "position": n} for n in range(3, MANY, 4)
+    ]
+    shown = EACH.run(events).to_arrow().column("e").combine_chunks().flatten().field("kind")
+    assert shown.type == pa.string()
+    assert shown.to_pylist() == ["A", "B", None, "é"] * (MANY // 4)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (True, "True is a truth value, but the value above it is a string"),
+        (["A"], "['A'] is a list, but the value above it is a string"),
+        ("\ud800", "'\\ud800' cannot be read with the values above it: it is a string"),
+    ],
+)
+def test_below_few_strings_the_first_value_that_does_not_fit_is_named(value: object, message: str) -> None:
+    events = pd.DataFrame({"v": pd.Series([*["A", "B"] * (MANY // 2), value, "A"], dtype=object)})
+    assert f"row {MANY + 1}, column 'v': {message}" in refusal(events)
+
+
+def test_strings_that_differ_only_below_are_all_there() -> None:
+    names = ["A"] * MANY + [f"n{number}" for number in range(MANY)]
+    assert (
+        EACH.run(pd.DataFrame({"v": names}))
+        .to_arrow()
+        .column("e")
+        .combine_chunks()
+        .flatten()
+        .field("v")
+        .to_pylist()
+        == names
+    )
+
+
+def test_frames_of_few_and_of_many_rows_are_pushed_alike() -> None:
+    query = estero.query("SELECT a, b WHERE A AS a ; B AS b WITHIN 1 EVENTS")
+    events = pd.DataFrame({"kind": ["A", "B"] * MANY})
+    recognizer = query.recognizer(events.iloc[:10], type="kind")
+    cuts = [0, 10, MANY + 11, 2 * MANY]
+    found = [recognizer.push(events.iloc[a:b]).count() for a, b in itertools.pairwise(cuts)]
+    assert sum(found) == query.run(events, type="kind").count() == MANY
 
 
 def test_a_category_of_several_kinds_names_the_row() -> None:

@@ -22,6 +22,8 @@ OBJECTS_TO_ARROW = 12
 """Bytes that events take as Python dicts for each byte in Arrow: 13 with two attributes, 10 with six."""
 _UNASKED = 256 << 20
 """Bytes that are fetched before complex events are counted: about a second's work, to which counting adds."""
+_LITTLE = 1 << 20
+"""Bytes that are always held: to ask how much memory there is takes longer than to fetch them."""
 _UNKNOWN = 8 << 30
 """The memory that is assumed of a machine that does not say how much it has."""
 _OF_A_CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
@@ -41,17 +43,18 @@ def within(
     fetching) they come until the memory is full. `asked` is the method that holds them. Raises
     `LimitExceeded`, which names the number.
     """
-    room = memory_room() // factor
-    rows = size = 0
+    room = rows = size = 0
     for batch in batches:
         rows, size = rows + batch.num_rows, size + batch.nbytes
-        if count is not None and size > min(_UNASKED, room // 2):
-            total = count()
-            if total * (size / rows) > room:
-                raise _too_much(f"{total:,} complex events", total * size // rows, room, asked)
-            count = None
-        if size > room:
-            raise _too_much(f"more than {rows:,} complex events", size, room, asked)
+        if size > _LITTLE:
+            room = room or memory_room() // factor
+            if count is not None and size > min(_UNASKED, room // 2):
+                total = count()
+                if total * (size / rows) > room:
+                    raise _too_much(f"{total:,} complex events", total * size // rows, room, asked)
+                count = None
+            if size > room:
+                raise _too_much(f"more than {rows:,} complex events", size, room, asked)
         yield batch
 
 

@@ -10,7 +10,7 @@ an underscore at its end; the metadata of the field keeps the label, see `label_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from estero.answers.event_store import EventStore, rows_taken
 from estero.classify.column_names import POSITION, TIME, event_column
+from estero.classify.remembered import Remembered
 from estero.errors import DataError
 from estero.events.tables.shown_types import plain_type
 from estero.language.tree.selection import Shown
@@ -102,8 +103,23 @@ def answer_schema(
 
     `events` gives the types of the shown attributes and of the keys: the schema of the classified
     batches. `time` is the type of the time column, or None. Without `positions`, ``start``, ``end`` and the
-    ``position`` of each event are left out.
+    ``position`` of each event are left out. The last ones are remembered.
     """
+    asked = tuple(shown), [tuple(each) for each in keys], events, time, positions
+    return _schemas.of(asked, lambda: _schema(*asked))
+
+
+_schemas: Final = Remembered[pa.Schema]()
+
+
+def _schema(
+    shown: Sequence[Shown],
+    keys: Sequence[Sequence[str]],
+    events: pa.Schema,
+    time: pa.DataType | None,
+    positions: bool,
+) -> pa.Schema:
+    """See `answer_schema`."""
     ends = ("start", "end") if positions else ()
     fields = [pa.field(name, pa.int64(), nullable=False) for name in ends]
     if time is not None:

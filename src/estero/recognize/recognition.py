@@ -34,6 +34,8 @@ from estero.plan.plan import Opened, Plan
 from estero.recognize.state import Holding
 
 _FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 16
+_FOUND_ROOM = 1 << 12
+"""Room for the complex events of roots that are there, at first: each has one at least."""
 _DEALT_AT_ONCE = 1 << 14
 _SHORT = 1 << 61
 """Numbers below this are read off a compact set without a window at once."""
@@ -273,7 +275,8 @@ class Recognition:
         if ended.sifted is not None:
             yield from ended.sifted
         elif self._sieve is None:
-            yield from self.recognizer.matches(ended.roots, self._limit, self._room, ended.part)
+            room = max(self._room, min(4 * ended.roots.event.size, _FOUND_ROOM))
+            yield from self.recognizer.matches(ended.roots, self._limit, room, ended.part)
         elif ended.part is None and self._sieve.stops_at is not None:
             enough = self._sieve.stops_at
             yield from sifted_to_limit(self._sieve, self.recognizer.matches, ended.roots, enough, self.store)

@@ -24,7 +24,7 @@ from estero.engine.cursor import (
     reset,
     taken_needs,
 )
-from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, NumberedEvents, Settings
+from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, MOST_AHEAD, NumberedEvents, Settings
 from estero.engine.runs.one_event import OneLoaded
 from estero.engine.runs.run_cea import NO_EVENTS, Events, Partitions
 from estero.engine.runs.split.run_split import FIRST_STEP
@@ -184,6 +184,11 @@ class CeaRuns(NumberedEvents):
                 self._compact(nodes)
             else:
                 self.arena = grown(self.arena, new_arena(2 * (room + nodes)))
+
+    @property
+    def _ahead(self) -> int:
+        """Of so many events that come next, each may need a place."""
+        return min(int(self._events.partition.size - self._cursor["at"]), MOST_AHEAD)
 
     def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
         """Partition kept[i] becomes number i, with room for more; the others, which are empty, are gone."""

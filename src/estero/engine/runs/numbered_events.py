@@ -16,6 +16,8 @@ from estero.engine.runs.tables import Automaton, TableBuilder
 from estero.engine.store.hashing import new_table, number_rows, table_of
 
 FEWEST_PARTITIONS = 64
+MOST_AHEAD = 1 << 13
+"""Room that is made is for so many of the next events of a batch, at most, so that it is seldom made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,8 @@ class NumberedEvents(ABC):
         row = number_rows(self._keys, keys, numbers, insert=True)
         while row < keys.shape[0]:
             used = int(self._keys.size[0])
-            self._keys = table_of(self._keys.words[:used], 2 * used)
-            self._keep_partitions(slice(None), 2 * used)
+            room = max(2 * used, min(keys.shape[0] - row, MOST_AHEAD))
+            self._keys = table_of(self._keys.words[:used], room)
+            self._keep_partitions(slice(None), room)
             row = number_rows(self._keys, keys, numbers, row, insert=True)
         return numbers

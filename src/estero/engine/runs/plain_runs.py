@@ -43,8 +43,8 @@ class PlainRuns(CeaRuns):
     def _make_room(self, needed: dict[str, int]) -> None:
         if needed["pending"] > self._pending.entry.size:
             self._pending = new_pending(2 * needed["pending"], self._builder.tables.accepts.size)
-        self._cells = with_free(self._cells, needed["cells"], new_cells)
-        self._entries = with_free(self._entries, needed["entries"], new_entries)
+        self._cells = with_free(self._cells, needed["cells"], new_cells, self._ahead)
+        self._entries = with_free(self._entries, needed["entries"], new_entries, self._ahead)
 
     def _drop(self, partition: int) -> None:
         run_cea.drop_all(self._cells, self._entries, self._partitions, partition)

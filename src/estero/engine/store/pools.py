@@ -38,12 +38,15 @@ def grown_pool(pool: Pool, bigger: Pool, without: Collection[str] = ()) -> Pool:
     return bigger
 
 
-def with_free(pool: Pool, places: int, new: Callable[[int], Pool]) -> Pool:
-    """The pool, or one more than twice as large if it has not so many free places."""
+def with_free(pool: Pool, places: int, new: Callable[[int], Pool], ahead: int = 0) -> Pool:
+    """The pool, or one more than twice as large if it has not so many free places.
+
+    It is larger by `ahead`, too, if so many may be needed soon.
+    """
     of_pool: Any = pool
     if places <= of_pool.free[1]:
         return pool
-    return grown_pool(pool, new(2 * of_pool.next.size + places))
+    return grown_pool(pool, new(2 * of_pool.next.size + max(places, ahead)))
 
 
 def lists_of(

@@ -53,9 +53,9 @@ def occurs(column: pa.ChunkedArray, text: str) -> bool | None:
     if not encoded:
         return any(pc.index(chunk, wanted).as_py() >= 0 for chunk in column.chunks)
     return any(
-        pc.any(pc.is_in(chunk.indices, pc.indices_nonzero(pc.equal(chunk.dictionary, wanted)))).as_py()
+        pc.index(chunk.indices, place.cast(chunk.indices.type)).as_py() >= 0
         for chunk in column.chunks
-        if len(chunk)
+        for place in pc.indices_nonzero(pc.equal(chunk.dictionary, wanted))
     )
 
 

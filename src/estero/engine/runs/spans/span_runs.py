@@ -92,8 +92,8 @@ class SpanRuns(CeaRuns):
     def _make_room(self, needed: dict[str, int]) -> None:
         if needed["made"] > self._made.state.size:
             self._made = new_made(2 * needed["made"], self._builder.tables.accepts.size)
-        self._members = with_free(self._members, needed["members"], new_members)
-        self._spans = with_free(self._spans, needed["spans"], new_spans)
+        self._members = with_free(self._members, needed["members"], new_members, self._ahead)
+        self._spans = with_free(self._spans, needed["spans"], new_spans, self._ahead)
 
     def _drop(self, partition: int) -> None:
         drop_spans(self._members, self._spans, self._partitions, partition)

@@ -61,9 +61,9 @@ class SplitRuns(CeaRuns):
                 max(2 * needed["merging"], taken.merging.size),
             )
             self._taken = self._new_taken(runs, merging)
-        self._cells = with_free(self._cells, needed["cells"], new_cells)
-        self._elements = with_free(self._elements, needed["elements"], new_elements)
-        self._groups = with_free(self._groups, needed["keys"], new_groups)
+        self._cells = with_free(self._cells, needed["cells"], new_cells, self._ahead)
+        self._elements = with_free(self._elements, needed["elements"], new_elements, self._ahead)
+        self._groups = with_free(self._groups, needed["keys"], new_groups, self._ahead)
         keys = needed["keys"]
         if keys > self._keys_of_runs.free[1]:
             room = 2 * self._keys_of_runs.group.size + keys
