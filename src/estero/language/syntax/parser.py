@@ -70,10 +70,12 @@ def parse_conjunctive(text: str) -> ConjunctiveTree:
 
 @cache
 def parser(start: str = "query") -> Lark:
-    """The parser of the grammar that `start` is in, made once for each grammar; takes 0.1 s."""
+    """The parser of the grammar that `start` is in, made once for each grammar."""
     if start in ("pattern", "condition"):
         return parser()
     from lark import Lark
+
+    from estero.language.syntax.kept_tables import kept_tables  # Lark is not loaded to import this
 
     name = "ceql.lark" if start == "query" else "conjunctive.lark"
     starts = ["query", "pattern", "condition"] if start == "query" else [start]
@@ -85,6 +87,7 @@ def parser(start: str = "query") -> Lark:
         start=starts,
         propagate_positions=True,
         postlex=CaseWords(),
+        cache=kept_tables(name),
     )
 
 
