@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from estero.answers.complex_event import AnswerColumns
 from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
-from estero.answers.report import MATCH_KEY, common_type, untaken
+from estero.answers.report import MATCH_KEY, common_type, label_of, untaken
 from estero.answers.shown_values import held_by_python
 from estero.answers.writers import write_answer
 from estero.errors import legible
@@ -47,16 +46,20 @@ class RowsLayout:
     """
 
     def __init__(self, answer: pa.Schema) -> None:
-        columns = AnswerColumns.of(answer)
-        self._labels = [(label, place) for label, place in columns.labels.items()]
-        self._keys = list(columns.partition.values())
-        self._placed = "start" in answer.names[:1]
+        fixed = _fixed_columns(answer.names)
+        self.placed = answer.names[:1] == ["start"]
+        """Whether events have positions: the last field of their structs."""
+        self.ends = range(fixed)
+        """The columns of the answer that say where a complex event starts and ends."""
+        self.labels = [(label, place) for place, each in enumerate(answer) if (label := label_of(each))]
+        self.keys = [place for place in range(fixed, len(answer)) if label_of(answer.field(place)) is None]
+        self._answer = answer
         types: dict[str, list[pa.DataType]] = {}
-        for _, place in self._labels:
-            for each in self._attributes(answer.field(place)):
+        for _, place in self.labels:
+            for each in self._attributes(place):
                 types.setdefault(each.name, []).append(each.type)
-        keys = [answer.field(place) for place in self._keys]
-        first = [MATCH, LABEL, *([POSITION] if self._placed else [])]
+        keys = [answer.field(place) for place in self.keys]
+        first = [MATCH, LABEL, *([POSITION] if self.placed else [])]
         taken = {*first, *(each.name for each in keys)}
         self._names = {
             name: untaken(name, taken) for name in types if name not in {each.name for each in keys}
@@ -69,9 +72,17 @@ class RowsLayout:
         fields += [pa.field(shown, common_type(types[name])) for name, shown in self._names.items()]
         self.schema: pa.Schema = pa.schema(fields)
 
-    def _attributes(self, label: pa.Field) -> list[pa.Field]:
-        fields = list(label.type.value_type)
-        return fields[:-1] if self._placed else fields
+    def shown_by(self, place: int) -> list[str]:
+        """For each field of the events in a column of the answer, the column of the rows that shows it.
+
+        Empty for an attribute that is a partition column already.
+        """
+        names = [self._names.get(each.name, "") for each in self._attributes(place)]
+        return [*names, POSITION] if self.placed else names
+
+    def _attributes(self, place: int) -> list[pa.Field]:
+        fields = list(self._answer.field(place).type.value_type)
+        return fields[:-1] if self.placed else fields
 
     def batches(self, answer: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the batches of an answer: in the order of complex events, then of events and labels."""
@@ -81,12 +92,12 @@ class RowsLayout:
             first += batch.num_rows
 
     def _rows(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
-        parts = [self._of_label(batch, label, place) for label, place in self._labels]
+        parts = [self._of_label(batch, label, place) for label, place in self.labels]
         if not parts:
             return pa.RecordBatch.from_pylist([], self.schema)
         together = pa.concat_tables(parts)
         numbers = [together[MATCH].to_numpy()]
-        if self._placed:
+        if self.placed:
             numbers.append(together[POSITION].to_numpy())
         order = np.lexsort(numbers[::-1])  # stable: events of one position stay in the order of the labels
         rows = together.take(order).combine_chunks()
@@ -99,19 +110,23 @@ class RowsLayout:
         lists = batch.column(place)
         complex_event = pc.list_parent_indices(lists)
         events = pc.list_flatten(lists)
-        shown_here = self._attributes(batch.schema.field(place))
-        attributes = {each.name: number for number, each in enumerate(shown_here)}
+        fields = {name: number for number, name in enumerate(self.shown_by(place)) if name}
         columns = [complex_event.cast(pa.int64()), pa.repeat(pa.scalar(label, pa.string()), len(events))]
-        if self._placed:
-            columns.append(pc.struct_field(events, [events.type.num_fields - 1]))
-        columns += [batch.column(key).take(complex_event) for key in self._keys]
-        for name, shown in self._names.items():
+        columns += [pc.struct_field(events, [fields[POSITION]])] * self.placed
+        columns += [batch.column(key).take(complex_event) for key in self.keys]
+        for shown in self._names.values():
             wanted = self.schema.field(shown).type
-            if name in attributes:
-                columns.append(pc.struct_field(events, [attributes[name]]).cast(wanted))
+            if shown in fields:
+                columns.append(pc.struct_field(events, [fields[shown]]).cast(wanted))
             else:
                 columns.append(pa.nulls(len(events), wanted))
         return pa.table(columns, schema=self.schema)
+
+
+def _fixed_columns(names: list[str]) -> int:
+    """How many columns of an answer stand before those of keys and labels; on Spark some are left out."""
+    fixed = 2 * (names[:2] == ["start", "end"])
+    return fixed + 2 * (names[fixed : fixed + 2] == ["start_time", "end_time"])
 
 
 class Rows:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from estero.errors import require
 
@@ -84,6 +84,7 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     order: Sequence[str] = (),
     time_unit: str | None = None,
     positions: bool = False,
+    rows: Literal["events"] | None = None,
     partitions: int | None = None,
     split_keys: bool = True,
     share: int | None = None,
@@ -101,6 +102,12 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     each selected label an array of structs of its events' attributes. With ``positions=True`` also
     ``start`` and ``end``, in front, and in each struct the ``position``: places in the whole stream, for
     which all events are moved and sorted, so they are left out unless asked for. Rows come in no order.
+
+    ``rows="events"`` gives one row for each marked event and label, as `Answer.rows` does: ``match``,
+    ``label``, with positions ``position``, the partition columns, and the attributes of all labels. ``match``
+    is a signed 64-bit number, the same in every run, on every cluster: Spark's ``xxhash64`` of the partition
+    columns, start, end and marks (`estero.spark.rows`). Without positions times and shown attributes stand for
+    them, so complex events that look the same share a number: ask for positions, or show what differs.
 
     A query with PARTITION BY runs in parallel, `partitions` tasks sharing its keys (default: as many as
     Spark's shuffles have). One with a window and a time, but without keys, is cut into `partitions` ranges
@@ -141,6 +148,8 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     from estero.spark.work import layout_of_schema
 
     _check_frame(df)
+    if rows not in (None, "events"):
+        raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
     _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
     _check_number("share", share, _MOST_TASKS)
     asked = _query(query)
@@ -156,6 +165,10 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
             raise ValueError(
                 "split_keys is for batch DataFrames; on a stream, a key is never split: leave it out"
             )
+        if rows is not None and late_events:
+            raise ValueError(
+                'rows="events" and late_events do not go together: late events are in no complex event'
+            )
         return recognize_stream(
             df,
             plan,
@@ -164,13 +177,20 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
             partitions=partitions,
             lateness=lateness,
             late_events=late_events,
+            event_rows=rows is not None,
         )
     if lateness is not None or late_events:
         raise ValueError(
             "lateness and late_events are for streaming DataFrames: a batch has all its events at once"
         )
     return recognize_frame(
-        df, plan, positions=positions, partitions=partitions, split_keys=split_keys, share=share
+        df,
+        plan,
+        positions=positions,
+        partitions=partitions,
+        split_keys=split_keys,
+        share=share,
+        event_rows=rows is not None,
     )
 
 

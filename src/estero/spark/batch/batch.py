@@ -22,6 +22,7 @@ from estero.plan.plan import Plan
 from estero.spark.batch.distribute import distribute, number_of_shares
 from estero.spark.failures import jobs
 from estero.spark.frames import columns_in_room, in_room
+from estero.spark.rows import rows_of
 from estero.spark.work import Batches, Work, spark_schema
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def recognize_frame(
     partitions: int | None = None,
     split_keys: bool = True,
     share: int | None = None,
+    event_rows: bool = False,
 ) -> DataFrame:
     """The complex events of `plan` in `df`, one row each: lazily, but for cutting ranges (distribute.py).
 
@@ -45,7 +47,8 @@ def recognize_frame(
     and the ``position`` of events are left out, because positions in the whole stream cost a move and
     a sort of all events. `partitions` is the number of tasks that share the partition keys, or of the ranges
     of time that a windowed query without keys is cut into; with `split_keys` hot keys are cut as well.
-    `share` tasks share the enumeration (None: as the planner says).
+    `share` tasks share the enumeration (None: as the planner says). With `event_rows` there is one row for
+    each marked event and label (`rows_of`).
 
     Raises `QueryError` where no column is left to show, and `DataError` for a column that cannot cross or
     that Spark does not find.
@@ -57,6 +60,8 @@ def recognize_frame(
     distributed = distribute(df, work.plan, work.division, partitions, split_keys=split_keys, shares=shares)
     work = work.with_kernels(df.sparkSession)
     found = distributed.rows.mapInArrow(work.on_batches(distributed.shares), spark_schema(work.answer))
+    if event_rows:
+        found = rows_of(found, work.answer)
     distributed.release_with(found)
     return found
 

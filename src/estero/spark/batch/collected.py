@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet
 
-from estero.answers.report import LABEL_KEY
+from estero.answers.report import LABEL_KEY, MATCH_KEY
 from estero.answers.writers import write_answer
 from estero.errors import DataError
 from estero.spark.failures import jobs
 from estero.spark.files.files import check_rows, located
 from estero.spark.frames import quoted
+from estero.spark.rows import rows_of
 from estero.spark.work import NAME
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_LABEL = LABEL_KEY.decode()
+_LABEL, _MATCH = LABEL_KEY.decode(), MATCH_KEY.decode()
 _ORDER = ("end", "start", "end_time", "start_time")
 _ROWS = 65_536
 
@@ -65,7 +66,7 @@ class Collected:
             arrow_type = to_arrow_type(field.dataType, timezone="UTC")
             if label is not None:  # as reports name the items of lists
                 arrow_type = pa.list_(arrow_type.value_field.with_name("item"))
-            metadata = None if label is None else {_LABEL: label}
+            metadata = {key: field.metadata[key] for key in (_LABEL, _MATCH) if key in field.metadata} or None
             name = field.metadata.get(NAME, field.name)
             fields.append(pa.field(name, arrow_type, field.nullable, metadata))
         return pa.schema(fields)
@@ -73,6 +74,10 @@ class Collected:
     def limit(self, n: int) -> Collected:
         """Any `n` of the complex events."""
         return Collected(self._frame.limit(n), recheck=self._recheck)
+
+    def rows(self) -> Collected:
+        """The marked events, one row for each event and label (`estero.spark.rows`), by ``match``."""
+        return Collected(rows_of(self._frame, self.schema), recheck=self._recheck)
 
     def count(self) -> int:
         """How many there are."""

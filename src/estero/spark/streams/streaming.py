@@ -21,6 +21,7 @@ from estero.plan.plan import Plan
 from estero.spark.batch.batch import keyed
 from estero.spark.failures import jobs
 from estero.spark.frames import arrow_type, streamed
+from estero.spark.rows import rows_of
 from estero.spark.streams.bucket import HELD, Duty, header_of
 from estero.spark.streams.packing import PACKED
 from estero.spark.streams.stages import COUNTS, FOUND, LATE, MATCH, Stages
@@ -50,13 +51,15 @@ def recognize_stream(
     partitions: int | None = None,
     lateness: Lateness | None = None,
     late_events: bool = False,
+    event_rows: bool = False,
 ) -> DataFrame:
     """The complex events of `plan` in the streaming DataFrame `df`, one row each, in output mode append.
 
     `tick_ns` is the length of a tick of the time column, None for an integer without a unit. `partitions` is
     how many buckets share the partition keys; it stays what it was for the life of a checkpoint. `lateness`
     makes a watermark, unless the time column of `df` has one. With `late_events` there are two columns, of
-    which one is NULL in each row: ``match``, a complex event, and ``late``, an event that came late.
+    which one is NULL in each row: ``match``, a complex event, and ``late``, an event that came late. With
+    `event_rows` there is one row for each marked event and label (`rows_of`).
 
     Raises `QueryError` for a query of which nothing is decided before the end, `DataError` without a time
     column, and for a watermark of another column or a second one, and ValueError for a lateness that is no
@@ -79,7 +82,8 @@ def recognize_stream(
         )
         duty = _duty_of(work, rows.schema, clock, BUCKETS if partitions is None else partitions)
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
-        return _connected(rows, Stages(duty, flush), events)
+        found = _connected(rows, Stages(duty, flush), events)
+        return rows_of(found, work.answer) if event_rows else found
 
 
 def _connected(rows: DataFrame, stages: Stages, events: StructType | None) -> DataFrame:
