@@ -8,6 +8,7 @@ import json
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
+import pytest
 from hypothesis import given
 
 import estero
@@ -81,6 +82,50 @@ def test_rows_are_frames_and_files() -> None:
     rows.write(lines, format="jsonl")
     assert json.loads(lines.getvalue().splitlines()[0])["label"] == "A"
     assert "labels" not in json.loads(lines.getvalue().splitlines()[0])
+
+
+def test_rows_come_in_batches_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    all_rows = answer("SELECT * WHERE (A OR B)+ AS x").rows()
+    whole = all_rows.to_arrow()
+    monkeypatch.setattr("estero.answers.rows.ROWS_OF_A_BATCH", 5)
+    cut = list(all_rows.batches())
+    assert pa.Table.from_batches(cut).equals(whole)
+    most = max(whole["match"].value_counts().field("counts").to_pylist())
+    assert max(batch.num_rows for batch in cut) <= 5 + most
+    assert len(cut) > 5
+
+
+@pytest.mark.parametrize("most", [0, 1, 4, 100])
+def test_the_first_rows_are_taken(most: int) -> None:
+    rows = answer("SELECT * WHERE A ; B PARTITION BY [k]").rows()
+    assert rows.limit(most).to_arrow() == rows.to_arrow().slice(0, most)
+    assert rows.limit(most).limit(2).to_arrow() == rows.to_arrow().slice(0, min(most, 2))
+
+
+def test_a_limit_is_not_negative() -> None:
+    with pytest.raises(ValueError, match="a limit is at least 0, not -1"):
+        answer("SELECT * WHERE A").rows().limit(-1)
+
+
+def test_notebooks_show_rows_and_complex_events_with_nothing_of_them_read_as_html() -> None:
+    stream = events("A(v='<b>')@0s").append_column("w", pa.array([None], pa.int64()))
+    found = estero.query('SELECT * WHERE A AS "<i>"').run(stream, type="type", time="time")
+    html = found.rows()._repr_html_()
+    assert html.startswith("<table><thead><tr><th>match</th><th>label</th>")
+    assert "<td>&lt;i&gt;</td>" in html
+    assert "&lt;b&gt;" in html
+    assert "<td></td>" in html
+    shown = found[0]._repr_html_()
+    assert "<td>&lt;i&gt;</td><td>#0, " in shown
+    assert "<b>" not in shown + html
+    query = estero.query('SELECT * WHERE A+ AS "<i>"')
+    assert query._repr_html_().startswith("<pre>SELECT * WHERE A+ AS &quot;&lt;i&gt;&quot;</pre><p>A+ may")
+
+
+def test_long_rows_say_that_there_are_more() -> None:
+    html = answer("SELECT * WHERE (A OR B)+ AS x").rows()._repr_html_()
+    assert html.count("<tr>") == 21
+    assert html.endswith("<p>The first 20; there are more.</p>")
 
 
 def test_dicts_are_complex_events() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from estero.answers.report import label_of, positions_in
-from estero.answers.shown_values import BEYOND_PYTHON, not_held, shown_values
+from estero.answers.shown_values import BEYOND_PYTHON, not_held, shown_rows, shown_values
 from estero.errors import legible
 
 Events = list[dict[str, Any]]
@@ -107,6 +107,13 @@ class ComplexEvent:
         parts += [f"{label}={_shortened(places)}" for label, places in self.positions.items()]
         return legible(f"ComplexEvent({', '.join(parts)})")
 
+    def _repr_html_(self) -> str:
+        places = [
+            _cells([legible(name), legible(str(value))], "td") for name, value in self.places_shown().items()
+        ]
+        marked = [_cells([legible(label), _events(self.events_shown(label))], "td") for label in self.labels]
+        return f"<table><tbody>{''.join([*places, *marked])}</tbody></table>"
+
     def places_shown(self) -> dict[str, Any]:
         """Start and end, times, and the values of the partition columns, to be shown (`shown_values`)."""
         first = 4 if self._layout.has_time else 2
@@ -145,6 +152,18 @@ def preview(complex_events: Iterable[ComplexEvent], *, shown: int) -> str:
     rows = "".join(map(_row, first[:shown]))
     note = f"<p>The first {shown}; there are more.</p>" if len(first) > shown else ""
     return f"<table><thead>{_cells(header, 'th')}</thead><tbody>{rows}</tbody></table>{note}"
+
+
+def table_preview(names: Iterable[str], batches: Iterable[pa.RecordBatch], *, shown: int) -> str:
+    """The first `shown` rows of a table as an HTML table, and whether there are more of them."""
+    rows = list(islice((row for batch in batches for row in shown_rows(batch)), shown + 1))
+    body = "".join(_cells([legible(_value(each)) for each in row.values()], "td") for row in rows[:shown])
+    note = f"<p>The first {shown}; there are more.</p>" if len(rows) > shown else ""
+    return f"<table><thead>{_cells(map(legible, names), 'th')}</thead><tbody>{body}</tbody></table>{note}"
+
+
+def _value(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def _row(each: ComplexEvent) -> str:

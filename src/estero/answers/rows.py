@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
 
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from estero.answers.complex_event import table_preview
 from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
 from estero.answers.report import MATCH_KEY, common_type, label_of, untaken
 from estero.answers.shown_values import held_by_python
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 MATCH: Final = "match"
 LABEL: Final = "label"
 POSITION: Final = "position"
+ROWS_OF_A_BATCH: Final = 65_536
+"""About as many rows are made at once, unless one complex event has more."""
+_PREVIEWED: Final = 20
+"""The rows that a notebook shows."""
 
 
 class Tables(Protocol):
@@ -88,8 +94,18 @@ class RowsLayout:
         """The rows of the batches of an answer: in the order of complex events, then of events and labels."""
         first = 0
         for batch in answer:
-            yield self._rows(batch, first)
-            first += batch.num_rows
+            for part in self._parts(batch):
+                yield self._rows(part, first)
+                first += part.num_rows
+
+    def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The batch in parts that have few rows each, or are one complex event."""
+        marked = np.zeros(batch.num_rows, np.int64)
+        for _, place in self.labels:
+            marked += batch.column(place).value_lengths().to_numpy(zero_copy_only=False)
+        part = np.cumsum(marked) // ROWS_OF_A_BATCH
+        for start, end in pairwise([0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), batch.num_rows]):
+            yield batch.slice(start, end - start)
 
     def _rows(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
         parts = [self._of_label(batch, label, place) for label, place in self.labels]
@@ -132,8 +148,9 @@ def _fixed_columns(names: list[str]) -> int:
 class Rows:
     """The marked events of an answer, as `RowsLayout` lays them out; they are made as they are read."""
 
-    def __init__(self, answer: Tables) -> None:
+    def __init__(self, answer: Tables, *, most: int | None = None) -> None:
         self._answer = answer
+        self._most = most
         self._layout = RowsLayout(answer.schema)
 
     @property
@@ -142,8 +159,20 @@ class Rows:
         return self._layout.schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as record batches."""
-        return self._layout.batches(self._answer.batches())
+        """The rows as record batches, made as they are asked for."""
+        left = self._most
+        for batch in self._layout.batches(self._answer.batches()) if left != 0 else ():
+            yield batch.slice(0, left)
+            if left is not None:
+                left -= batch.num_rows
+                if left <= 0:
+                    return
+
+    def limit(self, n: int) -> Rows:
+        """The first `n` rows; ValueError if n is negative."""
+        if n < 0:
+            raise ValueError(f"a limit is at least 0, not {n}")
+        return Rows(self._answer, most=n if self._most is None else min(n, self._most))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self.batches():
@@ -173,6 +202,9 @@ class Rows:
 
     def __repr__(self) -> str:
         return legible(f"Rows({', '.join(self.schema.names)})\n{self._answer!r}", lines=True)
+
+    def _repr_html_(self) -> str:
+        return table_preview(self.schema.names, self.limit(_PREVIEWED + 1).batches(), shown=_PREVIEWED)
 
     def _held(self, asked: str, factor: int = 1) -> pa.Table:
         return pa.Table.from_batches(within(self.batches(), None, asked=asked, factor=factor), self.schema)

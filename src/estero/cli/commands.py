@@ -43,6 +43,8 @@ from estero.cli.options import (
     Positions,
     Predicates,
     QueryFile,
+    RowsOf,
+    RowsOption,
     Stream,
     Svg,
     To,
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from estero import Answer, Query
+    from estero.answers.rows import Rows
     from estero.cli.terminal import Found
 
 P = ParamSpec("P")
@@ -172,6 +175,7 @@ def run(
     master: Master = "local[*]",
     limit: Limit = None,
     count: Count = False,
+    rows: RowsOption = RowsOf.MATCHES,
     positions: Positions = False,
     explain: ExplainOption = False,
     predicates: Predicates = None,
@@ -190,17 +194,20 @@ def run(
     found = _found(parsed, stream, engine or _default_engine(master), master, positions=positions)
     if limit is not None:
         found = found.limit(limit)
+    listed = found.rows() if rows is RowsOf.EVENTS else found
+    placed = {"positions": positions} if rows is RowsOf.MATCHES else {}
     if count:
         with working("counting"):
             number = found.count()
         print(number)
     elif out is not None:
         with working(f"writing {out}"):
-            written = found.write(out, format=chosen, positions=positions)
-        noun = "complex event" if written == 1 else "complex events"
+            written = listed.write(out, format=chosen, **placed)
+        noun = "complex event" if rows is RowsOf.MATCHES else "row"
+        noun += "" if written == 1 else "s"
         messages().print(f"{written:,} {noun} in {out}", markup=False, soft_wrap=True)
     else:
-        _show(found, chosen, all_rows=limit is not None, positions=positions)
+        _show(listed, chosen, all_rows=limit is not None, **placed)
 
 
 @app.command(cls=Command)
@@ -364,12 +371,13 @@ def _do_without_pandas() -> None:
         sys.meta_path.remove(finder)
 
 
-def _show(found: Found, format: Format, *, all_rows: bool, positions: bool) -> None:
+def _show(found: Found | Rows, format: Format, *, all_rows: bool, positions: bool = False) -> None:
     """Writes to standard output: a table of the first rows, or everything in another format."""
     from estero.cli.terminal import ROWS_OF_A_TABLE, messages, output, table_of, working
 
     if format is not Format.TABLE:
-        found.write(sys.stdout.buffer, format=format, positions=positions)
+        placed = {"positions": True} if positions else {}
+        found.write(sys.stdout.buffer, format=format, **placed)
         return
     with working("recognising"):
         table, more = table_of(found, rows=None if all_rows else ROWS_OF_A_TABLE, positions=positions)

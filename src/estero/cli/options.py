@@ -39,6 +39,13 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
+class RowsOf(StrEnum):
+    """What has a row each."""
+
+    MATCHES = "matches"
+    EVENTS = "events"
+
+
 PICTURES = (".svg", ".png", ".pdf")
 
 about_events = partial(typer.Option, rich_help_panel="Options for the events")
@@ -110,6 +117,13 @@ Limit = Annotated[
     typer.Option(min=0, metavar="N", help="At most N complex events: the first N, or on Spark any N."),
 ]
 Count = Annotated[bool, typer.Option("--count", help="Only print how many complex events there are.")]
+RowsOption = Annotated[
+    RowsOf,
+    typer.Option(
+        "--rows",
+        help="events writes one row for each marked event and label, matches one for each complex event.",
+    ),
+]
 Positions = Annotated[bool, typer.Option("--positions", help="Show events as their positions in the stream.")]
 ExplainOption = Annotated[
     bool, typer.Option("--explain", help="First print how the query is evaluated, on standard error.")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from estero import Answer
+    from estero.answers.rows import Rows
     from estero.spark.batch.collected import Collected
 
 ROWS_OF_A_TABLE = 20
@@ -91,8 +92,8 @@ def following(*, shown: bool) -> Iterator[Callable[[str], None]]:
     console.print(said, markup=False)
 
 
-def table_of(found: Found, *, rows: int | None, positions: bool) -> tuple[Table, bool]:
-    """The first `rows` complex events as a table (None: all), and whether there are more."""
+def table_of(found: Found | Rows, *, rows: int | None, positions: bool) -> tuple[Table, bool]:
+    """The first `rows` complex events, or rows, as a table (None: all), and whether there are more."""
     from rich.table import Table
     from rich.text import Text
 

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from estero.errors import QueryError, warn
+from estero.errors import QueryError, legible, warn
 from estero.language.builder.queries import Built
 from estero.language.check.notes import notes
 from estero.language.syntax.languages import is_conjunctive
@@ -59,6 +59,12 @@ class Query:
 
     def __repr__(self) -> str:
         return f"estero.{self.statement.made_by}({str(self)!r})"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        said = "".join(f"<p>{escape(legible(each))}</p>" for each in self.notes())
+        return f"<pre>{escape(legible(str(self), lines=True))}</pre>{said}"
 
     def __eq__(self, other: object) -> bool:
         return self.statement == other.statement if isinstance(other, Query) else NotImplemented

@@ -33,7 +33,8 @@ def rows_of(found: DataFrame, answer: pa.Schema) -> DataFrame:
     marked = [_events(numbered, label, place, layout, wanted) for label, place in layout.labels]
     if not marked:
         numbered = numbered.filter(F.lit(False))
-        marked = [F.array(F.struct(*(F.lit(None).cast(each.dataType).alias(each.name) for each in shown)))]
+        nothing = (F.lit(None).cast(field.dataType).alias(f"e{place}") for place, field in enumerate(shown))
+        marked = [F.array(F.struct(*nothing))]
     keys = [f"c{place}" for place in layout.keys]
     exploded = numbered.select(
         F.xxhash64(*_identity(numbered, layout)).alias("match"),
