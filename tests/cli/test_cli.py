@@ -234,13 +234,14 @@ def test_check_says_ok_or_points_at_the_place(night: Path) -> None:
 
 
 def test_each_marked_event_has_a_row(night: Path, tmp_path: Path) -> None:
-    stream = ("--events", night / "events.parquet", *LAYOUT, "--engine", "duckdb")
-    arguments: tuple[str | Path, ...] = ("run", night / "frost.ceql", *stream)
+    place = ["--events", str(night / "events.parquet"), *LAYOUT, "--engine", "duckdb"]
+    arguments = ["run", str(night / "frost.ceql"), *place]
     shown = estero(*arguments, "--rows", "events")
     assert shown.stdout.splitlines()[1].split("┃")[1].strip() == "match"
     result = estero(*arguments, "--rows", "events", "--limit", "2", "--out", tmp_path / "rows.csv")
     assert result.exit_code == 0, result.stderr
     rows = pyarrow.csv.read_csv(tmp_path / "rows.csv")
+    assert f"{rows.num_rows} rows in " in result.stderr
     assert rows.column_names[:3] == ["match", "label", "position"]
     assert set(rows["match"].to_pylist()) == {0, 1}
     lines = estero(*arguments, "--rows", "events", "--limit", "1", "--format", "jsonl").stdout.splitlines()
