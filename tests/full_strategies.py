@@ -20,12 +20,14 @@ from estero.language.tree.expressions import (
     Attribute,
     Between,
     Comparison,
+    ComparisonOperator,
     EventFilter,
     IsNull,
     Literal,
     Node,
     Not,
     Or,
+    Previous,
     SetPredicate,
     with_variable,
 )
@@ -119,6 +121,34 @@ def aggregates(labels: tuple[str, ...]) -> st.SearchStrategy[Node]:
             st.sampled_from(["increasing", "increasing", "decreasing"]),
             st.builds(Attribute, st.sampled_from(["n", "x", "s", "time"]), label),
         ),
+        neighbours(labels),
+    )
+
+
+@cache
+def neighbours(labels: tuple[str, ...]) -> st.SearchStrategy[Node]:
+    """Conditions that compare an event with the one before it of the same variable, and some with others."""
+    operators, label = st.sampled_from(_COMPARE), st.sampled_from(labels)
+    number = st.builds(Attribute, st.sampled_from(_NUMBERS), label)
+    constant = st.integers(-2, 3).map(Literal)
+
+    def of_one(name: str, of: str, operator: ComparisonOperator, other: str) -> Node:
+        return Comparison(operator, Attribute(name, of), Previous(Attribute(other, of)))
+
+    def apart(operator: ComparisonOperator, value: Attribute, least: Node) -> Node:
+        return Comparison(operator, Arithmetic("-", value, Previous(value)), least)
+
+    def between(operator: ComparisonOperator, value: Attribute, other: Node) -> Node:
+        return Comparison(
+            operator, Arithmetic("+", other, Previous(value)), Arithmetic("*", value, Literal(2))
+        )
+
+    return st.one_of(
+        st.builds(of_one, st.sampled_from(_NUMBERS), label, operators, st.sampled_from(_NUMBERS)),
+        st.builds(of_one, st.just("s"), label, operators, st.just("s")),
+        st.builds(apart, operators, number, constant),
+        st.builds(between, operators, number, st.one_of(number, constant)),
+        st.builds(Comparison, operators, st.builds(Previous, number), st.one_of(number, constant)),
     )
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         holds,
         increasing,
         outside,
+        prev,
         var,
     )
     from estero.language.builder.queries import event, select
@@ -75,6 +76,7 @@ __all__ = [
     "increasing",
     "outside",
     "predicate",
+    "prev",
     "query",
     "query_of_text",
     "restore",
@@ -105,6 +107,7 @@ _HOMES = {
     "holds": "estero.language.builder.conditions",
     "increasing": "estero.language.builder.conditions",
     "outside": "estero.language.builder.conditions",
+    "prev": "estero.language.builder.conditions",
     "predicate": "estero.queries.predicates",
     "query": "estero.queries.texts",
     "query_of_text": "estero.queries.texts",

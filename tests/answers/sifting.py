@@ -15,12 +15,15 @@ from estero.answers.sieve import Sieve
 from estero.automata.residual import ALL_MARKED, Agreement, Apartness, Hidden, Key, Residual
 from estero.classify.column_names import POSITION, TIME
 from estero.engine.walk.matches import Matches
+from estero.language.tree.conditions import as_previous
 from estero.language.tree.expressions import (
     Aggregate,
     AggregateFunction,
     Attribute,
+    Comparison,
     EventFilter,
     Node,
+    Previous,
     SetPredicate,
     substituted,
 )
@@ -238,7 +241,14 @@ def conditions_on(draw: st.DrawFn, variables: tuple[str, ...]) -> Node:
         return EventFilter(draw(one), draw(predicates(max_depth=0)))
     if kind == 1:
         name = draw(st.sampled_from(["increasing", "decreasing"]))
-        return SetPredicate(name, (Attribute(draw(st.sampled_from(["n", "x", "s"])), draw(one)),))
+        values = Attribute(draw(st.sampled_from(["n", "x", "s"])), draw(one))
+        return as_previous(SetPredicate(name, (values,)))
+    if kind == 2:
+        value = Attribute(draw(st.sampled_from(["n", "x", "s"])), draw(one))
+        other = Attribute(value.name, draw(one))
+        return Comparison(
+            draw(st.sampled_from(["<", "=", ">="])), draw(st.sampled_from([value, other])), Previous(value)
+        )
     spoken_of = draw(st.sampled_from([variables[:1], variables[:2], variables[1:], variables]))
     return _spoken(draw, draw(predicates(max_depth=1)), spoken_of)
 

@@ -18,6 +18,7 @@ from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.correlated.chain_builder import MIXED
 from estero.automata.correlated.compile_chain import MORE_DIFFERENT, SECOND_ORDER, chain_of
 from estero.automata.correlated.filter_cases import in_cases, positive
+from estero.language.check.ticks import in_ticks
 from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.expressions import Attribute, Node
 from estero.language.tree.pattern import Pattern
@@ -220,7 +221,7 @@ def test_random_patterns_that_are_chains_find_what_the_reference_says(
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(text=correlated(), windowed=st.booleans(), events=streams(max_size=6))
 def test_random_cases_are_told_apart(text: str, windowed: bool, events: list[Event]) -> None:
-    pattern = parse_pattern(text)
+    pattern = in_ticks(parse_pattern(text), SCHEMA)
     compiled = compile_pattern(in_cases(positive(pattern)))
     found = chain_of(compiled.automaton, compiled.residuals, SCHEMA, windowed=windowed)
     assume(isinstance(found, Chain))

@@ -68,6 +68,13 @@ PUSHED = (
     "(A AS u ; (B+ AS v ; C FILTER u.x < v.x AND increasing(v.n)))+ OR B",
     "(A AS u ; B AS v ; C AS w FILTER u.n < v.n AND u.n < w.n)+",
     "A AS u ; B AS v FILTER u.n + 1 < v.n",
+    "A AS u ; B AS v FILTER v.n - u.n > 1",
+    "A AS u ; B+ AS v FILTER v.time - u.time <= 3",
+    "(A OR B)+ AS u FILTER u.n >= prev(u.k)",
+    "(A OR B)+ AS u FILTER prev(u.s) = u.s",
+    "(A OR B)+ AS u FILTER u.n - prev(u.n) != 1",
+    "((A+ AS u ; B) FILTER u.time - prev(u.time) <= 2)+",
+    "(A+ AS u ; C) FILTER abs(u.n) + 1 > prev(u.n) * 2",
     "(A OR B)+ PARTITION BY [missing, k, n]",
 )
 """Patterns all of whose filters are pushed down."""
@@ -80,6 +87,9 @@ LEFT = {
     "A+ AS u FILTER increasing(u.s)": "it orders strings",
     "A+ AS u ; B AS v FILTER u.n != v.n": "a register holds one value, and this one must differ from several",
     "A+ AS u ; B AS v FILTER max(u.n) < v.n": "an aggregate is known only once all its events are there",
+    "A+ AS u ; B AS v FILTER u.n > prev(u.n) + v.n": "it compares an event and the one before it with others",
+    "A+ AS u FILTER prev(u.n) < 3": "one side is a constant",
+    "A+ AS u FILTER u.x - prev(u.x) < 3.0": "one side has arithmetic over two variables",
     "A+ AS u FILTER max(u.n) < 3": "an aggregate is known only once all its events are there",
     "(A AS u OR B)+ AS v FILTER u.n < v.n": "one event can belong to both variables",
     "A AS u ; B AS v FILTER u.n < v.n OR u.x < v.x": "it is more than a comparison of two variables",

@@ -20,6 +20,7 @@ from estero.language.builder.conditions import (
     constant,
     holds,
     outside,
+    prev,
     var,
 )
 from estero.language.builder.queries import PatternBuilder, QueryBuilder, event, select
@@ -68,6 +69,8 @@ def expression(node: e.Node) -> Expression:
             return case(*cases, otherwise=None if default is None else expression(default))
         case e.Cast(operand, name):
             return cast(expression(operand), name)
+        case e.Previous(operand):
+            return prev(expression(operand))
         case e.Aggregate(function, variable, None):
             return aggregate(function, var(variable))
         case e.Aggregate(function, variable, e.Node() as operand, distinct):

@@ -12,7 +12,7 @@ from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
 from estero.language.tree.durations import Duration, TimeUnit
-from estero.language.tree.functions import AGGREGATES, CASTS, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree.functions import AGGREGATES, CASTS, PREVIOUS, SCALAR_FUNCTIONS, SET_PREDICATES
 from estero.language.tree.words import KEYWORDS
 
 names = st.one_of(
@@ -37,7 +37,8 @@ constants = st.builds(
     ),
 )
 attributes = st.builds(e.Attribute, names, st.none() | names)
-set_names = names.filter(lambda name: name.lower() not in (*AGGREGATES, *SCALAR_FUNCTIONS, *SET_PREDICATES))
+_taken = (*AGGREGATES, *SCALAR_FUNCTIONS, *SET_PREDICATES, PREVIOUS)
+set_names = names.filter(lambda name: name.lower() not in _taken)
 _of_one_event = st.builds(e.Attribute, names)
 _operands = st.one_of(
     _of_one_event,
@@ -48,10 +49,11 @@ aggregates = st.one_of(
     st.builds(e.Aggregate, st.sampled_from(list(AGGREGATES)), names, _operands),
     st.builds(e.Aggregate, st.just("count"), names, _operands, st.just(True)),
     st.builds(e.Aggregate, st.just("count"), names),
+    st.builds(e.Previous, st.builds(e.Attribute, names, names)),
 )
 set_predicates = st.builds(
     e.SetPredicate,
-    set_names | st.sampled_from(SET_PREDICATES),
+    set_names | st.sampled_from(list(SET_PREDICATES)),
     st.lists(
         st.builds(e.VariableReference, names) | st.builds(e.Attribute, names, names) | constants, max_size=3
     ).map(tuple),

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from estero.language.tree.distances import Distance
 from estero.language.tree.expressions import Attribute, Node, SetPredicate, VariableReference
-from estero.language.tree.functions import SET_PREDICATES
 from estero.language.tree.pattern import PartitionKey
 from estero.language.tree.schema import Schema
 
@@ -132,7 +131,7 @@ def predicates_called(residuals: Iterable[Residual]) -> tuple[str, ...]:
         for residual in residuals
         if isinstance(residual.condition, Node)
         for node in residual.condition.walk()
-        if isinstance(node, SetPredicate) and node.name not in SET_PREDICATES
+        if isinstance(node, SetPredicate)
     )
     return tuple(dict.fromkeys(names))
 

@@ -55,22 +55,36 @@ def evaluate_filter(condition: e.Node, marked: Marked, predicates: SetPredicates
 
 
 def _for_all_tuples(comparison: e.Node, marked: Marked) -> bool | None:
-    attributes = [node for node in comparison.walk() if isinstance(node, e.Attribute)]
+    """The comparison of every tuple of events; without the first of a variable that prev speaks of."""
+    nodes = list(comparison.walk())
+    attributes = [node for node in nodes if isinstance(node, e.Attribute)]
     variables = sorted({node.variable for node in attributes if node.variable is not None})
+    followed = {node.operand.variable for node in nodes if isinstance(node, e.Previous)}
 
     def holds_for(chosen: Mapping[str, Event]) -> bool | None:
-        def meaning(name: e.Attribute | e.Aggregate) -> Value:
+        def meaning(name: e.Attribute | e.Aggregate | e.Previous) -> Value:
             if isinstance(name, e.Aggregate):
                 value: Value = aggregate(name, marked[name.variable])
                 return value
+            if isinstance(name, e.Previous):
+                return _before(name.operand, chosen, marked)
             if name.variable is None:
                 raise QueryError(f"{name.name} belongs to no variable", span=name.span)
             return chosen[name.variable].attributes.get(name.name)
 
         return as_truth(evaluate(comparison, meaning))
 
-    tuples = product(*(marked[variable] for variable in variables))
+    tuples = product(*(marked[variable][variable in followed :] for variable in variables))
     return all_true([holds_for(dict(zip(variables, events, strict=True))) for events in tuples])
+
+
+def _before(attribute: e.Attribute, chosen: Mapping[str, Event], marked: Marked) -> Value:
+    """The value of the event that its variable marks before the one that is chosen."""
+    if attribute.variable is None:
+        raise QueryError(f"{attribute.name} belongs to no variable", span=attribute.span)
+    events = marked[attribute.variable]
+    (place,) = (n for n, event in enumerate(events) if event is chosen[attribute.variable])
+    return events[place - 1].attributes.get(attribute.name)
 
 
 def _set_predicate(node: e.SetPredicate, marked: Marked, predicates: SetPredicates) -> bool | None:

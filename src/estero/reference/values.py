@@ -22,7 +22,7 @@ from estero.language.tree.literals import Value
 from estero.reference.functions import alike, as_number, call_function, converted, fit
 from estero.reference.times import absolute, negated, of_times, seconds, ticked
 
-Lookup = Callable[[e.Attribute | e.Aggregate], Value]
+Lookup = Callable[[e.Attribute | e.Aggregate | e.Previous], Value]
 """What the names in an expression stand for."""
 
 
@@ -49,8 +49,8 @@ def evaluate_expression(node: e.Node, event: Event) -> Value:
     -1
     """
 
-    def attribute_of_event(name: e.Attribute | e.Aggregate) -> Value:
-        if isinstance(name, e.Aggregate) or name.variable is not None:
+    def attribute_of_event(name: e.Attribute | e.Aggregate | e.Previous) -> Value:
+        if not isinstance(name, e.Attribute) or name.variable is not None:
             raise QueryError("a predicate over one event cannot refer to variables", span=name.span)
         return event.attributes.get(name.name)
 
@@ -67,7 +67,7 @@ def evaluate(node: e.Node, lookup: Lookup) -> Value:
     match node:
         case e.Literal(value):
             return in_utc(value)
-        case e.Attribute() | e.Aggregate():
+        case e.Attribute() | e.Aggregate() | e.Previous():
             return in_utc(lookup(node))
         case e.Negative(operand):
             return _negative(evaluate(operand, lookup))

@@ -21,7 +21,7 @@ from estero.classify.operations import Typed
 from estero.errors import DataError
 from estero.events.database import Connection, connect
 from estero.events.reading_errors import interruptible
-from estero.language.tree.expressions import Aggregate, Attribute, Node, substituted
+from estero.language.tree.expressions import Aggregate, Attribute, Node, Previous, substituted
 from estero.language.tree.schema import Kind
 
 Truths = NDArray[np.int8]
@@ -38,14 +38,20 @@ _TRUTH = "truth"
 class Question:
     """A condition as SQL over columns: of attributes of variables' events, and of aggregates.
 
-    It is asked about tuples of events of `variables`. `attributes` are (column, variable, attribute),
-    `aggregates` are (column, aggregate).
+    It is asked about tuples of events of `variables`, and of the events before those of `previous`.
+    `attributes` are (column, variable, attribute), `aggregates` are (column, aggregate).
     """
 
     sql: str
     variables: tuple[str, ...]
     attributes: tuple[tuple[str, str, str], ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
+    previous: tuple[str, ...] = ()
+
+
+def before(variable: str) -> str:
+    """What stands for the variable of an event in columns of the event before it."""
+    return f"prev({variable})"
 
 
 class Formula(NamedTuple):
@@ -93,10 +99,16 @@ class Evaluator:
         """
         attributes: dict[tuple[str, str], str] = {}
         aggregates: dict[Aggregate, str] = {}
+        previous: dict[str, None] = {}
 
         def as_column(node: Node) -> Node | None:
             if isinstance(node, Aggregate):
                 return Attribute(aggregates.setdefault(node, f"g{len(aggregates)}"))
+            if isinstance(node, Previous):
+                followed = node.operand.variable or ""
+                previous[followed] = None
+                key = before(followed), node.operand.name
+                return Attribute(attributes.setdefault(key, f"a{len(attributes)}"))
             if isinstance(node, Attribute):
                 key = node.variable or variable or "", node.name
                 return Attribute(attributes.setdefault(key, f"a{len(attributes)}"))
@@ -107,12 +119,14 @@ class Evaluator:
         types.update({column: self.type_of_aggregate(each) for each, column in aggregates.items()})
         truth = DUCKDB.text(ExpressionWriter(types, DUCKDB).condition(flat))
         sql = f"SELECT CAST(coalesce(CAST(({truth}) AS TINYINT) * 2, {UNKNOWN}) AS TINYINT) AS {_TRUTH}"
-        spoken_of = dict.fromkeys(each for each, _ in attributes)
+        own = (each for each, _ in attributes if each not in map(before, previous))
+        spoken_of = dict.fromkeys((*own, *previous))
         return Question(
             f"{sql} FROM {_TABLE}",
             tuple(spoken_of) if variable is None else (variable,),
             tuple((column, each, name) for (each, name), column in attributes.items()),
             tuple((column, each) for each, column in aggregates.items()),
+            tuple(previous),
         )
 
     def answer(self, question: Question, columns: Mapping[str, pa.Array], count: int) -> Truths:

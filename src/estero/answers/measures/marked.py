@@ -57,11 +57,25 @@ class Marked(NamedTuple):
         """The instance of each of `rows`."""
         return np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
 
+    def followed(self) -> Followed:
+        """The events that come after another one of their instance, and for each of them that one."""
+        owners = self.owners
+        follows = np.zeros(len(owners), np.bool_)
+        follows[1:] = owners[1:] == owners[:-1]
+        return Followed(self.only(follows), self.rows[np.flatnonzero(follows) - 1])
+
     def only(self, wanted: Mask) -> Marked:
         """Those events of each instance that are wanted; `wanted` has one element for each of `rows`."""
         before = np.zeros(len(wanted) + 1, np.int64)
         np.cumsum(wanted, out=before[1:])
         return Marked(before[self.offsets], self.rows[wanted])
+
+
+class Followed(NamedTuple):
+    """Events, and the rows of those that come before them in their instance."""
+
+    later: Marked
+    earlier: Integers
 
 
 class EventsAtHand:

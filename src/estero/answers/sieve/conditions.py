@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from estero.answers.measures.aggregates import aggregate
-from estero.answers.measures.evaluator import FALSE, TRUE, UNKNOWN, Evaluator, Question, Truths
+from estero.answers.measures.evaluator import FALSE, TRUE, UNKNOWN, Evaluator, Question, Truths, before
 from estero.answers.measures.marked import Integers, Marked, fold
 from estero.answers.report import untaken
 from estero.answers.sieve.agreement import agreement
@@ -32,7 +32,6 @@ BLOCK: Final = 1 << 18
 """Tuples that are evaluated at once: bounds the memory of a condition on several variables."""
 
 _MOST = 2.0**62
-_MONOTONE: Mapping[str, e.ComparisonOperator] = {"increasing": "<", "decreasing": ">"}
 
 
 def check_of(
@@ -55,10 +54,6 @@ def check_of(
                 return lambda at: TRUE - opposite(at)
             case e.EventFilter(variable, predicate):
                 return partial(_of_tuples, evaluator, evaluator.question(predicate, variable))
-            case e.SetPredicate(name, (e.Attribute(attribute, str() as variable),)) if name in _MONOTONE:
-                pair = e.Attribute(attribute, "earlier"), e.Attribute(attribute, "later")
-                question = evaluator.question(e.Comparison(_MONOTONE[name], *pair))
-                return partial(_of_neighbours, evaluator, question, variable)
             case e.SetPredicate(name) if name in predicates:
                 return partial(_called, node, predicates[name], all_attributes(schema))
             case e.SetPredicate(name):
@@ -82,32 +77,33 @@ def _all_of(parts: Sequence[Check], join: np.ufunc, at: Instances) -> Truths:
 
 
 def _of_tuples(evaluator: Evaluator, question: Question, at: Instances) -> Truths:
-    """Whether a comparison holds for all tuples of events of its variables."""
+    """Whether a comparison holds for all tuples of events of its variables.
+
+    Of a variable that `prev` speaks of these are all but the first of an instance, each with the one before.
+    """
     result = np.full(len(at), TRUE)
-    marked = [at.of(variable) for variable in question.variables]
+    followed = {variable: at.of(variable).followed() for variable in question.previous}
+    marked = [
+        followed[variable].later if variable in followed else at.of(variable)
+        for variable in question.variables
+    ]
     aggregates = {
         column: aggregate(each, at.of(each.variable), at.events, evaluator)
         for column, each in question.aggregates
     }
     for instance, places in tuples([each.sizes for each in marked], len(at)):
-        rows = [each.rows[each.offsets[instance] + place] for each, place in zip(marked, places, strict=True)]
+        at_rows = [each.offsets[instance] + place for each, place in zip(marked, places, strict=True)]
+        rows = [each.rows[row] for each, row in zip(marked, at_rows, strict=True)]
+        rows += [
+            followed[variable].earlier[at_rows[question.variables.index(variable)]]
+            for variable in question.previous
+        ]
         if aggregates:
             columns = {name: values.take(instance) for name, values in aggregates.items()}
             truths = _ask(evaluator, question, at, rows, columns, len(instance))
         else:
             truths = _ask_once(evaluator, question, at, rows, len(instance))
         fold(truths, instance, result)
-    return result
-
-
-def _of_neighbours(evaluator: Evaluator, question: Question, variable: str, at: Instances) -> Truths:
-    """Whether a comparison holds for each event of a variable and the next one."""
-    marked = at.of(variable)
-    owners = marked.owners
-    earlier = np.flatnonzero(owners[1:] == owners[:-1])
-    result = np.full(len(at), TRUE)
-    pairs = [marked.rows[earlier], marked.rows[earlier + 1]]
-    fold(_ask_once(evaluator, question, at, pairs, len(earlier)), owners[earlier], result)
     return result
 
 
@@ -119,8 +115,11 @@ def _ask(
     more: Mapping[str, pa.Array],
     count: int,
 ) -> Truths:
-    """The truth of `count` tuples; `rows` are the events of each variable, `more` further columns."""
-    rows_of = dict(zip(question.variables, rows, strict=True))
+    """The truth of `count` tuples; `rows` are the events of each variable, `more` further columns.
+
+    Behind those of the variables come the events before those of `question.previous`.
+    """
+    rows_of = dict(zip((*question.variables, *map(before, question.previous)), rows, strict=True))
     columns = {
         column: at.events.values(attribute, rows_of[variable])
         for column, variable, attribute in question.attributes

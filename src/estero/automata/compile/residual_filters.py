@@ -16,6 +16,7 @@ from estero.automata.compile.fragment import FREE, Passed
 from estero.automata.residual import ALL_MARKED, BEFORE, Agreement, Apartness, Hidden, Key, Residual
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import (
+    as_previous,
     as_unary,
     conjoined,
     conjuncts,
@@ -129,7 +130,7 @@ class _Search:
     def _filter(self, node: p.Filter, around: tuple[p.Pattern, ...]) -> None:
         inside = set(self.places.labels(node.pattern))
         unary: list[Node] = []
-        for part in conjuncts(node.condition):
+        for part in conjuncts(as_previous(node.condition)):
             simple = as_unary(part, inside)
             if simple is not None:
                 unary.append(simple)
@@ -162,7 +163,7 @@ class _Search:
             if isinstance(each, p.As):
                 labels.add(each.variable)
                 continue
-            for part in conjuncts(each.condition):
+            for part in conjuncts(as_previous(each.condition)):
                 simple = as_unary(part, labels)
                 if simple is not None:
                     unary.append(of_one_event(simple))

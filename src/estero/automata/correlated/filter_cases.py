@@ -23,6 +23,7 @@ from estero.language.tree.expressions import (
     Node,
     Not,
     Or,
+    has_previous,
 )
 from estero.language.tree.selection import label_types
 
@@ -73,6 +74,8 @@ class _Negations:
 
     def _is_of_single_events(self, condition: Node) -> bool:
         """Whether each variable of which it reads single events has exactly one."""
+        if has_previous(condition):
+            return False  # of a single event it is true, and so is the opposite
         variables = {node.variable for node in condition.walk() if isinstance(node, Attribute)}
         return all(marks_of(self._pattern, each) == ONE for each in variables if each is not None)
 

@@ -12,8 +12,9 @@ so the registers of both last as long as the binding.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, cast
 
 from estero.automata.cea import CEA
 from estero.automata.correlated.separated import separated
@@ -22,6 +23,7 @@ from estero.automata.registers import Action, RegisterProgram, Step, Value
 from estero.automata.residual import ALL_MARKED, Agreement, Apartness, Hidden, Key, Residual
 from estero.language.check.kinds import kind_of
 from estero.language.tree import expressions as e
+from estero.language.tree.conditions import variables_of
 from estero.language.tree.schema import Kind, Schema
 
 
@@ -45,7 +47,8 @@ _PAIRS: Mapping[e.ComparisonOperator, _Pair] = {
 STORED_BY: Mapping[Action, e.ComparisonOperator] = {pair.check: operator for operator, pair in _PAIRS.items()}
 """How what a register holds compares with a value that passes the check."""
 
-_IN_ORDER: Mapping[str, Action] = {"increasing": Action.GREATER, "decreasing": Action.LESS}
+_BEFORE = " before"
+"""Stands for the variable of the event before the one at hand; no variable is called so."""
 _COMPARED = frozenset({Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.TIMESTAMP, Kind.DURATION})
 
 
@@ -61,7 +64,7 @@ def push_down(residuals: Sequence[Residual], automaton: CEA, schema: Schema) -> 
     """The residual filters of `automaton` as registers, where registers can say exactly the same.
 
     The runs that pass all checks of the program are those whose marks satisfy all `residuals` that are
-    not returned. Set predicates called ``increasing`` and ``decreasing`` are taken for the built-in ones.
+    not returned.
     """
     decide = Decision(automaton, schema)
     drafts: list[Draft] = []
@@ -158,14 +161,14 @@ class Decision:
         if residual.refuted:
             raise _StaysResidualError("it must be false, which is known only once all its events are there")
         match residual.condition:
+            case e.Comparison() as comparison if e.has_previous(comparison):
+                return [self._with_previous(residual, comparison)]
             case e.Comparison() as comparison:
                 return self._comparison(residual, comparison)
             case Apartness():
                 raise _StaysResidualError("events that a run marks for another part can come between the two")
             case Agreement() as agreement:
                 return [self._agreement(residual, agreement)]
-            case e.SetPredicate(name, (e.Attribute(_, str()) as argument,)) if name in _IN_ORDER:
-                return [self._in_order(residual, argument, _IN_ORDER[name])]
             case e.SetPredicate():
                 raise _StaysResidualError("a set predicate needs all its events at once")
             case _:
@@ -175,7 +178,8 @@ class Decision:
 
     def _comparison(self, residual: Residual, comparison: e.Comparison) -> list[Draft]:
         """The registers for the pairs of which the left event comes first, and for the others."""
-        left, right = self._sides(residual, comparison)
+        comparison = self._by_sides(residual, comparison)
+        left, right = (self._side(residual, each) for each in (comparison.left, comparison.right))
         operator = comparison.operator
         _check_compared(left.kind, operator, right.kind, by_keys=self._by_keys)
         scope = self._scope(residual, [left.key, right.key])
@@ -195,21 +199,24 @@ class Decision:
             found.append(Draft(scope, stores, checks, first.kind is Kind.STRING))
         return found
 
-    def _sides(self, residual: Residual, comparison: e.Comparison) -> tuple[_Side, _Side]:
-        """Both sides, each of one variable; terms change sides where they have to."""
+    def _by_sides(self, residual: Residual, comparison: e.Comparison) -> e.Comparison:
+        """The comparison with one variable on each side; terms change sides where they have to."""
         try:
-            left, right = (self._side(residual, each) for each in (comparison.left, comparison.right))
+            for side in (comparison.left, comparison.right):
+                self._side(residual, side)
         except _StaysResidualError:
-            keys = dict(residual.bindings)
-
-            def is_later(one: str, other: str) -> bool:
-                return not self._follows([keys[one], keys[other]], None)
-
-            moved = separated(comparison, self._kind_of, self._schema.time, is_later)
+            moved = separated(comparison, self._kind_of, self._schema.time, partial(self._is_later, residual))
             if moved is None:
                 raise
-            left, right = (self._side(residual, each) for each in (moved.left, moved.right))
-        return left, right
+            return moved
+        return comparison
+
+    def _is_later(self, residual: Residual, one: str, other: str) -> bool:
+        """Whether no event of another variable comes after those of one."""
+        if _BEFORE in (one, other):
+            return other == _BEFORE
+        keys = dict(residual.bindings)
+        return not self._follows([keys[one], keys[other]], None)
 
     def _kind_of(self, expression: e.Node) -> Kind | None:
         names = {node.name for node in expression.walk() if isinstance(node, e.Attribute)}
@@ -245,12 +252,27 @@ class Decision:
 
     # -------------------------------------------------------------------------------------- sets
 
-    def _in_order(self, residual: Residual, argument: e.Attribute, check: Action) -> Draft:
-        side = self._side(residual, argument)
-        scope = self._scope(residual, [side.key])
-        if side.kind not in _COMPARED:
-            raise _StaysResidualError(_ORDER_OF_STRINGS)
-        return Draft(scope, ((side.key, Action.STORE, side.value),), ((side.key, check, side.value),))
+    def _with_previous(self, residual: Residual, comparison: e.Comparison) -> Draft:
+        """A register with the value of the event before: each is compared with it, and stores its own."""
+        variables = variables_of(comparison)
+        if len(variables) != 1:
+            raise _StaysResidualError("it compares an event and the one before it with others")
+        (variable,) = variables
+        key = dict(residual.bindings)[variable]
+        within = replace(residual, bindings=(*residual.bindings, (_BEFORE, key)))
+        apart = self._by_sides(within, cast(e.Comparison, e.substituted(comparison, _named_before)))
+        sides = (apart.left, apart.right)
+        of_each = [variables_of(side) for side in sides]
+        if of_each not in ([{variable}, {_BEFORE}], [{_BEFORE}, {variable}]):
+            raise _StaysResidualError("it does not compare an event with the one before it")
+        operator = apart.operator
+        if of_each[0] == {variable}:
+            sides, operator = (sides[1], sides[0]), _PAIRS[operator].mirrored
+        before, here = (self._side(within, side) for side in sides)
+        _check_compared(before.kind, operator, here.kind, by_keys=self._by_keys)
+        check = _PAIRS[operator].check
+        stores, checks = ((key, Action.STORE, before.value),), ((key, check, here.value),)
+        return Draft(self._scope(residual, [key]), stores, checks, before.kind is Kind.STRING)
 
     def _agreement(self, residual: Residual, agreement: Agreement) -> Draft:
         attributes = [e.Attribute(each.attribute, each.variable) for each in agreement.keys if each.variable]
@@ -312,6 +334,11 @@ class Decision:
             after = reached(states, lambda state: [each.target for each in inside[state]])
             states = {each.target for state in after for each in inside[state] if each.carries(key)}
         return bool(states)
+
+
+def _named_before(node: e.Node) -> e.Node | None:
+    """``prev(X.a)`` as an attribute of the event before."""
+    return replace(node.operand, variable=_BEFORE) if isinstance(node, e.Previous) else None
 
 
 _ORDER_OF_STRINGS = "it orders strings"

@@ -120,6 +120,19 @@ def holds(predicate: str, *arguments: Variable | Expression | Value) -> Conditio
     return Condition(e.SetPredicate(predicate, tuple(map(_argument, arguments))))
 
 
+def prev(value: Expression) -> Expression:
+    """The value of the event before, among those marked with the same variable.
+
+    >>> print(var("a").time - prev(var("a").time) <= timedelta(minutes=5))
+    a.time - prev(a.time) <= 5 MINUTES
+    """
+    match value.tree:
+        case e.Attribute(_, str()):
+            return Expression(e.Previous(value.tree))
+        case _:
+            raise TypeError("prev takes an attribute of a variable")
+
+
 def increasing(values: Expression) -> Condition:
     """Each of these events has a larger value than the one before it.
 
@@ -326,7 +339,9 @@ def _condition(node: e.Node) -> Condition:
     """The condition itself, or on each event of the one variable that it speaks of."""
     below = list(node.walk())
     variables = {each.variable for each in below if isinstance(each, e.Attribute)}
-    of_sets = any(isinstance(each, e.Aggregate | e.SetPredicate | e.EventFilter) for each in below)
+    of_sets = any(
+        isinstance(each, e.Aggregate | e.SetPredicate | e.EventFilter | e.Previous) for each in below
+    )
     if of_sets or len(variables) != 1:
         return Condition(node)
     (variable,) = variables

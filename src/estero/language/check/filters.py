@@ -47,6 +47,8 @@ class _FilterCheck(KindChecker):
                 return Kind.BOOL
             case e.Aggregate():
                 return self._aggregate(node)
+            case e.Previous(operand):
+                return self.kind(operand)
             case e.SetPredicate():
                 self._set_predicate(node)
                 for argument in node.arguments:

@@ -112,7 +112,7 @@ class KindChecker:
                 kind, takes = CASTS[wanted]
                 self._takes(f"CAST AS {wanted}", operand, takes)
                 return kind
-            case e.EventFilter() | e.Aggregate() | e.SetPredicate():
+            case e.EventFilter() | e.Aggregate() | e.SetPredicate() | e.Previous():
                 self._refuse_filter(node)
                 return None
             case _:
@@ -303,9 +303,17 @@ class KindChecker:
                 hint="there is no literal for infinity, which alone is larger than 1.79e308",
             )
 
-    def _refuse_filter(self, node: e.EventFilter | e.Aggregate | e.SetPredicate) -> None:
+    def _refuse_filter(self, node: e.EventFilter | e.Aggregate | e.SetPredicate | e.Previous) -> None:
         if isinstance(node, e.SetPredicate):
             self._unknown_function(node, node.name)
+            return
+        if isinstance(node, e.Previous):
+            self._problems.add(
+                "prev speaks of two events, and this is a condition on one event",
+                node.span,
+                expected="attributes of the event, constants and operators",
+                hint="write it outside of the brackets: x.price > prev(x.price)",
+            )
             return
         what = "X[…]" if isinstance(node, e.EventFilter) else "a function of a set of events"
         self._problems.add(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from estero.language.tree.functions import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree.functions import AGGREGATES, PREVIOUS, SCALAR_FUNCTIONS, SET_PREDICATES
 from estero.language.tree.words import is_keyword
 
 Function = Callable[..., Any]
@@ -100,7 +100,7 @@ def _check_name(name: str) -> None:
             f"{name!r} cannot be the name of a predicate in a query: "
             "name it with @estero.predicate(name='…'), in letters, digits and _, but not with a keyword"
         )
-    if name.lower() in (*AGGREGATES, *SET_PREDICATES, *SCALAR_FUNCTIONS):
+    if name.lower() in (*AGGREGATES, *SET_PREDICATES, *SCALAR_FUNCTIONS, PREVIOUS):
         raise ValueError(
             f"{name} is built in: give the predicate another name, "
             f"as in @estero.predicate(name='my_{name.lower()}')"

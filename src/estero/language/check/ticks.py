@@ -56,7 +56,7 @@ class _Ticks:
 
     def condition(self, node: e.Node) -> e.Node:
         """An expression or a condition, its parts first."""
-        if isinstance(node, e.Literal | e.Attribute):
+        if isinstance(node, e.Literal | e.Attribute | e.Previous):
             return node
         changed = with_changed(node, lambda item: self.condition(item) if isinstance(item, e.Node) else item)
         match changed:
@@ -91,6 +91,8 @@ class _Ticks:
             case e.Attribute(self.time) | e.Aggregate(_, _, e.Attribute(self.time)):
                 is_time = isinstance(node, e.Attribute) or node.function in _OF_ONE
                 return _TIME if is_time else None
+            case e.Previous(operand):
+                return self._role(operand)
             case e.Negative(operand) if self._is(operand, _DIFFERENCE):
                 return _DIFFERENCE
             case e.Call(name, arguments) if name in _ALIKE:

@@ -20,7 +20,7 @@ from estero.language.syntax.productions import (
 from estero.language.syntax.units import unit_named
 from estero.language.tree import expressions as e
 from estero.language.tree.durations import Duration
-from estero.language.tree.functions import AGGREGATES, CAST_TYPES, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree.functions import AGGREGATES, CAST_TYPES, PREVIOUS, SCALAR_FUNCTIONS, SET_PREDICATES
 from estero.language.tree.literals import integer_value
 from estero.language.tree.names import listed, suggestion
 
@@ -36,12 +36,28 @@ def _call(children: Children, span: Span) -> e.Node:
     name = name_of(children[0])
     arguments = tuple(map(node_of, children[1:]))
     folded = name.lower()
+    if folded == PREVIOUS:
+        return _previous(arguments, span)
     if folded in SCALAR_FUNCTIONS:
         return e.Call(folded, arguments, span=span)
     if folded in AGGREGATES:
         return aggregate(cast(e.AggregateFunction, folded), arguments, span)
     known = folded if folded in SET_PREDICATES else name
     return e.SetPredicate(known, tuple(_set_argument(name, each) for each in arguments), span=span)
+
+
+def _previous(arguments: tuple[e.Node, ...], span: Span) -> e.Node:
+    match arguments:
+        case (e.Attribute(_, str()) as value,):
+            return e.Previous(value, span=span)
+        case _:
+            raise QueryError(
+                "prev takes an attribute of a variable",
+                span=arguments[0].span if arguments else span,
+                found="something else" if arguments else "no argument",
+                expected="prev(X.a), with X a variable",
+                hint="compute with what it gives, outside of brackets: abs(x.price - prev(x.price)) > 5",
+            )
 
 
 def aggregate(

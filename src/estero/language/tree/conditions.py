@@ -7,13 +7,18 @@ from collections.abc import Iterable, Iterator
 from estero.language.tree.expressions import (
     Aggregate,
     And,
+    Attribute,
+    Comparison,
     EventFilter,
     Node,
+    Previous,
     SetPredicate,
     joined_by_logic,
     over_logic,
+    substituted,
     without_variable,
 )
+from estero.language.tree.functions import SET_PREDICATES
 from estero.language.tree.pattern import Filter, PartitionBy, Pattern
 from estero.language.tree.selection import label_types
 
@@ -39,7 +44,7 @@ def _is_unary(part: Node, inside: set[str]) -> bool:
     if isinstance(part, EventFilter):
         return part.variable in inside
     variables = variables_of(part)
-    of_sets = any(isinstance(each, Aggregate | SetPredicate) for each in part.walk())
+    of_sets = any(isinstance(each, Aggregate | SetPredicate | Previous) for each in part.walk())
     return len(variables) == 1 and variables <= inside and not of_sets
 
 
@@ -48,6 +53,24 @@ def _of_each_event(part: Node) -> Node:
         return part
     (variable,) = variables_of(part)
     return EventFilter(variable, without_variable(part), span=part.span)
+
+
+def as_previous(condition: Node) -> Node:
+    """The same with ``X.a > prev(X.a)`` for ``increasing(X.a)``, and so for ``decreasing``.
+
+    >>> from estero.language.syntax.parser import parse_condition
+    >>> print(as_previous(parse_condition("NOT decreasing(x.a) AND x.b > 1")))
+    NOT x.a < prev(x.a) AND x.b > 1
+    """
+
+    def change(part: Node) -> Node | None:
+        match part:
+            case SetPredicate(name, (Attribute(_, str()) as values,)) if name in SET_PREDICATES:
+                return Comparison(SET_PREDICATES[name], values, Previous(values), span=part.span)
+            case _:
+                return None
+
+    return substituted(condition, change)
 
 
 def residuals(pattern: Pattern) -> Iterator[Node | PartitionBy]:

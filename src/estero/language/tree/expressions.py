@@ -69,6 +69,16 @@ class Attribute(Node, form="{variable:.}{name}"):
 
 
 @dataclass(frozen=True, slots=True)
+class Previous(Node, form="prev({operand})"):
+    """``prev(X.a)``: the value of the event marked X before the one at hand, in the same complex event.
+
+    A comparison with it is asked of every event marked X but the first.
+    """
+
+    operand: Attribute
+
+
+@dataclass(frozen=True, slots=True)
 class Negative(Node, level=_SIGN):
     """``-e``."""
 
@@ -275,6 +285,11 @@ def with_variable(node: Node, variable: str | None) -> Node:
     return substituted(
         node, lambda part: replace(part, variable=variable) if isinstance(part, Attribute) else None
     )
+
+
+def has_previous(condition: Node) -> bool:
+    """Whether a condition speaks of the event before one."""
+    return any(isinstance(part, Previous) for part in condition.walk())
 
 
 def over_logic(condition: Node, change: Callable[[Node], Node]) -> Node:

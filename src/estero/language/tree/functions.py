@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from estero.language.tree.expressions import AggregateFunction, CastType
+from estero.language.tree.expressions import AggregateFunction, CastType, ComparisonOperator
 from estero.language.tree.literals import Value
 from estero.language.tree.schema import NUMBERS, Kind
 
@@ -240,5 +240,7 @@ AGGREGATES: Final[Mapping[AggregateFunction, AggregateKind]] = {
 }
 """Functions of the set of events marked with a variable. NULLs do not count, but for first, last and list."""
 
-SET_PREDICATES: Final = ("increasing", "decreasing")
-"""Built-in predicates over sets of events; users register more."""
+SET_PREDICATES: Final[Mapping[str, ComparisonOperator]] = {"increasing": ">", "decreasing": "<"}
+"""Built-in predicates over sets of events, and how each value compares with the one before it."""
+PREVIOUS: Final = "prev"
+"""What the value of the event before is called."""
