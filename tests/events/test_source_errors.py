@@ -28,14 +28,14 @@ def test_what_is_no_stream_of_events_is_refused() -> None:
         open_source(3)
     with pytest.raises(DataError, match="the iterator holds dict, not record batches"):
         open_source(iter([{"a": 1}]))
-    with pytest.raises(DataError, match="the list holds dict, not record batches"):
-        open_source([{"a": 1}])
+    with pytest.raises(DataError, match="the list holds int, not record batches"):
+        open_source([3])
     with pytest.raises(DataError, match="the iterator of record batches is empty"):
         open_source(iter([]))
     with pytest.raises(DataError, match="the mapping of types to their events is empty"):
         open_source({})
-    with pytest.raises(DataError, match=r"a lazy frame cannot be read\n  hint: call .collect\(\) first"):
-        open_source(pl.LazyFrame({"a": [1]}))
+    with pytest.raises(DataError, match=r"Polars cannot run this lazy frame: .*nowhere"):
+        open_source(pl.LazyFrame({"a": [1]}).select("nowhere"))
     with pytest.raises(DataError, match="a mapping gives each type its own table"):
         open_source({"A": TRADES}, EventLayout.of(type="kind"))
     with pytest.raises(DataError, match="csv_options are for CSV files, and these events are not in a file"):

@@ -74,7 +74,8 @@ def test_what_is_left_to_a_filter_is_forgotten_and_limited_alike_by_every_plan(
         check(tree, events, found)
         assert dict(run.counts()) == {end: len(complex_events) for end, complex_events in found.items()}
         rows = [row for table in Answer(run).batches() for row in table.to_pylist()]
-        assert [row for table in run.at(range(len(rows))) for row in table.to_pylist()] == rows
+        picked = [row for table in run.at(range(len(rows))) for row in table.to_pylist()]
+        assert list(map(str, picked)) == list(map(str, rows))  # NaN is what it is
     assert "chain" in plans
 
 

@@ -21,13 +21,14 @@ from estero.events.files.parquet_files import names_in_parquet, schema_without_r
 from estero.events.files.paths import as_file, files_of
 from estero.events.files.text_layout import TextLayout, rows_of
 from estero.events.reading_errors import reading
+from estero.events.tables.lazy_tables import Dataset, LazyFrame
 from estero.events.tables.pandas_frames import hint_at_index, table_of_frame
 from estero.events.tables.relations import Relation
 from estero.events.tables.shown_types import is_text
 
 _ACCEPTED = (
     "a path or glob (Parquet, CSV, JSON lines, Arrow), a table of pyarrow, Polars, pandas or DuckDB, "
-    "an iterator of record batches, or a mapping of type name to any of these"
+    "a list of dicts, an iterator of record batches, or a mapping of type name to any of these"
 )
 
 
@@ -113,11 +114,8 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
         return replace(_of_table(table_of_frame(events)), hint=hint_at_index(events), of_pandas=True)
     if isinstance(events, pa.RecordBatchReader):
         return _of_stream(iter(events), events.schema)
-    if module == "polars" and hasattr(events, "collect"):
-        raise DataError("a lazy frame cannot be read", hint="call .collect() first, or pass the file")
-    if isinstance(events, duckdb.DuckDBPyRelation):
-        relation = Relation(events)
-        return Input(stream=relation, schema=relation.schema)
+    if (scanned := _scanned(events, module)) is not None:
+        return Input(stream=scanned, schema=scanned.schema)
     if hasattr(events, "__arrow_c_stream__"):
         with reading():
             return _of_table(pa.table(events)) if module == "polars" else _of_exporter(events)
@@ -126,6 +124,15 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
     if isinstance(events, Iterator):
         return _of_iterator(events)
     raise DataError(f"events of type {type(events).__name__} cannot be read", hint=f"pass {_ACCEPTED}")
+
+
+def _scanned(events: Any, module: str) -> LazyFrame | Dataset | Relation | None:
+    """What is run or scanned when it is read, if `events` are such; `module` is where they come from."""
+    if module == "polars" and hasattr(events, "collect"):
+        return LazyFrame(events)
+    if module == "pyarrow" and hasattr(events, "scanner"):
+        return Dataset(events)
+    return Relation(events) if isinstance(events, duckdb.DuckDBPyRelation) else None
 
 
 # ------------------------------------------------------------------------------------------ memory
@@ -146,12 +153,21 @@ def _exported(events: Any, _: Sequence[str] | None) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_stream(events)
 
 
-def _of_list(events: list[object] | tuple[object, ...]) -> Input:
+def _of_list(events: list[Any] | tuple[Any, ...]) -> Input:
+    if events and all(isinstance(each, Mapping) for each in events):
+        return _of_dicts(events)
     batches = list(_batches(events, "list"))
     if not batches:
         raise DataError("the list of record batches is empty, so it has no schema")
     with reading():
         return _of_table(pa.Table.from_batches(batches))
+
+
+def _of_dicts(events: Sequence[Mapping[str, object]]) -> Input:
+    """A row for each dict; a key that one does not have is NULL."""
+    names = dict.fromkeys(name for each in events for name in each)
+    with reading():
+        return _of_table(pa.table({name: [each.get(name) for each in events] for name in names}))
 
 
 def _of_iterator(events: Iterator[object]) -> Input:
