@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from estero.automata.cea import CEA, LabelSet, Transition
-from estero.automata.residual import ALL_MARKED, Hidden, HiddenSet, Key, Residual, carries, needed_hidden
+from estero.automata.residual import (
+    ALL_MARKED,
+    NO_HIDDEN,
+    Hidden,
+    HiddenSet,
+    Key,
+    Residual,
+    carries,
+    needed_hidden,
+)
 from estero.language.tree.expressions import Node
 
 
@@ -121,15 +130,18 @@ def _live(automaton: CEA, program: RegisterProgram, register: int) -> set[int]:
 
 
 def drop_hidden(
-    automaton: CEA, program: RegisterProgram | None, residuals: Iterable[Residual] = ()
+    automaton: CEA,
+    program: RegisterProgram | None,
+    residuals: Iterable[Residual] = (),
+    kept: HiddenSet = NO_HIDDEN,
 ) -> tuple[CEA, RegisterProgram | None]:
     """The automaton with those hidden labels only that `program` or `residuals` need, and the program for it.
 
     `residuals` are those that are left, and keep their labels. Of the others, a hidden label that is on the
     same transitions as a label of the answer says nothing new: registers go by that one. Without hidden
-    labels every complex event is found once, and nothing has to be sifted.
+    labels every complex event is found once, and nothing has to be sifted. Those `kept` stay, too.
     """
-    needed = needed_hidden(residuals)
+    needed = needed_hidden(residuals) | kept
     if program is not None:
         hidden = {step.key for step in program.steps if isinstance(step.key, Hidden)} - needed
         shown: dict[Key, Key] = {key: _shown(automaton, key) for key in hidden}

@@ -6,17 +6,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, product
 
+from estero.automata.ages import AgedAutomaton, AgeProgram, by_age
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, LabelSet, Transition
 from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, LazyAutomaton
 from estero.automata.exploration import leaving, reached
 from estero.automata.registers import RegisterProgram, drop_hidden
-from estero.automata.residual import HiddenSet, predicates_called
+from estero.automata.residual import NO_HIDDEN, Apartness, HiddenSet, predicates_called
 from estero.automata.strategies import MaxAutomaton
 from estero.errors import NOWHERE, QueryError
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.draft import Compilation, Draft
-from estero.plan.plan import Opened, Plan, Section, residual_text
+from estero.plan.plan import Opened, Plan, Section, measured_in_places, residual_text
 
 FEW_STATES, FEW_CLASSES = 200, 64
 """The whole deterministic automaton is worked out for an explanation if it is no bigger than this."""
@@ -30,12 +31,13 @@ class AutomatonPlan(Plan):
     stream. `registers` are the comparisons that runs check as they go.
     """
 
-    evaluated = ("automaton", "gaps", "registers")
+    evaluated = ("automaton", "gaps", "registers", "ages")
 
     automaton: CEA
     gaps: bool = False
     state_cap: int = DEFAULT_STATE_CAP
     registers: RegisterProgram | None = None
+    ages: AgeProgram | None = None
 
     @property
     def from_first(self) -> bool:
@@ -50,11 +52,19 @@ class AutomatonPlan(Plan):
     @property
     def has_hidden(self) -> bool:
         """Whether runs carry labels that answers do not show."""
-        return any(transition.hidden for transition in self.automaton.transitions)
+        asked = frozenset(label for label, _ in self.ages.bounds) if self.ages is not None else NO_HIDDEN
+        return any(transition.hidden - asked for transition in self.automaton.transitions)
+
+    @property
+    def measures_places(self) -> bool:
+        """Whether some distance is measured in positions of the whole stream."""
+        return measured_in_places(self.residuals) or (self.ages is not None and any(self.ages.clocks))
 
     @property
     def chooses(self) -> bool:
         """Whether recognition itself keeps only what the strategy keeps (MAX, NEXT, LAST)."""
+        if self.ages is not None:
+            return False
         if self.strategy is Strategy.MAX:
             return not (self.residuals or self.has_hidden or self.registers is not None)
         return self.strategy in (Strategy.NEXT, Strategy.LAST) and not self.residuals
@@ -62,6 +72,8 @@ class AutomatonPlan(Plan):
     @property
     def kernels(self) -> str:
         """Plans with one name run the same kernels."""
+        if self.ages is not None:
+            return "cea-aged"
         if self.registers is not None:
             return "cea-split"
         if self.decides_later:
@@ -81,9 +93,8 @@ class AutomatonPlan(Plan):
     @property
     def estimated_by(self) -> CEA | None:
         """The automaton, where its runs depend on classes of events alone and mark several."""
-        if self.registers is not None or self.has_hidden or not _marks_several(self.automaton):
-            return None
-        if self.decides_later:
+        told_apart = self.registers is not None or self.ages is not None or self.has_hidden
+        if told_apart or self.decides_later or not _marks_several(self.automaton):
             return None
         return self.automaton
 
@@ -102,8 +113,10 @@ class AutomatonPlan(Plan):
             counting=counting,
         )
 
-    def deterministic(self) -> LazyAutomaton | MaxAutomaton:
+    def deterministic(self) -> LazyAutomaton | MaxAutomaton | AgedAutomaton:
         """A fresh deterministic automaton, worked out as far as events ask for it."""
+        if self.ages is not None:
+            return AgedAutomaton(self.automaton, self.ages, self.state_cap)
         automaton = LazyAutomaton(self.automaton, self.state_cap, registers=self.registers)
         chooses = self.strategy is Strategy.MAX and self.chooses
         return MaxAutomaton(automaton, self.state_cap) if chooses else automaton
@@ -111,14 +124,18 @@ class AutomatonPlan(Plan):
     @property
     def tallied(self) -> bool:
         """Whether complex events are counted by the automaton alone, without a look at the compact set."""
-        plain = self.registers is None and not (self.chooses or self.decides_later or self.gaps)
+        plain = self.registers is None and self.ages is None
+        plain = plain and not (self.chooses or self.decides_later or self.gaps)
         return plain and not self.sieved and self.consume is Consume.NONE
 
     # ------------------------------------------------------------------------------------- in words
 
     def lines(self) -> Iterator[str]:
         """Which algorithm runs and why, and what it guarantees."""
-        if self.residuals:
+        if self.ages is not None:
+            over = "residual filter over " if self.residuals else ""
+            yield f"{over}CEA + tECS with ages: a distance is how long ago a run marked its last event"
+        elif self.residuals:
             yield "residual filter over CEA + tECS: not every filter can be checked while runs go on"
         elif self.registers is not None:
             yield "CEA + tECS with registers: the comparisons between variables are checked while runs go on"
@@ -134,6 +151,8 @@ class AutomatonPlan(Plan):
     def _guarantee(self) -> str:
         if self.registers is not None:
             update = "time per event linear in the values that open runs remember"
+        elif self.ages is not None:
+            update = "amortised constant time per event; runs too old for their next step are forgotten"
         elif self.chooses and self.window is not None:
             update = "time per event linear in the spans of windows whose runs are in different states"
         elif self.decides_later:
@@ -163,9 +182,14 @@ class AutomatonPlan(Plan):
         if conditions:
             yield "in the automaton, as bits that the SQL computes (each over one event):"
             yield from (f"  {each}" for each in conditions)
-        if self.pushed:
+        aged = [each for each in self.pushed if isinstance(each.condition, Apartness)]
+        if aged:
+            yield "by the age of runs, while they go on (what is too old for its next step is dropped):"
+            yield from (f"  {residual_text(each)}" for each in aged)
+        others = [each for each in self.pushed if each not in aged]
+        if others:
             yield "by registers, while runs go on (a run that violates one is dropped at once):"
-            yield from (f"  {residual_text(each)}" for each in self.pushed)
+            yield from (f"  {residual_text(each)}" for each in others)
         if self.residuals:
             yield from self.residual_lines()
             known = self.classification.schema
@@ -248,9 +272,19 @@ def with_registers(draft: Draft) -> AutomatonPlan:
     return plan
 
 
+_TOLD_BY_AGE = "runs are told apart by their age already, and not by what they remember as well"
+
+
 def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
-    residuals = found.pushed.residuals
-    automaton, registers = drop_hidden(found.compiled.automaton, found.pushed.program, residuals)
+    automaton, residuals = found.compiled.automaton, found.pushed.residuals
+    program, reasons = found.pushed.program, found.pushed.reasons
+    aged = by_age(automaton, found.compiled.residuals)
+    ages = None
+    if not (isinstance(aged, str) or draft.tree.strategy.one_for_each_start):
+        automaton, ages, residuals, program = aged.automaton, aged.program, aged.residuals, None
+        reasons = {**dict.fromkeys(residuals, _TOLD_BY_AGE), **reasons, **aged.reasons}
+    kept = NO_HIDDEN if ages is None else frozenset(label for label, _ in ages.bounds)
+    automaton, registers = drop_hidden(automaton, program, residuals, kept)
     keys = [bracket.alternatives for bracket in found.tree.partition_by]
     contiguous = has_contiguity(automaton)
     every_of_a_key = bool(keys) and (contiguous or FIRST in automaton.predicates)
@@ -271,9 +305,10 @@ def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
         gaps=contiguous and not keys,
         state_cap=draft.state_cap,
         registers=registers,
+        ages=ages,
         pushed=tuple(each for each in found.compiled.residuals if each not in residuals),
         residuals=residuals,
-        reasons=tuple(found.pushed.reasons[each] for each in residuals),
+        reasons=tuple(reasons[each] for each in residuals),
         predicates=registered_among(predicates_called(residuals)),
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from estero.automata import registers
+from estero.automata.ages import AgedAutomaton
 from estero.automata.cea import LabelSet, without_marks
 from estero.automata.chain import ColumnTransition
 from estero.automata.determinize import LazyAutomaton
@@ -53,7 +54,7 @@ _ORDER = {Strategy.MAX: MAX, Strategy.NEXT: NEXT, Strategy.LAST: LAST}
 
 
 _Mark = tuple[LabelSet, HiddenSet]
-_Deterministic = LazyAutomaton | MaxAutomaton
+_Deterministic = LazyAutomaton | MaxAutomaton | AgedAutomaton
 Join = tuple[PceaTransition, HiddenSet, Order | None]
 """A transition, the labels that it marks and answers do not show, and what it compares beside its keys."""
 
@@ -70,6 +71,7 @@ def opened_automaton(
     counting: bool,
 ) -> Opened:
     """The runs of a CEA. The bit of the first event has a word of its own where the others are full."""
+    clocks = automaton.program.clocks if isinstance(automaton, AgedAutomaton) else ()
     if first_bit is not None and first_bit // BITS_IN_WORD >= words:
         words += 1
     settings = Settings(
@@ -84,6 +86,7 @@ def opened_automaton(
         visible=np.array([bool(labels) for labels in automaton.label_sets], np.bool_),
         first_bit=first_bit,
         ordinals=ordinals,
+        clocks=len(clocks),
     )
     marks = automaton.label_sets, automaton.hidden_sets
     if plan.strategy.one_for_each_start and isinstance(automaton, LazyAutomaton):
@@ -91,7 +94,7 @@ def opened_automaton(
         by_start = StartRuns(automaton, unmarked, settings, _by_start(plan))
         return Opened(by_start, *marks, words, plan.keyed, compared=False, automaton=unmarked)
     runs = cea_runs(automaton, settings)
-    return Opened(runs, *marks, words, plan.keyed, compared=True, automaton=automaton)
+    return Opened(runs, *marks, words, plan.keyed, compared=True, automaton=automaton, clocks=clocks)
 
 
 def _by_start(plan: Plan) -> ByStart:

@@ -26,6 +26,7 @@ from estero.language.tree.words import quoted
 from estero.plan.identity import Columns, digest
 
 if TYPE_CHECKING:
+    from estero.automata.ages import AgedAutomaton
     from estero.automata.cea import LabelSet
     from estero.automata.determinize import LazyAutomaton
     from estero.automata.joins.q_tree import QTreeOfAtoms
@@ -119,7 +120,8 @@ class Opened(NamedTuple):
     """A plan, ready to recognize. Mark `id` stands for `label_sets[id]` and `hidden_sets[id]`.
 
     `automaton` is what works out states on demand, None where they are all known. Batches have `words` bit
-    words, partition keys if `partitioned`, values if `compared` and a key column for each of `keys`.
+    words, partition keys if `partitioned`, values if `compared` and a key column for each of `keys`. Behind
+    the values they have a column for each of `clocks`: their positions where it is true, else their times.
     """
 
     runs: Runs
@@ -129,7 +131,8 @@ class Opened(NamedTuple):
     partitioned: bool
     compared: bool
     keys: Sequence[KeyColumn] = ()
-    automaton: LazyAutomaton | MaxAutomaton | None = None
+    automaton: LazyAutomaton | MaxAutomaton | AgedAutomaton | None = None
+    clocks: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,12 +302,7 @@ class Plan(ABC):
     @property
     def measures_places(self) -> bool:
         """Whether some distance is measured in positions of the whole stream."""
-        return any(
-            distance.bounds(None).in_positions
-            for residual in self.residuals
-            if isinstance(residual.condition, Apartness)
-            for distance in residual.condition.distances
-        )
+        return measured_in_places(self.residuals)
 
     @property
     def has_hidden(self) -> bool:
@@ -358,6 +356,16 @@ def payload_of(
     names = [name for label in shown for name in label.attributes]
     names += [name for bracket in keys for name in bracket]
     return tuple(dict.fromkeys([*names, *checked]))
+
+
+def measured_in_places(residuals: Sequence[Residual]) -> bool:
+    """Whether some of them is a distance in positions of the whole stream."""
+    return any(
+        distance.bounds(None).in_positions
+        for residual in residuals
+        if isinstance(residual.condition, Apartness)
+        for distance in residual.condition.distances
+    )
 
 
 def residual_text(residual: Residual) -> str:

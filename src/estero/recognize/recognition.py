@@ -196,6 +196,9 @@ class Recognition:
             tuple(map(as_integer, values)),
             tuple([value is not None for value in values]),
         )
+        if self._opened.clocks:
+            shown = tuple([position if each else row.time for each in self._opened.clocks])
+            one = one._replace(values=shown, valid=(True,) * len(shown))
         found = [Ended(roots, np.full(roots.event.size, position)) for roots in self.recognizer.push_one(one)]
         if not self.recognizer.holding:
             self._trim()
@@ -221,6 +224,11 @@ class Recognition:
             batch = batch._replace(
                 values=np.column_stack([each for each, _ in values]),
                 valid=np.column_stack([there for _, there in values]),
+            )
+        if self._opened.clocks:
+            shown = [positions if each else numbers_of(classified, TIME) for each in self._opened.clocks]
+            batch = batch._replace(
+                values=np.column_stack(shown), valid=np.ones((positions.size, len(shown)), np.bool_)
             )
         return batch
 

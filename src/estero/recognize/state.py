@@ -28,6 +28,7 @@ from estero.recognize.state_bytes import (
 )
 
 if TYPE_CHECKING:
+    from estero.automata.ages import AgedAutomaton
     from estero.automata.determinize import LazyAutomaton
     from estero.automata.strategies import MaxAutomaton
 
@@ -47,7 +48,7 @@ class Holding:
         self,
         recognizer: Recognizer[Runs],
         store: EventStore,
-        automaton: LazyAutomaton | MaxAutomaton | None,
+        automaton: LazyAutomaton | MaxAutomaton | AgedAutomaton | None,
         marks: int,
     ) -> None:
         self._recognizer = recognizer

@@ -109,9 +109,9 @@ class CeaRuns(NumberedEvents):
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
         """See `Runs`: numbers classes and partitions."""
         settings = self.settings
-        steps = 0 if settings.registers is None else settings.registers.action.size
+        steps = settings.clocks if settings.registers is None else settings.registers.action.size
         if steps > 0 and batch.values.shape[0] != batch.stamps.size:
-            raise ValueError("events have no values for the registers")
+            raise ValueError("events have no values for the registers or clocks")
         if self.window is not None and self._keys.size[0] > self._most_keys:
             self._keep(self._opened(int(starts[0])))
             self._most_keys = max(_MANY_KEYS, 4 * int(self._keys.size[0]))

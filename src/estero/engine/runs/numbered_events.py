@@ -33,6 +33,8 @@ class Settings:
     `first_bit` is a bit (k % 63 of word k // 63) to be set on the first event of each stream, which is told
     by its ordinal; in a keyed stream only if `ordinals` says that they are places in the partition, else
     all events of a key must be pushed.
+
+    `clocks`: so many columns of values, which do not fall, say how old runs are, as the automaton asks.
     """
 
     window: int | None = None
@@ -46,6 +48,7 @@ class Settings:
     visible: NDArray[np.bool_] | None = field(default=None, compare=False)
     first_bit: int | None = None
     ordinals: bool = False
+    clocks: int = 0
 
     @property
     def split(self) -> bool:
@@ -65,7 +68,7 @@ class Settings:
     @property
     def tallied(self) -> bool:
         """Whether a tally can count, instead of that being read off the compact set."""
-        alike = not (self.split or self.chooses)
+        alike = not (self.split or self.chooses or self.clocks)
         return self.counting and self.consume == CONSUME_NONE and not self.gaps and alike
 
     @property

@@ -1,0 +1,293 @@
+"""Distances of steps, checked by the age of runs: how long ago, or how far back, a run marked its last event.
+
+Where the end of what is before a step is always the last event that a run has marked when what follows
+begins, the distance between the two is the age of the run. So runs are told apart by their state and by which
+lengths their age has passed, and nothing else has to be remembered: states of the deterministic automaton are
+sets of states together with a *phase*, and a run whose age passes the next length moves on by itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from estero.automata.cea import CEA, NO_LABELS, LabelSet, Transition
+from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, Row
+from estero.automata.exploration import leaving, reached
+from estero.automata.growth import too_many_states
+from estero.automata.residual import Apartness, Hidden, HiddenSet, Residual
+from estero.errors import LimitExceeded
+from estero.language.tree.distances import Bounds
+
+NEVER: Final = -1
+"""In place of a length: the age passes no other one."""
+
+
+class Bound(NamedTuple):
+    """Ages by clock number `clock` from `low` on that are below `high` (None: all of them)."""
+
+    clock: int
+    low: int
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgeProgram:
+    """What ages are asked of transitions.
+
+    Clock number c measures in positions of the whole stream if `clocks[c]`, else in ticks of time. A
+    transition with one of the hidden labels of `bounds` is taken only by runs of such ages.
+    """
+
+    clocks: tuple[bool, ...]
+    bounds: tuple[tuple[Hidden, tuple[Bound, ...]], ...]
+
+
+class ByAge(NamedTuple):
+    """An automaton without the labels that only distances needed, the ages, what stays residual, and why."""
+
+    automaton: CEA
+    program: AgeProgram
+    residuals: tuple[Residual, ...]
+    reasons: Mapping[Residual, str]
+
+
+def by_age(automaton: CEA, residuals: Sequence[Residual]) -> ByAge | str:
+    """The distances among the residuals as ages of runs; or why none of them is one, as a phrase."""
+    steps = [each for each in residuals if isinstance(each.condition, Apartness)]
+    if not steps:
+        return "no step asks for a distance"
+    labels = frozenset(label for each in steps for label in _labels(each))
+    reasons = {each: why for each in steps if (why := _why_no_age(automaton, each, labels))}
+    served = [each for each in steps if each not in reasons]
+    if not served:
+        return reasons[steps[0]]
+    clocks = tuple(sorted({bound.in_positions for each in served for bound in _bounds(each)}))
+    bounds = {
+        _begun(each): tuple(
+            Bound(clocks.index(bound.in_positions), bound.low, bound.high) for bound in _bounds(each)
+        )
+        for each in served
+    }
+    dropped = frozenset(_ended(each) for each in served)
+    transitions = (replace(each, hidden=each.hidden - dropped) for each in automaton.transitions)
+    return ByAge(
+        replace(automaton, transitions=tuple(dict.fromkeys(transitions))),
+        AgeProgram(clocks, tuple(sorted(bounds.items()))),
+        tuple(each for each in residuals if each not in served),
+        reasons,
+    )
+
+
+def _labels(step: Residual) -> tuple[Hidden, Hidden]:
+    return _ended(step), _begun(step)
+
+
+def _ended(step: Residual) -> Hidden:
+    (label,) = (key for _, key in step.bindings if isinstance(key, Hidden))
+    return label
+
+
+def _begun(step: Residual) -> Hidden:
+    return Hidden(_ended(step).place)
+
+
+def _bounds(step: Residual) -> list[Bounds]:
+    condition = step.condition
+    return [each.bounds(None) for each in condition.distances] if isinstance(condition, Apartness) else []
+
+
+def _why_no_age(automaton: CEA, step: Residual, labels: HiddenSet) -> str:
+    """Why the distance of a step is not the age of runs, as a phrase; empty where it is.
+
+    `labels` are those that only say where steps end and begin.
+    """
+    ended, begun = _ended(step), _begun(step)
+
+    def marks(each: Transition) -> bool:
+        return bool(each.labels or each.hidden - labels)
+
+    if any(ended in each.hidden and not marks(each) for each in automaton.transitions):
+        return "what is before it ends with an event that is not shown"
+    asking = [each for each in automaton.transitions if begun in each.hidden]
+    if any(not each.guard.present for each in asking):
+        return "what follows begins with an event of any type"
+    before: defaultdict[int, list[Transition]] = defaultdict(list)
+    for each in automaton.transitions:
+        before[each.target].append(each)
+    sources = {each.source for each in asking}
+    waiting = reached(sources, lambda state: [each.source for each in before[state] if not marks(each)])
+    last = [each for state in waiting for each in before[state] if marks(each)]
+    if any(ended not in each.hidden for each in last):
+        return "an event of another part can come between the two"
+    return ""
+
+
+# --------------------------------------------------------------------------------- determinisation
+
+_Labels = tuple[LabelSet, HiddenSet]
+_PASSED: _Labels = (NO_LABELS, frozenset())
+Phase = tuple[int, ...]
+"""For each clock the largest length that the age has passed, of those that make a difference; 0: none."""
+_State = tuple[frozenset[int], Phase]
+
+
+@dataclass(slots=True)
+class AgedAutomaton:
+    """The deterministic automaton of a CEA whose transitions ask for ages; see `LazyAutomaton`.
+
+    A run that marks an event has no age yet. `next_length` and `later` say at which age a run moves on by
+    itself, and where to.
+    """
+
+    cea: CEA
+    program: AgeProgram
+    state_cap: int = DEFAULT_STATE_CAP
+    subsets: list[frozenset[int]] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
+    class_bits: list[int] = field(default_factory=list)
+    label_sets: list[LabelSet] = field(default_factory=list)
+    hidden_sets: list[HiddenSet] = field(default_factory=list)
+    rows: dict[tuple[int, int], Row] = field(default_factory=dict)
+    _state_ids: dict[_State, int] = field(default_factory=dict)
+    _class_ids: dict[int, int] = field(default_factory=dict)
+    _label_ids: dict[_Labels, int] = field(default_factory=dict)
+    _leaving: dict[int, list[tuple[Transition, _Labels, tuple[Bound, ...]]]] = field(default_factory=dict)
+    _lengths: dict[int, frozenset[tuple[int, int]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        asked = dict(self.program.bounds)
+        for source, transitions in leaving(self.cea.transitions).items():
+            self._leaving[source] = []
+            for each in transitions:
+                begun = each.hidden.intersection(asked)
+                labels = each.labels, each.hidden - begun
+                bounds = tuple(bound for label in sorted(begun) for bound in asked[label])
+                self._leaving[source].append((each, labels, bounds))
+                if labels != _PASSED and labels not in self._label_ids:
+                    self._label_ids[labels] = len(self.label_sets)
+                    self.label_sets.append(labels[0])
+                    self.hidden_sets.append(labels[1])
+        for state in range(self.cea.states):
+            self._lengths[state] = self._lengths_from(state)
+        self._numbered(self.cea.initial, self._young)
+        self.class_of(0)
+
+    @property
+    def _young(self) -> Phase:
+        return (0,) * len(self.program.clocks)
+
+    def class_of(self, bits: int) -> int:
+        """The class of events with these bits (bit k is predicate k)."""
+        if bits not in self._class_ids:
+            self._class_ids[bits] = len(self.class_bits)
+            self.class_bits.append(bits)
+        return self._class_ids[bits]
+
+    def row(self, state: int, event_class: int) -> Row:
+        """The row of (state, class), worked out the first time it is asked for."""
+        key = (state, event_class)
+        if key not in self.rows:
+            self.rows[key] = self._work_out(state, self.class_bits[event_class])
+        return self.rows[key]
+
+    def accepts(self, state: int) -> bool:
+        """Whether a run that has just entered `state` has found a complex event."""
+        return not self.subsets[state].isdisjoint(self.cea.final)
+
+    def continues(self, state: int) -> bool:
+        """Whether `state` can still lead to further complex events."""
+        return not self.subsets[state] <= self.cea.final
+
+    def next_length(self, state: int, clock: int) -> int:
+        """The age by a clock at which runs in `state` move on; NEVER where none makes a difference."""
+        lengths = [length for each, length in self._asked(self.subsets[state]) if each == clock]
+        return min((each for each in lengths if each > self.phases[state][clock]), default=NEVER)
+
+    def later(self, state: int, clock: int) -> int:
+        """The state of runs that have come to that age in `state`; DEAD where nothing can be found then."""
+        phase = list(self.phases[state])
+        phase[clock] = self.next_length(state, clock)
+        # What accepts has accepted when it was entered.
+        return self._state(self.subsets[state] - self.cea.final, tuple(phase))
+
+    def described(self, state: int) -> tuple[int, ...]:
+        """What `state` stands for, whatever its number: its phase, and the states of the CEA, ascending."""
+        return (*self.phases[state], *sorted(self.subsets[state]))
+
+    def met(self, description: Sequence[int]) -> int:
+        """The number of the state that is so described; raises ValueError where that describes no state."""
+        clocks = len(self.program.clocks)
+        phase, subset = tuple(description[:clocks]), frozenset(description[clocks:])
+        if len(phase) < clocks or not subset or not all(0 <= each < self.cea.states for each in subset):
+            raise ValueError(f"{description} is no state of an automaton of {self.cea.states} states")
+        found = self._state(subset, phase)
+        if found == DEAD or (self.subsets[found], self.phases[found]) != (subset, phase):
+            raise ValueError(f"{description} is no state that runs can be in")
+        return found
+
+    def _work_out(self, state: int, bits: int) -> Row:
+        phase = self.phases[state]
+        targets: dict[_Labels, set[int]] = defaultdict(set)
+        for source in self.subsets[state]:
+            for each, labels, bounds in self._leaving.get(source, ()):
+                if each.guard.allows(bits) and all(_holds(bound, phase) for bound in bounds):
+                    targets[labels].add(each.target)
+        skip = self._state(frozenset(targets.pop(_PASSED)), phase) if _PASSED in targets else DEAD
+        young = self._young
+        edges = sorted((self._label_ids[labels], frozenset(found)) for labels, found in targets.items())
+        reached_by = [(label, self._state(found, young)) for label, found in edges]
+        return Row(skip, tuple((label, target) for label, target in reached_by if target != DEAD))
+
+    def _state(self, subset: frozenset[int], phase: Phase) -> int:
+        """The number of a state, without what can lead to nothing any more; DEAD where nothing is left."""
+        subset = frozenset(each for each in subset if self._is_open(each, phase))
+        if not subset:
+            return DEAD
+        asked = self._asked(subset)
+        phase = tuple(
+            max((length for each, length in asked if each == clock and length <= passed), default=0)
+            for clock, passed in enumerate(phase)
+        )
+        return self._numbered(subset, phase)
+
+    def _numbered(self, subset: frozenset[int], phase: Phase) -> int:
+        if (subset, phase) not in self._state_ids:
+            if len(self.subsets) >= self.state_cap:
+                raise LimitExceeded(too_many_states(self.cea, self.subsets, self.state_cap))
+            self._state_ids[subset, phase] = len(self.subsets)
+            self.subsets.append(subset)
+            self.phases.append(phase)
+        return self._state_ids[subset, phase]
+
+    def _is_open(self, state: int, phase: Phase) -> bool:
+        """Whether a state accepts, or some transition can still lead on from it."""
+        return state in self.cea.final or any(
+            all(bound.high is None or phase[bound.clock] < bound.high for bound in bounds)
+            for each, labels, bounds in self._leaving.get(state, ())
+            if each.target != state or labels != _PASSED
+        )
+
+    def _asked(self, subset: Iterable[int]) -> set[tuple[int, int]]:
+        """The lengths, with their clocks, that ages of runs in these states are compared with."""
+        return set().union(*(self._lengths[each] for each in subset))
+
+    def _lengths_from(self, state: int) -> frozenset[tuple[int, int]]:
+        """The same of one state: until a run marks an event."""
+
+        def unmarked(source: int) -> list[int]:
+            return [each.target for each, labels, _ in self._leaving.get(source, ()) if labels == _PASSED]
+
+        found: set[tuple[int, int]] = set()
+        for each in reached([state], unmarked):
+            for _, _, bounds in self._leaving.get(each, ()):
+                for clock, low, high in bounds:
+                    found |= {(clock, length) for length in (low, high) if length is not None and length > 0}
+        return frozenset(found)
+
+
+def _holds(bound: Bound, phase: Phase) -> bool:
+    passed = phase[bound.clock]
+    return passed >= bound.low and (bound.high is None or passed < bound.high)

@@ -1,0 +1,1 @@
+"""Runs whose age counts: queues of them, from which they move on by themselves."""

@@ -1,0 +1,258 @@
+"""Queues of runs by age, and the union of those that wait in one: constant time for each run, amortised.
+
+A queue is two stacks (a sliding window over a semigroup). In the *front* each run has the union of itself and
+all younger ones of the front, so that the oldest can leave; the runs *behind* are a union-list (tecs.py), so
+that younger ones can come. When the front is used up, all that is behind becomes the front, by unions whose
+depth is logarithmic: those of a skew-binary list (Okasaki, Purely Functional Data Structures, 9.3).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import inlined, kernel
+from estero.engine.runs.run_cea import Entries, add_node, merged_node
+from estero.engine.store.arena import NONE
+from estero.engine.store.pools import free_places
+from estero.engine.store.tecs import free_list, new_cell, pair
+
+MOST_TREES = 128
+"""Trees of a skew-binary list: twice as many as a number of runs has bits."""
+
+
+class Queues(NamedTuple):
+    """Of each entry of `run_cea.Entries` the queue of its runs, where their age counts; all int32.
+
+    oldest, newest: the first and the last run, NONE where there is no queue. behind: the first run that is
+    not in the front, NONE where all are; ahead, after: how many are in the front, and how many behind it. The
+    entry's list is the union of those behind; it is NONE where it is still to be made, and then no run is in
+    the front. whole: the union of all, NONE if that has changed.
+    """
+
+    oldest: NDArray[np.int32]
+    behind: NDArray[np.int32]
+    newest: NDArray[np.int32]
+    ahead: NDArray[np.int32]
+    after: NDArray[np.int32]
+    whole: NDArray[np.int32]
+
+
+class Waiting(NamedTuple):
+    """Runs in queues.
+
+    node int32: what the run is; union int32: it and all younger ones of the front; clock int64[runs, clocks]:
+    when it marked its last event; next int32: the next younger one; free int64 as in all pools.
+    """
+
+    node: NDArray[np.int32]
+    union: NDArray[np.int32]
+    clock: NDArray[np.int64]
+    next: NDArray[np.int32]
+    free: NDArray[np.int64]
+
+
+def new_queues(capacity: int) -> Queues:
+    """No queues, for so many entries."""
+    oldest, behind, newest, whole = (np.full(capacity, NONE, np.int32) for _ in range(4))
+    ahead, after = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
+    return Queues(oldest, behind, newest, ahead, after, whole)
+
+
+def new_waiting(capacity: int, clocks: int) -> Waiting:
+    """`capacity` free places for runs."""
+    node, union = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
+    return Waiting(node, union, np.zeros((capacity, clocks), np.int64), *free_places(capacity))
+
+
+@inlined
+def ordered_pair(arena, one, two):  # type: ignore[no-untyped-def]
+    """The union of two nodes, the one that starts later on the left."""
+    return pair(arena, one, two) if arena.start[one] >= arena.start[two] else pair(arena, two, one)
+
+
+@inlined
+def is_unmade(entries, queues, entry):  # type: ignore[no-untyped-def]
+    """Whether the union of a queue is still to be made."""
+    return queues.behind[entry] != NONE and entries.head[entry] == NONE
+
+
+@inlined
+def no_queue(queues, entry):  # type: ignore[no-untyped-def]
+    """Forgets the queue of an entry, whose runs are elsewhere or gone."""
+    queues.oldest[entry] = NONE
+    queues.behind[entry] = NONE
+    queues.newest[entry] = NONE
+    queues.ahead[entry] = 0
+    queues.after[entry] = 0
+    queues.whole[entry] = NONE
+
+
+@inlined
+def free_run(waiting, run):  # type: ignore[no-untyped-def]
+    """Gives the place of a run back."""
+    waiting.next[run] = waiting.free[0]
+    waiting.free[0] = run
+    waiting.free[1] += 1
+
+
+@kernel
+def free_runs(cells, entries, queues, waiting, entry):  # type: ignore[no-untyped-def]
+    """Gives back all that an entry holds, its runs and its list."""
+    run = queues.oldest[entry]
+    while run != NONE:
+        following = waiting.next[run]
+        free_run(waiting, run)
+        run = following
+    free_list(cells, entries.head[entry])
+    entries.head[entry] = NONE
+    entries.length[entry] = 0
+    entries.merged[entry] = NONE
+    no_queue(queues, entry)
+
+
+@kernel
+def turn(arena, cells, entries, queues, waiting, entry, scratch, trees):  # type: ignore[no-untyped-def]
+    """Makes all runs behind the front, which is used up, the front. Makes up to three nodes for each.
+
+    scratch int32 holds as many as there are; trees int32[3, MOST_TREES]: the trees of the list so far, their
+    heights, and each one's union with those before it.
+    """
+    free_list(cells, entries.head[entry])
+    entries.head[entry] = NONE
+    entries.length[entry] = 0
+    entries.merged[entry] = NONE
+    count = 0
+    run = queues.oldest[entry]
+    while run != NONE:
+        scratch[count] = run
+        count += 1
+        run = waiting.next[run]
+    top = 0
+    for place in range(count - 1, -1, -1):
+        run = scratch[place]
+        tree = waiting.node[run]
+        height = 0
+        if top > 1 and trees[1, top - 1] == trees[1, top - 2]:
+            height = trees[1, top - 1] + 1
+            tree = ordered_pair(arena, tree, ordered_pair(arena, trees[0, top - 1], trees[0, top - 2]))
+            top -= 2
+        trees[0, top] = tree
+        trees[1, top] = height
+        trees[2, top] = tree if top == 0 else ordered_pair(arena, tree, trees[2, top - 1])
+        waiting.union[run] = trees[2, top]
+        top += 1
+    queues.behind[entry] = NONE
+    queues.ahead[entry] = count
+    queues.after[entry] = 0
+    queues.whole[entry] = NONE
+
+
+@inlined
+def latest_start(arena, cells, entries, queues, waiting, entry):  # type: ignore[no-untyped-def]
+    """The latest start of the runs of an entry, whose union is made."""
+    start = np.int64(-1)
+    if entries.head[entry] != NONE:
+        start = arena.start[cells.node[entries.head[entry]]]
+    if queues.ahead[entry] > 0:
+        start = max(start, arena.start[waiting.union[queues.oldest[entry]]])
+    return start
+
+
+@inlined
+def union_of(arena, cells, entries, queues, waiting, entry, oldest, scratch):  # type: ignore[no-untyped-def]
+    """The union of all runs of an entry, which is made already but for one node more than its list needs."""
+    if queues.oldest[entry] == NONE:
+        return merged_node(arena, cells, entries, entry, oldest, scratch)
+    node = queues.whole[entry]
+    if node == NONE:
+        if entries.head[entry] != NONE:
+            node = merged_node(arena, cells, entries, entry, oldest, scratch)
+        if queues.ahead[entry] > 0:
+            front = waiting.union[queues.oldest[entry]]
+            node = front if node == NONE else ordered_pair(arena, front, node)
+        queues.whole[entry] = node
+    return node
+
+
+@kernel
+def push(arena, cells, entries, queues, waiting, entry, run, oldest, scratch):  # type: ignore[no-untyped-def]
+    """Puts a run, which is no older than the others, at the end of the queue of an entry."""
+    unmade = is_unmade(entries, queues, entry)
+    waiting.next[run] = NONE
+    if queues.newest[entry] == NONE:
+        queues.oldest[entry] = run
+    else:
+        waiting.next[queues.newest[entry]] = run
+    queues.newest[entry] = run
+    if queues.behind[entry] == NONE:
+        queues.behind[entry] = run
+    queues.after[entry] += 1
+    queues.whole[entry] = NONE
+    if unmade:
+        return
+    if entries.head[entry] == NONE:
+        entries.head[entry] = new_cell(cells, waiting.node[run], NONE)
+        entries.length[entry] = 1
+        entries.merged[entry] = NONE
+    else:
+        add_node(arena, cells, entries, entry, waiting.node[run], oldest, scratch)
+
+
+@inlined
+def pop(queues, waiting, entry):  # type: ignore[no-untyped-def]
+    """Takes the oldest run, which is in the front, out of the queue."""
+    run = queues.oldest[entry]
+    queues.oldest[entry] = waiting.next[run]
+    queues.ahead[entry] -= 1
+    queues.whole[entry] = NONE
+    if queues.oldest[entry] == NONE:
+        queues.newest[entry] = NONE
+    return run
+
+
+@kernel
+def merge_queues(arena, cells, entries, queues, waiting, entry, first, count):  # type: ignore[no-untyped-def]
+    """Puts `count` runs, linked from `first` on in the order of their age, among those of an entry.
+
+    The union is to be made anew.
+    """
+    free_list(cells, entries.head[entry])
+    entries.head[entry] = NONE
+    entries.length[entry] = 0
+    entries.merged[entry] = NONE
+    other = queues.oldest[entry]
+    last = NONE
+    while first != NONE or other != NONE:
+        takes_first = other == NONE
+        if first != NONE and not takes_first:
+            takes_first = arena.event[waiting.node[first]] < arena.event[waiting.node[other]]
+        run = first if takes_first else other
+        if takes_first:
+            first = waiting.next[run]
+        else:
+            other = waiting.next[run]
+        if last == NONE:
+            queues.oldest[entry] = run
+        else:
+            waiting.next[last] = run
+        last = run
+    waiting.next[last] = NONE
+    queues.newest[entry] = last
+    queues.behind[entry] = queues.oldest[entry]
+    queues.after[entry] += queues.ahead[entry] + count
+    queues.ahead[entry] = 0
+    queues.whole[entry] = NONE
+
+
+def entries_with_queues(entries: Entries, queues: Queues) -> Queues:
+    """The queues of entries of which there are more now."""
+    size, old = entries.next.size, queues.oldest.size
+    if size == old:
+        return queues
+    bigger = new_queues(size)
+    for before, after in zip(queues, bigger, strict=True):
+        after[:old] = before
+    return bigger
