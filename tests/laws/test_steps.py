@@ -14,6 +14,7 @@ from estero.answers.answer import Answer
 from estero.engine.runs import cea_runs
 from estero.engine.runs.aged import aged_runs
 from estero.language.syntax.parser import parse_pattern, parse_query
+from estero.language.tree.literals import Value
 from estero.language.tree.query import KeyBracket, QueryTree
 from estero.plan import automaton as plans
 from estero.plan.automaton import AutomatonPlan
@@ -127,6 +128,12 @@ def long_stream(seed: int) -> list[Event]:
     events, time = [], 0
     for _ in range(300):
         time += draw.choice([0, 0, 0, 1, 1, 2, 5])
-        attributes = {"time": time, "n": draw.randint(0, 3), "x": 0.5, "s": "a", "k": draw.randint(0, 1)}
+        attributes: dict[str, Value] = {
+            "time": time,
+            "n": draw.randint(0, 3),
+            "x": 0.5,
+            "s": "a",
+            "k": draw.randint(0, 1),
+        }
         events.append(Event(draw.choice("AABBC"), attributes, time))
     return events

@@ -37,6 +37,8 @@ ALONE = (
     "SELECT STRICT b WHERE START(SELL : BUY+ AS b) CONSUME BY ANY LIMIT 3",
     "SELECT * WHERE (SELL AS a ; BUY AS b FILTER a.price < b.price)+",
     "SELECT * WHERE (A OR B):+ : A : (A OR B):{9}",
+    "SELECT * WHERE A ;[2 EVENTS .. 9 EVENTS] B ;[NOT C] D PARTITION BY [k]",
+    "SELECT * WHERE (A ;[<= 9 EVENTS] B) ALL C",
 )
 JOINED = (
     """SELECT a[price], b WHERE SELL AS a ALL BUY AS b ALL BUY AS c

@@ -55,6 +55,7 @@ def test_without_a_temporary_directory_nothing_is_noted(
     [
         (SEQUENCE, None, "cea"),
         ("SELECT NEXT * WHERE A AS a ; B AS b", None, "cea-spans"),
+        ("SELECT * WHERE A AS a ;[<= 5 EVENTS] B AS b", None, "cea-aged"),
         (f"{SEQUENCE} FILTER a.k < b.k", "CEA", "cea-split"),
         (f"{SEQUENCE} FILTER a.k = b.k AND a.s != b.s", "chain", "chain-ed-index"),
         (f"{SEQUENCE} FILTER a.k < b.k WITHIN 9 EVENTS", "chain", "pcea-ordered-index"),

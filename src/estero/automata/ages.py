@@ -201,13 +201,20 @@ class AgedAutomaton:
         """Whether `state` can still lead to further complex events."""
         return not self.subsets[state] <= self.cea.final
 
+    @property
+    def clocks(self) -> int:
+        """How many clocks there are."""
+        return len(self.program.clocks)
+
     def next_length(self, state: int, clock: int) -> int:
         """The age by a clock at which runs in `state` move on; NEVER where none makes a difference."""
         lengths = [length for each, length in self._asked(self.subsets[state]) if each == clock]
         return min((each for each in lengths if each > self.phases[state][clock]), default=NEVER)
 
     def later(self, state: int, clock: int) -> int:
-        """The state of runs that have come to that age in `state`; DEAD where nothing can be found then."""
+        """The state of runs that have come to that age in `state`; DEAD where there is none."""
+        if self.next_length(state, clock) == NEVER:
+            return DEAD
         phase = list(self.phases[state])
         phase[clock] = self.next_length(state, clock)
         # What accepts has accepted when it was entered.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, product
+from types import MappingProxyType
 
 from estero.automata.ages import AgedAutomaton, AgeProgram, by_age
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, LabelSet, Transition
 from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, LazyAutomaton
 from estero.automata.exploration import leaving, reached
 from estero.automata.registers import RegisterProgram, drop_hidden
-from estero.automata.residual import NO_HIDDEN, Apartness, HiddenSet, predicates_called
+from estero.automata.residual import NO_HIDDEN, Apartness, Hidden, HiddenSet, predicates_called
 from estero.automata.strategies import MaxAutomaton
 from estero.errors import NOWHERE, QueryError
 from estero.language.check.set_predicates import registered_among
@@ -54,6 +56,11 @@ class AutomatonPlan(Plan):
         """Whether runs carry labels that answers do not show."""
         asked = frozenset(label for label, _ in self.ages.bounds) if self.ages is not None else NO_HIDDEN
         return any(transition.hidden - asked for transition in self.automaton.transitions)
+
+    @property
+    def forgets_by_age(self) -> bool:
+        """Whether runs are forgotten when they are too old for their next step."""
+        return self.ages is not None
 
     @property
     def measures_places(self) -> bool:
@@ -152,7 +159,7 @@ class AutomatonPlan(Plan):
         if self.registers is not None:
             update = "time per event linear in the values that open runs remember"
         elif self.ages is not None:
-            update = "amortised constant time per event; runs too old for their next step are forgotten"
+            update = "amortised constant time per event, runs too old for their next step are forgotten"
         elif self.chooses and self.window is not None:
             update = "time per event linear in the spans of windows whose runs are in different states"
         elif self.decides_later:
@@ -193,7 +200,8 @@ class AutomatonPlan(Plan):
         if self.residuals:
             yield from self.residual_lines()
             known = self.classification.schema
-            if not known.types and not known.shared:
+            compares = any(not isinstance(each.condition, Apartness) for each in self.residuals)
+            if compares and not known.types and not known.shared:
                 yield "  (no events were given; once kinds are known, registers may check some of these)"
         if self.has_hidden:
             yield (
@@ -228,8 +236,16 @@ class AutomatonPlan(Plan):
 
     def automaton_sections(self) -> Iterator[Section]:
         """The automaton with its size, and the labels of its marks."""
-        yield "Automaton", (*automaton_lines(self.automaton), self._size())
+        yield "Automaton", (*automaton_lines(self.automaton, self._steps()), self._size())
         yield "Label sets", _label_lines(self.automaton)
+
+    def _steps(self) -> Mapping[Hidden, str]:
+        """The labels of transitions that ask for an age, and which."""
+        return {
+            Hidden(each.place): str(each.condition)
+            for each in self.pushed
+            if isinstance(each.condition, Apartness) and each.place is not None
+        }
 
     def _size(self) -> str:
         """How big the deterministic automaton is; conditions are taken to be true or not independently."""
@@ -353,12 +369,14 @@ def _marks_several(automaton: CEA) -> bool:
     return any(each.labels for state in behind for each in leaves[state])
 
 
-def automaton_lines(automaton: CEA) -> Iterator[str]:
-    """The states and transitions of an automaton, a line each."""
+def automaton_lines(automaton: CEA, steps: Mapping[Hidden, str] = MappingProxyType({})) -> Iterator[str]:
+    """The states and transitions of an automaton, a line each; `steps` are labels that ask for an age."""
     begins, accepts = _listed(sorted(automaton.initial)), _listed(sorted(automaton.final))
     yield f"{automaton.states} states; a run begins in {begins} and accepts in {accepts}"
     yield from (_transition(each) for each in automaton.transitions)
-    if any(each.hidden for each in automaton.transitions):
+    for label, asked in steps.items():
+        yield f"({label}): only so long after the event marked before: {asked}"
+    if any(each.hidden - steps.keys() for each in automaton.transitions):
         yield "(#…): hidden labels, which group events for filters; answers do not show them"
 
 
@@ -397,6 +415,9 @@ def _few_states(plan: AutomatonPlan, classes: Iterable[int]) -> int | None:
             yield from (target for _, target in row.edges)
             if row.skip != DEAD:
                 yield row.skip
+        if isinstance(automaton, AgedAutomaton):
+            later = map(partial(automaton.later, state), range(automaton.clocks))
+            yield from (each for each in later if each != DEAD)
 
     most = min(plan.state_cap, FEW_STATES)
     states = sum(1 for _ in islice(reached([0], step), most + 1))

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from estero.automata.ages import by_age
 from estero.automata.cea import CEA
 from estero.automata.chain import Chain, ChainTransition, ColumnTransition, as_pcea, chain_columns
 from estero.automata.compile.compile_pattern import Compiled, compile_pattern
@@ -19,7 +20,7 @@ from estero.automata.correlated.compile_chain import chain_of
 from estero.automata.correlated.filter_cases import in_cases
 from estero.automata.correlated.push_down import Decision
 from estero.automata.pcea import PceaTransition
-from estero.automata.residual import Apartness, Residual, predicates_called
+from estero.automata.residual import Residual, predicates_called
 from estero.errors import LimitExceeded
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree.query import Consume, Strategy
@@ -160,8 +161,8 @@ def chained(draft: Draft) -> ChainPlan | str:
         return f"the strategy {tree.strategy.value} compares whole complex events"
     if not draft.compiled.residuals:
         return NOTHING_COMPARED
-    measured = any(isinstance(each.condition, Apartness) for each in draft.compiled.residuals)
-    if measured and not draft.asked_for:
+    aged = by_age(draft.compiled.automaton, draft.compiled.residuals)
+    if not draft.asked_for and not isinstance(aged, str):
         return "distances of steps are told by the age of runs"
     if not draft.asked_for and not draft.best.compares:
         if isinstance(draft.in_partitions, str):

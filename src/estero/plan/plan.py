@@ -300,6 +300,11 @@ class Plan(ABC):
         return False
 
     @property
+    def forgets_by_age(self) -> bool:
+        """Whether runs are forgotten when they are too old for their next step."""
+        return False
+
+    @property
     def measures_places(self) -> bool:
         """Whether some distance is measured in positions of the whole stream."""
         return measured_in_places(self.residuals)

@@ -80,7 +80,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     yield from plan.key_lines()
     yield f"events kept: {_kept(plan)}"
     if plan.tree.window is None:
-        yield "window: none, so every open partial match is kept"
+        until = " until it is too old for its next step" if plan.forgets_by_age else ""
+        yield f"window: none, so every open partial match is kept{until}"
     else:
         yield f"window: at most {plan.tree.window!s} from start to end; memory follows it"
     if plan.consume is not Consume.NONE:
