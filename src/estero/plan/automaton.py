@@ -280,7 +280,7 @@ def with_registers(draft: Draft) -> AutomatonPlan:
     strategy = draft.tree.strategy
     if strategy.one_for_each_start and (plan.registers is not None or plan.sieved):
         raise QueryError(
-            f"SELECT {strategy.value} is not served for patterns that compare events with each other",
+            f"SELECT {strategy.value} is not served for patterns that compare events or measure distances",
             text=draft.tree.text,
             span=draft.tree.places.get("STRATEGY", NOWHERE),
             hint="equalities can be keys: PARTITION BY ip; leave other comparisons of several events out",
