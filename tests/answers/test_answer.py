@@ -62,6 +62,9 @@ class FakeRun:
         self.asked.append(f"funnel {by_partition}")
         return pa.table({"step": [1], "starts": [self.batch.num_rows]})
 
+    def values(self, attribute: str, first: int, last: int) -> pa.Table:
+        raise NotImplementedError
+
     def shared(self, share: Share) -> FakeRun:
         self.asked.append(f"share {share.number} of {share.of}")
         first, after = share.range_of(self.batch.num_rows)

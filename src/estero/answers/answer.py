@@ -63,6 +63,9 @@ class Run(Protocol):
     def funnel(self, *, by_partition: bool) -> pa.Table:
         """How many starts come how far: the table of a `Funnel`."""
 
+    def values(self, attribute: str, first: int, last: int) -> pa.Table:
+        """A numeric attribute of the events between two positions (`estero.recognize.attribute_values`)."""
+
     def shared(self, share: Share) -> Run:
         """The run of a share: all shares together have the complex events of this one, each once."""
 
@@ -254,11 +257,22 @@ class Answer:
         """
         return write_answer(target, self.schema, self.batches(), format=format, positions=positions)
 
-    def plot(self, **options: Any) -> Picture:
-        """A timeline of the first complex events; the options are those of `estero.plots.plot_answer`."""
-        from estero.plots import plot_answer
+    def plot(self, *, y: str | None = None, **options: Any) -> Picture:
+        """A timeline of the first complex events; the options are those of `estero.plots.plot_answer`.
 
-        return plot_answer(self, **options)
+        With `y`, a numeric attribute of the events, its line along the stream with the marked events on it;
+        the options are those of `estero.plots.plot_values`.
+        """
+        from estero.plots import plot_answer, plot_values
+
+        if y is None:
+            return plot_answer(self, **options)
+        return plot_values(self, y, self._run.values, clock=self._clock(), **options)
+
+    def _clock(self) -> pa.DataType | None:
+        """The type of the times; None without a time."""
+        schema = self.schema
+        return schema.field("start_time").type if AnswerColumns.of(schema).has_time else None
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from estero.plots.picture import BAR, FAINT, GRID, INK, PALETTE, SHADE, WIDTH, Picture, styled
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
 MARKERS = "os^DvP"
 HEIGHT = 9.0
@@ -239,7 +241,8 @@ def _draw_frame(axes: Axes, timeline: _Timeline, lane_height: float) -> None:
     """The axis below, the partitions at the left with every second one shaded."""
     axes.set_ylim(timeline.depth - 0.4, -0.6)
     axes.margins(x=0.02)
-    _draw_scale(axes, timeline)
+    places = [place for _, row in timeline.rows for place in (row.first, row.last)]
+    scaled(axes, places, dates=timeline.dates, unit=timeline.unit)
     named = [group for group in timeline.groups if group[0]]
     for _, top, stop in named[::2] if len(named) > 1 else []:
         axes.axhspan(top - 0.5, stop - 0.5, color=SHADE, lw=0, zorder=0)
@@ -257,21 +260,21 @@ def _draw_frame(axes: Axes, timeline: _Timeline, lane_height: float) -> None:
     axes.set_axisbelow(True)
 
 
-def _draw_scale(axes: Axes, timeline: _Timeline) -> None:
+def scaled(axes: Axes, places: Sequence[float] | NDArray[np.float64], *, dates: bool, unit: str) -> None:
+    """Ticks for these places on the axis below: dates, or whole numbers of a unit."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-    places = [place for _, row in timeline.rows for place in (row.first, row.last)]
-    if not places:
+    if not len(places):
         axes.set_xticks([])
-    elif timeline.dates:
+    elif dates:
         locator = AutoDateLocator(tz=UTC, minticks=4, maxticks=9)  # type: ignore[no-untyped-call]
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))  # type: ignore[no-untyped-call]
     else:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        axes.set_xlabel(timeline.unit, color=FAINT, loc="right")
+        axes.set_xlabel(unit, color=FAINT, loc="right")
         if min(places) == max(places):
             axes.set_xlim(places[0] - 1, places[0] + 1)
 

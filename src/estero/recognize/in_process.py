@@ -141,6 +141,11 @@ class InProcessRun(Reading):
         layout = replace(self.source.layout, schema=self.plan.classification.schema)
         return funnel_table(levels_plan(self.plan.tree, layout), self.source, by_partition=by_partition)
 
+    def values(self, attribute: str, first: int, last: int) -> pa.Table:
+        from estero.recognize.attribute_values import attribute_values
+
+        return attribute_values(self.plan, self.source, attribute, first, last)
+
     def shared(self, share: Share) -> InProcessRun:
         """The run of one share of what this one finds; raises ValueError for a share of a share."""
         if self.share != WHOLE:

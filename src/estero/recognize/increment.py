@@ -72,6 +72,9 @@ class PushedRun(Reading):
     def funnel(self, *, by_partition: bool) -> NoReturn:  # noqa: ARG002
         raise _no_funnel()
 
+    def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002
+        raise ValueError("the events of a recognizer are not kept: ask the answer of query.run for plot(y=…)")
+
     def shared(self, share: Share) -> PushedRun:
         self._check_valid()
         if self.share != WHOLE:
@@ -117,6 +120,9 @@ class NothingFound(Reading):
 
     def funnel(self, *, by_partition: bool) -> NoReturn:  # noqa: ARG002
         raise _no_funnel()
+
+    def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002
+        raise ValueError("the events of a recognizer are not kept: ask the answer of query.run for plot(y=…)")
 
     def shared(self, share: Share) -> NothingFound:
         return replace(self, share=share)

@@ -1,0 +1,85 @@
+"""A numeric attribute along the stream, for pictures: the events of the types that a query reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from estero.answers.report import key_column
+from estero.automata.cea import EventPredicate
+from estero.classify.column_names import BITS, POSITION, TIME, event_column
+from estero.events.sources import Source
+from estero.language.tree.names import some, suggestion
+from estero.language.tree.pattern import EventType
+from estero.language.tree.schema import NUMBERS, Kind, type_names
+from estero.plan.plan import Plan
+
+_MOST_TYPES = 60
+"""The types that are told apart: one word of bits."""
+
+
+def attribute_values(plan: Plan, source: Source, attribute: str, first: int, last: int) -> pa.Table:
+    """The events from position `first` to `last` that are of the query's types and in a partition, in order.
+
+    The columns: ``position``, ``time`` (ticks; without a time it is NULL), ``type`` (the number of the type
+    among those of the query), ``key0``, ``key1`` … (the partition columns) and ``value`` (float64).
+
+    Raises ValueError for an attribute that no type of the query has, or that is not one of numbers.
+    """
+    atoms = dict.fromkeys(each for each in plan.tree.pattern.walk() if isinstance(each, EventType))
+    schema = plan.classification.schema
+    known: dict[str, Kind] = {}
+    for atom in atoms:
+        known |= schema.attributes_read(atom, plan.tree.streams) or {}
+    _check_numeric(attribute, known)
+    predicates = tuple(EventPredicate(type_names(atom, plan.tree.streams)) for atom in atoms)[:_MOST_TYPES]
+    names = [name for alternatives in plan.shown_keys for name in alternatives]
+    asked = replace(
+        plan.classification,
+        predicates=predicates,
+        keep_all=False,
+        payload=tuple(dict.fromkeys((attribute, *names))),
+        values=(),
+    )
+    tables = []
+    for batch in source.read(asked):
+        inside = pc.and_(
+            pc.greater_equal(batch.column(POSITION), first), pc.less_equal(batch.column(POSITION), last)
+        )
+        events = batch.filter(inside)
+        if events.num_rows:
+            tables.append(_columns(events, plan, attribute, len(predicates)))
+        if batch.column(POSITION)[-1].as_py() >= last:
+            break
+    columns = ("position", "time", "type", "value")
+    return (
+        pa.concat_tables(tables) if tables else pa.table({name: pa.array([], pa.int64()) for name in columns})
+    )
+
+
+def _columns(events: pa.RecordBatch, plan: Plan, attribute: str, types: int) -> pa.Table:
+    names = events.schema.names
+    rows = pa.array(range(events.num_rows)).to_numpy()
+    bits = events.column(f"{BITS}0").cast(pa.int64())
+    kinds = [pc.not_equal(pc.bit_wise_and(bits, 1 << number), 0) for number in range(types)]
+    table = {
+        "position": events.column(POSITION).cast(pa.int64()),
+        "time": events.column(TIME).cast(pa.int64()) if TIME in names else pa.nulls(len(rows), pa.int64()),
+        "type": pc.case_when(pc.make_struct(*kinds), *(pa.scalar(number) for number in range(types))),
+    }
+    for number, alternatives in enumerate(plan.shown_keys):
+        table[f"key{number}"] = key_column(events, alternatives, rows)
+    table["value"] = events.column(event_column(attribute)).cast(pa.float64(), safe=False)
+    return pa.table(table)
+
+
+def _check_numeric(attribute: str, known: dict[str, Kind]) -> None:
+    if attribute not in known:
+        near = suggestion(attribute, tuple(known)) or f"there are {some(tuple(known), word='and')}"
+        raise ValueError(f"no event of the query has an attribute {attribute}: {near}")
+    if known[attribute] not in NUMBERS:
+        numbers = [name for name, kind in known.items() if kind in NUMBERS]
+        advice = f"; those of numbers are {some(numbers, word='and')}" if numbers else ""
+        raise ValueError(f"y is an attribute of numbers, and {attribute} is not one{advice}")
