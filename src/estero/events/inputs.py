@@ -17,7 +17,7 @@ from estero.errors import DataError
 from estero.events.database import Connection, may_be_changed
 from estero.events.files.arrow_files import arrow_schema, arrow_stream
 from estero.events.files.file_formats import format_of, text_layout
-from estero.events.files.parquet_files import names_in_parquet, schema_without_rows
+from estero.events.files.parquet_files import names_in_parquet, schema_in_footers
 from estero.events.files.paths import as_file, files_of
 from estero.events.files.text_layout import TextLayout, rows_of
 from estero.events.reading_errors import reading
@@ -44,8 +44,9 @@ class Input:
 
     `stream` opens a new stream at each call, but a `one_shot` input only once; it may leave out all columns
     but those that it is given. `file` names the path in errors, where there is one, `files` are those that it
-    stands for, and `layout` is that of text files. `hint` is said where a column is missing. `nothing` are
-    the columns of a table without a row as they came. `of_pandas`: the table was a frame of pandas.
+    stands for, `layout` is that of text files, and `written` are the columns of files as the first one says.
+    `hint` is said where a column is missing. `nothing` are the columns of a table without a row as they came.
+    `of_pandas`: the table was a frame of pandas.
     """
 
     query: str | None = None
@@ -58,6 +59,7 @@ class Input:
     nothing: pa.Schema | None = None
     files: tuple[str, ...] = ()
     layout: TextLayout | None = None
+    written: pa.Schema | None = None
     of_pandas: bool = False
 
     @property
@@ -255,10 +257,11 @@ def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
     if form == "arrow":
         return _of_arrow_files(files, path)
     if form == "parquet":
-        if (empty := schema_without_rows(files)) is not None:
-            return Input(table=empty.empty_table(), schema=empty, file=path, files=tuple(files))
+        schema, has_rows = schema_in_footers(files)
+        if schema is not None and not has_rows:
+            return Input(table=schema.empty_table(), schema=schema, file=path, files=tuple(files))
         query = f"SELECT * FROM {rows_of('read_parquet', files)}"
-        return Input(query=query, file=path, files=tuple(files))
+        return Input(query=query, file=path, files=tuple(files), written=schema)
     with reading(path):
         layout = text_layout(form, files, csv_options or {})
     return Input(query=layout.query, file=path, files=tuple(files), layout=layout)

@@ -173,8 +173,10 @@ class SourceColumns:
         came: dict[str, list[pa.DataType]] = {}
         for each, columns in zip(self._inputs.values(), self._tables.values(), strict=True):
             for name, column in columns.items():
-                of_file = pa.timestamp("us", zone_in(column.engine_type))
-                known = of_file if each.schema is None else plain_type(each.schema.field(name).type)
+                known = pa.timestamp("us", zone_in(column.engine_type))
+                said = each.written if each.schema is None else each.schema
+                if said is not None and said.get_field_index(name) >= 0:
+                    known = plain_type(said.field(name).type)
                 came.setdefault(name, []).append(known)
         found = {event_column(name): common_zone(types) for name, types in came.items()}
         return {name: each for name, each in found.items() if each is not None}

@@ -1,0 +1,111 @@
+"""Times in every kind of input: what has a zone keeps it, what has none gets none, nanoseconds stay."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+import estero
+
+PAIRS = estero.query("SELECT * WHERE A AS a ; B AS b")
+ZONES = [None, "UTC", "Europe/Berlin", "America/Santiago"]
+TICKS = 1_711_849_499_123_456_789
+"""In the hour that clocks are put forward by in Berlin."""
+
+
+def timed(zone: str | None, unit: str) -> pa.Table:
+    ticks = TICKS if unit == "ns" else TICKS // 1000
+    times = pa.array([ticks, ticks + 1], pa.timestamp(unit, zone))
+    return pa.table({"kind": ["A", "B"], "t": times, "in": pa.StructArray.from_arrays([times], ["t"])})
+
+
+def in_parquet(events: pa.Table, place: Path) -> object:
+    pa.parquet.write_table(events, place / "events.parquet")
+    return str(place / "events.parquet")
+
+
+def in_parquet_of_polars(events: pa.Table, place: Path) -> object:
+    frame = pl.from_arrow(events)
+    assert isinstance(frame, pl.DataFrame)
+    frame.write_parquet(place / "events.parquet")
+    return str(place / "events.parquet")
+
+
+def in_parquet_files(events: pa.Table, place: Path) -> object:
+    for number in range(2):
+        pa.parquet.write_table(events[number : number + 1], place / f"{number}.parquet")
+    return str(place)
+
+
+def in_arrow_file(events: pa.Table, place: Path) -> object:
+    pa.feather.write_feather(events, place / "events.arrow", compression="uncompressed")
+    return str(place / "events.arrow")
+
+
+INPUTS: dict[str, Callable[[pa.Table, Path], object]] = {
+    "Arrow": lambda events, _: events,
+    "pandas": lambda events, _: events.drop_columns(["in"]).to_pandas(),
+    "Polars": lambda events, _: pl.from_arrow(events),
+    "Parquet": in_parquet,
+    "Parquet of Polars": in_parquet_of_polars,
+    "Parquet files": in_parquet_files,
+    "an Arrow file": in_arrow_file,
+}
+
+
+@pytest.mark.parametrize("given", INPUTS)
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_zones_and_nanoseconds_are_kept(given: str, zone: str | None, unit: str, tmp_path: Path) -> None:
+    events = timed(zone, unit)
+    answer = PAIRS.run(INPUTS[given](events, tmp_path), type="kind", time="t")
+    written = io.BytesIO()
+    answer.write(written, format="parquet")
+    wanted = pa.timestamp(unit, zone)
+    for found in (answer.to_arrow(), pa.parquet.read_table(written)):
+        shown = found.schema.field("a").type.value_type
+        assert [found.schema.field(name).type for name in ("start_time", "end_time")] == [wanted] * 2
+        assert shown.field("t").type == wanted
+        if "in" in {field.name for field in shown}:
+            assert shown.field("in").type == pa.struct([("t", wanted)])
+        assert found.column("end_time").to_pylist() == events.column("t")[1:].to_pylist()
+
+
+@pytest.mark.parametrize("given", ["duckdb", "csv", "json"])
+@pytest.mark.parametrize("zoned", [False, True])
+def test_what_names_no_zone_is_in_utc_or_in_none(given: str, *, zoned: bool, tmp_path: Path) -> None:
+    text = "2024-03-31 01:44:59.123456" + ("+02:00" if zoned else "")
+    events: object
+    if given == "duckdb":
+        kind = "TIMESTAMPTZ" if zoned else "TIMESTAMP"
+        events = duckdb.sql(f"SELECT 'A' AS kind, {kind} '{text}' AS t UNION ALL SELECT 'B', {kind} '{text}'")
+    elif given == "csv":
+        events = str(tmp_path / "events.csv")
+        (tmp_path / "events.csv").write_text(f"kind,t\nA,{text}\nB,{text}\n")
+    else:
+        events = str(tmp_path / "events.jsonl")
+        (tmp_path / "events.jsonl").write_text(
+            "".join(f'{{"kind": "{kind}", "t": "{text}"}}\n' for kind in "AB")
+        )
+    found = PAIRS.run(events, type="kind", time="t").to_arrow()
+    time = found.schema.field("start_time").type
+    assert (time.tz is not None) is zoned
+    if given != "duckdb":
+        assert time == pa.timestamp("us", "UTC" if zoned else None)
+
+
+def test_parquet_files_of_several_zones_are_shown_in_that_of_the_first(tmp_path: Path) -> None:
+    for number, zone in enumerate(["Europe/Berlin", "Asia/Tokyo"]):
+        pa.parquet.write_table(timed(zone, "us")[number : number + 1], tmp_path / f"{number}.parquet")
+    found = PAIRS.run(str(tmp_path), type="kind", time="t").to_arrow()
+    assert found.schema.field("end_time").type == pa.timestamp("us", "Europe/Berlin")
+    assert found["end_time"].cast(pa.int64()).to_pylist() == [TICKS // 1000 + 1]
