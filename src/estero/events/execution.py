@@ -32,7 +32,8 @@ class Execution:
     """A cursor of `connection` on which the inputs are readable as ``events``, for one query.
 
     With `view` they are readable under numbers, and that query over them is ``events``. `order` checks the
-    order of streams as they pass; `screen` is what the only input is screened by.
+    order of streams as they pass; `screen` is what the only input is screened by. Without a view, `sql` is
+    all that will be asked: of a stream that can leave out columns, only those named in it are read.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Execution:
         view: str | None = None,
         order: OrderCheck | None = None,
         screen: Screen | None = None,
+        sql: str | None = None,
     ) -> None:
         self._cursor = connection.cursor()
         self._process = os.getpid()
@@ -51,6 +53,7 @@ class Execution:
         self._view = view
         self._order = order
         self._screen = screen
+        self._sql = sql
         self._stopped = threading.Event()
         # DuckDB passes on only the text of what a stream raises, so the error itself is kept here.
         self._failure: BaseException | None = None
@@ -91,10 +94,17 @@ class Execution:
             passed = self._screen.passed(self._checked(each.reader(self._screen.columns)))
             self._cursor.register(name, self._watched(self._screen.schema, passed))
         elif each.stream is not None:
-            stream = each.stream(None)
+            stream = each.stream(self._named(each))
             self._cursor.register(name, self._watched(stream.schema, self._checked(stream)))
         else:
             self._cursor.register(name, each.table)
+
+    def _named(self, each: Input) -> list[str] | None:
+        """The columns that the statement names, or more; None for all."""
+        if self._sql is None or self._view is not None or each.schema is None:
+            return None
+        names = [name for name in each.schema.names if name.replace('"', '""') in self._sql]
+        return names or each.schema.names[:1]  # rows are counted even where nothing of them is asked
 
     def _checked(self, stream: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches of a stream; an event out of order is a `DataError`."""

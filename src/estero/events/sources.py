@@ -340,6 +340,7 @@ class Source:
                 view=self.view,
                 order=self._follower(),
                 screen=screen,
+                sql=sql,
             ) as execution,
             reading(self.file),
         ):
