@@ -354,6 +354,16 @@ def windows() -> st.SearchStrategy[Window]:
 
 
 @cache
+def intervals() -> st.SearchStrategy[Window]:
+    """Intervals of LIMIT … PER: a few seconds, or ticks, long; those of parts of a second are of one time."""
+    return st.one_of(
+        st.integers(1, 8).map(lambda ticks: AttributeWindow(ticks, "time")),
+        st.integers(1, 8).map(lambda seconds: DurationWindow(((seconds, TimeUnit.SECONDS),))),
+        st.integers(1, 5000).map(lambda amount: DurationWindow(((amount, TimeUnit.MILLISECONDS),))),
+    )
+
+
+@cache
 def _key_brackets() -> st.SearchStrategy[tuple[KeyBracket, ...]]:
     names = [("k",), ("s",), ("n",)]
     return st.sampled_from(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from estero.answers.report import label_of, positions_in
+from estero.answers.report import SUPPRESSED_KEY, label_of, positions_in
 from estero.answers.shown_values import BEYOND_PYTHON, not_held, shown_rows, shown_values
 from estero.errors import legible
 
@@ -27,6 +27,7 @@ class AnswerColumns:
     labels: Mapping[str, int]
     partition: Mapping[str, int]
     has_time: bool
+    suppressed: int | None = None
 
     @staticmethod
     def of(schema: pa.Schema) -> AnswerColumns:
@@ -34,10 +35,10 @@ class AnswerColumns:
         labels = {label: i for i, field in enumerate(schema) if (label := label_of(field)) is not None}
         has_time = "start_time" in schema.names and schema.get_field_index("start_time") == 2
         first = 4 if has_time else 2
-        partition = {
-            field.name: i for i, field in enumerate(schema) if i >= first and label_of(field) is None
-        }
-        return AnswerColumns(labels, partition, has_time)
+        left_out = [i for i, field in enumerate(schema) if SUPPRESSED_KEY in (field.metadata or {})]
+        others = {*labels.values(), *left_out}
+        partition = {field.name: i for i, field in enumerate(schema) if i >= first and i not in others}
+        return AnswerColumns(labels, partition, has_time, next(iter(left_out), None))
 
 
 class ComplexEvent:
@@ -78,6 +79,13 @@ class ComplexEvent:
         return {name: self._value(column) for name, column in self._layout.partition.items()}
 
     @property
+    def suppressed(self) -> int | None:
+        """How many of the partition were left out since the one given before, or None without LIMIT … PER."""
+        if self._layout.suppressed is None:
+            return None
+        return int(self._value(self._layout.suppressed))
+
+    @property
     def positions(self) -> dict[str, tuple[int, ...]]:
         """The positions of the events under each selected label."""
         row = self._row
@@ -104,6 +112,7 @@ class ComplexEvent:
         if self._layout.has_time:
             parts.append(f"{self._shown(2)} – {self._shown(3)}")
         parts += [f"{name}={self._shown(column)!r}" for name, column in self._layout.partition.items()]
+        parts += [f"suppressed={self.suppressed}"] if self.suppressed else []
         parts += [f"{label}={_shortened(places)}" for label, places in self.positions.items()]
         return legible(f"ComplexEvent({', '.join(parts)})")
 
@@ -118,6 +127,7 @@ class ComplexEvent:
         """Start and end, times, and the values of the partition columns, to be shown (`shown_values`)."""
         first = 4 if self._layout.has_time else 2
         columns = [*range(first), *self._layout.partition.values()]
+        columns += [] if self._layout.suppressed is None else [self._layout.suppressed]
         return {self._batch.schema.names[column]: self._shown(column) for column in columns}
 
     def events_shown(self, label: str) -> Events:

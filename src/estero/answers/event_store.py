@@ -27,12 +27,13 @@ Single = tuple[int, ClassifiedRow]
 class EventStore:
     """The relevant events of the window, addressed by sequence number: 0, 1, 2, … over the run.
 
-    `schema` is that of the classified batches; key hashes, bits and values are not kept. Batches are kept as
-    they come, and nothing is copied until events are taken, except where many small ones are joined.
+    `schema` is that of the classified batches; key hashes, bits and values are not kept, but for those that
+    are asked for (`also`). Batches are kept as they come, and nothing is copied until events are taken, but
+    where many small ones are joined.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
-        kept = [field for field in schema if is_kept(field.name)]
+    def __init__(self, schema: pa.Schema, also: Sequence[str] = ()) -> None:
+        kept = [field for field in schema if is_kept(field.name) or field.name in also]
         self._names = [field.name for field in kept]
         self.schema: pa.Schema = pa.schema([pa.field(field.name, plain_type(field.type)) for field in kept])
         self._chunks: list[pa.RecordBatch] = []

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from estero.engine.walk.matches import Matches
 
 LABEL_KEY = b"estero:label"
+SUPPRESSED_KEY = b"estero:suppressed"
+"""In the metadata of the column that says how many were left out before a complex event."""
 MATCH_KEY = b"estero:match"
 """In the metadata of a column that says to which complex event a row belongs."""
 
@@ -49,8 +51,11 @@ class Reporter:
         keys: Sequence[Sequence[str]] = (),
         time: pa.DataType | None = None,
         positions: bool = True,
+        suppressed: bool = False,
     ) -> None:
-        self.schema: pa.Schema = answer_schema(shown, events, keys=keys, time=time, positions=positions)
+        self.schema: pa.Schema = answer_schema(
+            shown, events, keys=keys, time=time, positions=positions, suppressed=suppressed
+        )
         self._shown = tuple(shown)
         self._keys = tuple(tuple(alternatives) for alternatives in keys)
         self._time = time
@@ -68,8 +73,13 @@ class Reporter:
         self._lookup = np.array([lookups[self._same.index(column)] for column in range(len(found))], np.bool_)
         self._lookup = self._lookup.reshape(len(found), sets)
 
-    def table(self, matches: Matches, store: EventStore) -> pa.RecordBatch:
-        """One row for each of `matches`, in their order; `store` must hold all their events."""
+    def table(
+        self, matches: Matches, store: EventStore, suppressed: NDArray[np.int64] | None = None
+    ) -> pa.RecordBatch:
+        """One row for each of `matches`, in their order; `store` must hold all their events.
+
+        `suppressed` is how many were left out before each, where the table shows that.
+        """
         from estero.engine.walk.columns import select_labels  # here, so that schemas are known without Numba
 
         events, (start, end, marked) = store.excerpt([matches.start, matches.end, matches.event])
@@ -77,6 +87,7 @@ class Reporter:
         if self._time is not None:
             columns += [_in_type(rows_taken(events, TIME, rows), self._time) for rows in (start, end)]
         columns += [key_column(events, alternatives, end) for alternatives in self._keys]
+        columns += [] if suppressed is None else [pa.array(suppressed)]
         selected = select_labels(matches.offsets, matches.marks, marked, self._lookup)
         lists: list[pa.Array] = []
         for shown, same in zip(self._shown, self._same, strict=True):
@@ -98,14 +109,16 @@ def answer_schema(
     keys: Sequence[Sequence[str]] = (),
     time: pa.DataType | None = None,
     positions: bool = True,
+    suppressed: bool = False,
 ) -> pa.Schema:
     """The schema of the public table, known before any event is read.
 
     `events` gives the types of the shown attributes and of the keys: the schema of the classified
     batches. `time` is the type of the time column, or None. Without `positions`, ``start``, ``end`` and the
-    ``position`` of each event are left out. The last ones are remembered.
+    ``position`` of each event are left out; with `suppressed` there is a column of that name. The last ones
+    are remembered.
     """
-    asked = tuple(shown), [tuple(each) for each in keys], events, time, positions
+    asked = tuple(shown), [tuple(each) for each in keys], events, time, positions, suppressed
     return _schemas.of(asked, lambda: _schema(*asked))
 
 
@@ -118,18 +131,21 @@ def _schema(
     events: pa.Schema,
     time: pa.DataType | None,
     positions: bool,
+    suppressed: bool,
 ) -> pa.Schema:
     """See `answer_schema`."""
     ends = ("start", "end") if positions else ()
     fields = [pa.field(name, pa.int64(), nullable=False) for name in ends]
     if time is not None:
         fields += [pa.field(name, time, nullable=False) for name in ("start_time", "end_time")]
-    names = iter(
-        column_names([key[0] for key in keys], [each.label for each in shown], timed=time is not None)
-    )
+    said = [key[0] for key in keys], [each.label for each in shown]
+    names = iter(column_names(*said, timed=time is not None, suppressed=suppressed))
     for alternatives in keys:
         key_type = common_type([_shown_type(events, name) for name in alternatives])
         fields.append(pa.field(next(names), key_type))
+    if suppressed:
+        marked = {SUPPRESSED_KEY: b""}
+        fields.append(pa.field("suppressed", pa.int64(), nullable=False, metadata=marked))
     for each in shown:
         event = _event_type(each, events, positions=positions)
         column = pa.list_(pa.field("item", event, nullable=False))
@@ -138,13 +154,16 @@ def _schema(
     return pa.schema(fields)
 
 
-def column_names(keys: Sequence[str], labels: Sequence[str], *, timed: bool) -> list[str]:
+def column_names(
+    keys: Sequence[str], labels: Sequence[str], *, timed: bool, suppressed: bool = False
+) -> list[str]:
     """What the columns of keys and labels are called in an answer: those whose name is taken get underscores.
 
     >>> column_names(["user"], ["start", "user"], timed=False)
     ['user', 'start_', 'user_']
     """
     taken = {"start", "end", "start_time", "end_time"} if timed else {"start", "end"}
+    taken |= {"suppressed"} if suppressed else set()
     return [untaken(name, taken) for name in (*keys, *labels)]
 
 

@@ -220,6 +220,11 @@ class Plan(ABC):
         return bool(self.residuals) or self.has_hidden or compares
 
     @property
+    def settled(self) -> bool:
+        """Whether only an enumeration tells which complex events are answers."""
+        return self.sieved or self.interval is not None
+
+    @property
     def tallied(self) -> bool:
         """Whether complex events are counted by the automaton alone, without a look at the compact set."""
         return False
@@ -244,6 +249,8 @@ class Plan(ABC):
         """What counting an answer and dealing it out take, in words."""
         if self.sieved:
             time = "as long as listing all complex events, since each is checked"
+        elif self.interval is not None:
+            time = "as long as counting at each end, and listing what is given"
         elif self.decides_later:
             time = "linear in the events between the starts and the ends of what is given"
         elif self.window is None or self.tallied:

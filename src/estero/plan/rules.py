@@ -63,13 +63,6 @@ def plan_of(
     pattern = in_ticks(tree.pattern, layout.schema)
     if pattern != tree.pattern:
         tree, text = replace(tree, pattern=pattern), text or str(tree)
-    if tree.per is not None:
-        raise QueryError(
-            "LIMIT … PER is not served",
-            text=tree.text,
-            span=tree.places.get("PER", NOWHERE),
-            hint="LIMIT n is at each end",
-        )
     if automaton is not None and not isinstance(automaton, CEA):
         return _given(Draft(tree, layout, text, skeleton(automaton)), automaton)
     draft = Draft(tree, layout, text, automaton, asked_for=only is not None)

@@ -87,7 +87,11 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     if plan.consume is not Consume.NONE:
         what = "everything read so far" if plan.consume is Consume.ANY else "its partition"
         yield f"consume: after a position with an answer {what} is forgotten"
-    if plan.limit is not None:
+    if plan.limit is not None and plan.interval is not None:
+        where = "in each partition" if plan.shown_keys else "in the whole stream"
+        length = f"in {plan.tree.per!s}, {where}"
+        yield f"limit: at most {plan.limit.most} complex events {length}; the others are counted"
+    elif plan.limit is not None:
         yield f"limit: at most {plan.limit.most} complex events at each end; enumeration stops there"
         yield "limit: it is not a total; answer.limit(n) and --limit n are"
     yield f"on Spark: {division_in_words(plan)}"

@@ -278,7 +278,7 @@ def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:
 
     keys = [alternatives[0] for alternatives in plan.shown_keys]
     labels = [each.label for each in plan.shown]
-    columns = column_names(keys, labels, timed=timed)
+    columns = column_names(keys, labels, timed=timed, suppressed=plan.interval is not None)
     for place, (name, column) in enumerate(zip((*keys, *labels), columns, strict=True)):
         if name != column:
             what, advice = ("key", "") if place < len(keys) else ("label", "; AS gives it another name")

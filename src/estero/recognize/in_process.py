@@ -123,7 +123,13 @@ class InProcessRun(Reading):
     @property
     def schema(self) -> pa.Schema:
         plan, events = self.plan, self.source.classified_schema(self.plan.classification)
-        return answer_schema(plan.shown, events, keys=plan.shown_keys, time=time_type(self.source))
+        return answer_schema(
+            plan.shown,
+            events,
+            keys=plan.shown_keys,
+            time=time_type(self.source),
+            suppressed=plan.interval is not None,
+        )
 
     @property
     def query(self) -> str:
@@ -132,7 +138,7 @@ class InProcessRun(Reading):
     @property
     def counts_quickly(self) -> bool:
         """Whether `counts` does without enumerating, and the events can be read for it."""
-        return not (self.plan.sieved or self.source.one_shot)
+        return not (self.plan.settled or self.source.one_shot)
 
     def funnel(self, *, by_partition: bool) -> pa.Table:
         from estero.plan.levels import levels_plan  # loads the rules of planning
@@ -154,7 +160,7 @@ class InProcessRun(Reading):
 
     @property
     def _sieved(self) -> bool:
-        return self.plan.sieved
+        return self.plan.settled
 
     def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
         recognition = self._recognition(

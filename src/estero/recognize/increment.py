@@ -64,7 +64,7 @@ class PushedRun(Reading):
 
     @property
     def counts_quickly(self) -> bool:
-        return not self.recognition.plan.sieved
+        return not self.recognition.plan.settled
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("the answer of a push cannot be pickled: pickle its table, answer.to_arrow()")
@@ -83,7 +83,7 @@ class PushedRun(Reading):
 
     @property
     def _sieved(self) -> bool:
-        return self.recognition.plan.sieved
+        return self.recognition.plan.settled
 
     def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
         del counting, showing  # what a push has found is there already

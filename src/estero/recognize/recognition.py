@@ -26,6 +26,7 @@ from estero.classify.rows.classifier import as_integer
 from estero.classify.values import as_integers
 from estero.engine.batch import NO_PARTITION, EventBatch, OneEvent
 from estero.engine.recognizer import Recognizer
+from estero.engine.throttle import MOST_COUNTED, Throttle
 from estero.engine.walk.matches import Matches, chosen, joined
 from estero.engine.walk.roots import Roots, by_end
 from estero.engine.walk.share import Dealer, Part, Share
@@ -51,6 +52,8 @@ class Ended:
     """The answers among them, where they had to be known before going on (CONSUME BY)."""
     part: Part | None = None
     """Which of the complex events are asked for, where that is a share of them."""
+    suppressed: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    """Ends, and how many were left out before the first that is given there, where LIMIT … PER has chosen."""
 
 
 class Ends(NamedTuple):
@@ -105,9 +108,20 @@ class Recognition:
         self.recognizer = Recognizer(runs.runs)
         if endless and plan.interval is None:
             runs.runs.in_order = False
-        self.store = EventStore(events)
+        limit = plan.limit
+        self._throttle: Throttle | None = None
+        if limit is not None and limit.interval is not None:
+            self._throttle = Throttle(limit.most, limit.interval)
+        self._partition_columns = KEYS if self._throttle is not None and plan.shown_keys else ()
+        self.store = EventStore(events, self._partition_columns)
         self.reporter = Reporter(
-            plan.shown, runs.label_sets, events, keys=plan.shown_keys, time=time, positions=positions
+            plan.shown,
+            runs.label_sets,
+            events,
+            keys=plan.shown_keys,
+            time=time,
+            positions=positions,
+            suppressed=self._throttle is not None,
         )
         self._opened = runs
         self._events = events
@@ -119,7 +133,9 @@ class Recognition:
         self._dealer: Dealer | None = None
         self._room = _FIRST_ROOM
         self._dealt_at_once = 1
-        self._holding = Holding(self.recognizer, self.store, runs.automaton, self.reporter.marks)
+        self._holding = Holding(
+            self.recognizer, self.store, runs.automaton, self.reporter.marks, self._throttle
+        )
         if state is not None:
             self._holding.resume(state, plan, events)
 
@@ -148,10 +164,7 @@ class Recognition:
             )
             if self._sieve is not None and self.plan.consume is not Consume.NONE:
                 ended = replace(ended, sifted=list(self._matches(ended)))
-            if self._dealer is None:
-                yield ended
-            else:
-                yield from self.dealt(ended, self._dealer)
+            yield from self._given(ended)
             if ended.sifted:
                 self.recognizer.consume()
         if not self.recognizer.holding:
@@ -167,11 +180,47 @@ class Recognition:
         if until is not None:
             self.recognizer.expire(until)
         for roots in self.recognizer.decided(ended=until is None):
-            ended = self._ended(roots)
-            if self._dealer is None:
-                yield ended
-            else:
-                yield from self.dealt(ended, self._dealer)
+            yield from self._given(self._ended(roots))
+
+    def _given(self, ended: Ended) -> Iterator[Ended]:
+        """What is given of what has ended: as much as LIMIT … PER lets through, and a share of it."""
+        if self._throttle is not None:
+            ended = self._let_through(ended, self._throttle)
+            if not ended.sifted:
+                return
+        if self._dealer is None:
+            yield ended
+        else:
+            yield from self.dealt(ended, self._dealer)
+
+    def _let_through(self, ended: Ended, throttle: Throttle) -> Ended:
+        """What a throttle lets through: counted at each end, and as much enumerated as is given."""
+        roots = ended.roots
+        ends, bounds = by_end(roots)
+        sifted = None if self._sieve is None else list(self._matches(ended))
+        if sifted is None:
+            of_roots = np.array(self.recognizer.counts(roots, MOST_COUNTED), np.int64)
+            rough = np.add.reduceat(of_roots.astype(np.float64), bounds[:-1])
+            exact = np.minimum(np.add.reduceat(of_roots, bounds[:-1]), MOST_COUNTED)
+            counts = np.where(rough < MOST_COUNTED, exact, MOST_COUNTED)
+        else:
+            counts = np.zeros(ends.size, np.int64)
+            for each in sifted:
+                np.add.at(counts, np.searchsorted(ends, each.end), 1)
+        known = self.store.take(ends, [TIME, *self._partition_columns])
+        keys = np.zeros((ends.size, 2), np.uint64)
+        if self._partition_columns:
+            keys = side_by_side(known, self._partition_columns)
+        take, before = throttle.admitted(keys, numbers_of(known, TIME), counts)
+        if sifted is None:
+            sifted = list(self.recognizer.matches(roots, None, self._room, _first_of(bounds, of_roots, take)))
+        elif sifted:
+            together = joined(sifted)
+            of_end = np.searchsorted(ends, together.end)
+            place = np.arange(of_end.size) - np.searchsorted(of_end, of_end)
+            sifted = [chosen(together, np.flatnonzero(place < take[of_end]))]
+        sifted = [each for each in sifted if each.start.size]
+        return replace(ended, sifted=sifted, suppressed=(ends, before))
 
     def _ended(self, roots: Roots) -> Ended:
         """Compact sets that may have ended before this batch."""
@@ -199,7 +248,11 @@ class Recognition:
         if self._opened.clocks:
             shown = tuple([position if each else row.time for each in self._opened.clocks])
             one = one._replace(values=shown, valid=(True,) * len(shown))
-        found = [Ended(roots, np.full(roots.event.size, position)) for roots in self.recognizer.push_one(one)]
+        found = [
+            ended
+            for roots in self.recognizer.push_one(one)
+            for ended in self._given(Ended(roots, np.full(roots.event.size, position)))
+        ]
         if not self.recognizer.holding:
             self._trim()
         return found
@@ -251,7 +304,7 @@ class Recognition:
         """
         roots, limit = ended.roots, self._limit
         ends, bounds = by_end(roots)
-        if self._sieve is None or (ended.sifted is None and self._sieve.one_by_one):
+        if ended.sifted is None and (self._sieve is None or self._sieve.one_by_one):
             first = 0
             while first < ends.size:
                 last = min(first + self._dealt_at_once, ends.size)
@@ -267,16 +320,29 @@ class Recognition:
         places = np.flatnonzero(np.isin(roots.event, own))
         sifted = ended.sifted
         if sifted is not None:
-            sifted = [chosen(each, np.flatnonzero(np.isin(each.end, own))) for each in sifted]
-        yield Ended(roots.chosen(places), ended.position[places], sifted)
+            shared = (chosen(each, np.flatnonzero(np.isin(each.end, own))) for each in sifted)
+            sifted = [each for each in shared if each.start.size]
+        yield replace(ended, roots=roots.chosen(places), position=ended.position[places], sifted=sifted)
 
     # ------------------------------------------------------------------------- reading what was found
 
     def tables(self, ended: Ended) -> Iterator[pa.RecordBatch]:
         """The complex events of `ended`, as tables."""
-        for matches in self._matches(ended):
-            yield self.reporter.table(matches, self.store)
+        for matches, suppressed in self._with_suppressed(ended):
+            yield self.reporter.table(matches, self.store, suppressed)
             self._room = min(4 * self._room, _LARGEST_ROOM)
+
+    def _with_suppressed(self, ended: Ended) -> Iterator[tuple[Matches, NDArray[np.int64] | None]]:
+        """The complex events of `ended`, with how many were left out before each, where that is shown."""
+        last = -1
+        for matches in self._matches(ended):
+            suppressed = None
+            if ended.suppressed is not None:
+                ends, before = ended.suppressed
+                first = np.diff(matches.end, prepend=last) != 0
+                suppressed = np.where(first, before[np.searchsorted(ends, matches.end)], 0)
+                last = int(matches.end[-1])
+            yield matches, suppressed
 
     def _matches(self, ended: Ended) -> Iterator[Matches]:
         """The complex events of `ended` that are answers."""
@@ -294,7 +360,7 @@ class Recognition:
 
     def counts(self, ended: Ended) -> Iterable[tuple[int, int]]:
         """(end position, exact number of complex events), each end once, LIMIT respected."""
-        if self._sieve is not None:
+        if self.plan.settled:
             return self._counts_of_sifted(ended)
         if ended.part is not None:
             found = dict(ended.part.by_end(ended.roots.event))
@@ -315,7 +381,7 @@ class Recognition:
 
     def add(self, ended: Ended) -> int:
         """Counts what has ended, now or later, LIMIT respected; the exact number that was counted now."""
-        if self._sieve is not None or ended.part is not None:
+        if self.plan.settled or ended.part is not None:
             return sum(number for _, number in self.counts(ended))
         tally, roots = self.recognizer.runs.tally, ended.roots
         if self._limit is not None:
@@ -401,7 +467,7 @@ class Recognition:
     @property
     def idle(self) -> bool:
         """Whether nothing is open: to begin anew would change no later answer."""
-        return self.recognizer.idle
+        return self.recognizer.idle and (self._throttle is None or self._throttle.idle)
 
 
 Found = Iterator[tuple[Recognition, Ended]]
@@ -417,6 +483,18 @@ def number_of(found: Found, enough: int | None = None) -> int:
         if enough is not None and total >= enough:
             return total
     return total if last is None else total + last.rest()
+
+
+def _first_of(bounds: Sequence[int], counts: NDArray[np.int64], take: NDArray[np.int64]) -> Part:
+    """The first take[i] complex events of end i, which has the roots between bounds[i] and bounds[i + 1]."""
+    sizes = np.diff(bounds)
+    wanted = np.repeat(take, sizes)
+    some = np.minimum(counts, wanted)
+    after = np.cumsum(some)
+    before = after - some
+    size = np.clip(wanted - (before - np.repeat(before[list(bounds[:-1])], sizes)), 0, some)
+    place = np.flatnonzero(size)
+    return Part(place, np.zeros(place.size, np.int64), size[place])
 
 
 def _sieve_of(plan: Plan, opened: Opened) -> Sieve | None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from estero.answers.event_store import EventStore
 from estero.engine.recognizer import Recognizer, Runs
 from estero.engine.snapshots.snapshot import Snapshot
+from estero.engine.throttle import Throttle
 from estero.plan.plan import Plan
 from estero.recognize.state_bytes import (
     State,
@@ -42,6 +43,7 @@ class Holding:
     """What a recognizer and a store hold together, so that both can be made smaller together.
 
     Events are marked by label sets number 0 … `marks` - 1. `automaton` is what works out states on demand.
+    `throttle` remembers what was given, whatever is made smaller.
     """
 
     def __init__(
@@ -50,8 +52,10 @@ class Holding:
         store: EventStore,
         automaton: LazyAutomaton | MaxAutomaton | AgedAutomaton | None,
         marks: int,
+        throttle: Throttle | None = None,
     ) -> None:
         self._recognizer = recognizer
+        self._throttle = throttle
         self._marks = marks
         self._store = store
         self._automaton = automaton
@@ -76,6 +80,7 @@ class Holding:
         stood_for = [self._stands_for(number) for number in snapshot.states.tolist()]
         arrays = {
             **snapshot.arrays,
+            **({} if self._throttle is None else self._throttle.arrays()),
             "states": np.array([each for numbers in stood_for for each in numbers], np.int64),
             "states_sizes": np.array([len(numbers) for numbers in stood_for], np.int64),
             "events": batch_as_array(self._store.take(snapshot.events)),
@@ -90,6 +95,8 @@ class Holding:
             kept = batch_of_array(arrays.pop("events"))
             if not kept.schema.equals(self._store.schema):
                 raise ValueError("other columns of events")
+            if self._throttle is not None:
+                self._throttle.resume(arrays)
             states = self._states_of(arrays.pop("states"), arrays.pop("states_sizes"))
             snapshot = Snapshot(np.arange(kept.num_rows), states, arrays)
             self._recognizer.check(snapshot, self._marks)

@@ -225,8 +225,9 @@ def _time(schema: StructType, tree: QueryTree, named: str | None) -> str | None:
     """The time column: the one that is named, else that of the window, else the only one of timestamps."""
     if named is not None:
         return named or None
-    if isinstance(tree.window, AttributeWindow):
-        return tree.window.attribute
+    for length in (tree.window, tree.per):
+        if isinstance(length, AttributeWindow):
+            return length.attribute
     instants = [
         each.name for each in schema.fields if isinstance(each.dataType, (TimestampType, TimestampNTZType))
     ]

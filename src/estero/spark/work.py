@@ -85,7 +85,14 @@ class Work:
             plan = replace(plan, classification=replace(plan.classification, keep_all=False))
         classified = classified_schema(events, plan.classification, ordinals=division.ordinals)
         time = shown_time(events, plan)
-        shown = answer_schema(plan.shown, classified, keys=plan.shown_keys, time=time, positions=positions)
+        shown = answer_schema(
+            plan.shown,
+            classified,
+            keys=plan.shown_keys,
+            time=time,
+            positions=positions,
+            suppressed=plan.interval is not None,
+        )
         return cls(plan, division, classified, time, positions, told_apart(shown))
 
     def with_kernels(self, session: SparkSession, *, snapshots: bool = False) -> Work:

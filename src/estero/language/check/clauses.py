@@ -16,6 +16,7 @@ from estero.language.tree.schema import Attributes, Kind, Schema
 from estero.language.tree.selection import label_types
 from estero.language.tree.words import quoted
 
+_MOST_PER: Final = 10**9
 _TIMES: Final = frozenset({Kind.INT, Kind.TIMESTAMP})
 
 
@@ -35,6 +36,13 @@ def check_clauses(tree: q.QueryTree, known: KnownTypes, problems: Problems) -> N
         )
     check_bounds(tree.window, tree.limit, tree.places.get("LIMIT", NOWHERE), known.schema, problems)
     if tree.per is not None:
+        if tree.limit is not None and _MOST_PER < tree.limit <= INT_MAX:
+            problems.add(
+                f"LIMIT … PER keeps at most {_MOST_PER:,} complex events in an interval",
+                tree.places.get("LIMIT", NOWHERE),
+                expected=f"a whole number from 1 to {_MOST_PER}",
+                hint="leave LIMIT out to keep all",
+            )
         _check_interval(tree.per, tree.places.get("PER", NOWHERE), known.schema, problems)
     if tree.consume is not q.Consume.NONE:
         _check_consumed(tree, problems)

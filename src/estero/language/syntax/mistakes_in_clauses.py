@@ -118,6 +118,7 @@ _AFTER: Final[Mapping[str, str]] = {
     "PARTITION": "keys follow: PARTITION BY ip, user",
     "WITHIN": "a window follows: WITHIN 10 SECONDS, WITHIN 100 EVENTS or WITHIN 5 [time]",
     "LIMIT": "a whole number follows: LIMIT 5",
+    "PER": "END or a duration follows: LIMIT 3 PER 1 HOUR",
     "CONSUME": "a policy follows: CONSUME BY ANY",
     "PARTITION BY": "keys follow: PARTITION BY ip, user",
     "CONSUME BY": "a policy follows: CONSUME BY ANY",

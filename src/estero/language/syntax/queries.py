@@ -175,7 +175,7 @@ def _per(children: Children, span: Span) -> _Clause:
     if not isinstance(length, str):
         return _Clause("per", length, "PER", span)
     if length.upper() != "END":
-        one = f"PER 1 {unit_of(length)}" if unit_of(length) else ""
+        one = f"PER 1 {unit_of(length).removesuffix('S')}" if unit_of(length) else ""
         raise refused(
             cast("Token", length),
             f"LIMIT does not count by {length}",

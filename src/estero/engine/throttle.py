@@ -1,0 +1,144 @@
+"""At most so many in an interval of time, and how many were left out in between (LIMIT n PER d)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.jit import kernel
+from estero.engine.snapshots.columns import Arrays, taken
+from estero.engine.snapshots.sound import need
+from estero.engine.store.arena import copy_columns
+from estero.engine.store.hashing import new_table, number_rows, table_of
+
+MOST_COUNTED = (1 << 62) - 1
+"""More than so many are counted as so many."""
+
+_ROOM = 64
+
+
+class Intervals(NamedTuple):
+    """Of each partition what its interval is.
+
+    The time with which it begins, as bits (uint64); how many were given in it, 0 before the first; and how many
+    were left out since the last one that was given, at most `MOST_COUNTED` (int64).
+    """
+
+    opened: NDArray[np.uint64]
+    given: NDArray[np.int64]
+    left_out: NDArray[np.int64]
+
+
+def _new_intervals(capacity: int) -> Intervals:
+    return Intervals(
+        np.zeros(capacity, np.uint64), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
+    )
+
+
+class Throttle:
+    """Lets at most `most` through in each interval of `length` ticks that one of them opens.
+
+    Partitions are told apart by keys of two words. What comes is in order of time in each of them.
+    """
+
+    def __init__(self, most: int, length: int) -> None:
+        self._most, self._length = most, length
+        self._keys = new_table(_ROOM, 2)
+        self._intervals = _new_intervals(_ROOM)
+        self._last = 0
+
+    def admitted(
+        self, keys: NDArray[np.uint64], times: NDArray[np.int64], counts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of counts[i] things that come together at times[i], how many are let through, and left out before.
+
+        keys uint64[n, 2]; counts are at most `MOST_COUNTED`. The second number counts those of the partition
+        that were left out since the last one let through, and is 0 where none is now.
+        """
+        take, before = np.zeros(times.size, np.int64), np.zeros(times.size, np.int64)
+        if times.size:
+            numbers = self._numbered(keys)
+            stamps = np.ascontiguousarray(times, np.int64).view(np.uint64)
+            _admit(
+                numbers, stamps, counts, self._intervals, self._most, np.uint64(self._length), take, before
+            )
+            self._last = int(times[-1])
+        return take, before
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing has to be remembered."""
+        return not self._remembered().size
+
+    def arrays(self) -> Arrays:
+        """What has to be remembered, for `resume`."""
+        kept = self._remembered()
+        opened, given, left_out = (column[kept] for column in self._intervals)
+        return {
+            "limit_keys": self._keys.words[kept],
+            "limit_opened": opened.view(np.int64),
+            "limit_given": given,
+            "limit_left_out": left_out,
+            "limit_last": np.array([self._last]),
+        }
+
+    def resume(self, arrays: Arrays) -> None:
+        """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
+        names = ("limit_opened", "limit_given", "limit_left_out")
+        opened, given, left_out = (taken(arrays, name, np.int64, None) for name in names)
+        keys = taken(arrays, "limit_keys", np.uint64, opened.size, 2)
+        last = taken(arrays, "limit_last", np.int64, 1)
+        need(given.size == left_out.size == opened.size, "each partition has all numbers")
+        need((given >= 0) & (left_out >= 0) & (left_out <= MOST_COUNTED), "counts are not negative")
+        self._set(keys, Intervals(opened.view(np.uint64), given, left_out))
+        need(self._keys.size[0] == opened.size, "each partition is there once")
+        self._last = int(last[0])
+        for name in ("limit_keys", "limit_last", *names):
+            del arrays[name]
+
+    def _set(self, keys: NDArray[np.uint64], intervals: Intervals) -> None:
+        capacity = max(_ROOM, 2 * keys.shape[0])
+        self._keys = table_of(np.ascontiguousarray(keys), capacity)
+        self._intervals = _new_intervals(capacity)
+        copy_columns(intervals, self._intervals, keys.shape[0])
+
+    def _numbered(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+        numbers = np.empty(keys.shape[0], np.int32)
+        row = number_rows(self._keys, keys, numbers, insert=True)
+        while row < keys.shape[0]:
+            used = int(self._keys.size[0])
+            self._set(self._keys.words[:used], Intervals._make(column[:used] for column in self._intervals))
+            row = number_rows(self._keys, keys, numbers, row, insert=True)
+        return numbers
+
+    def _remembered(self) -> NDArray[np.intp]:
+        """The partitions whose interval is not over, or that have left something out."""
+        used = int(self._keys.size[0])
+        opened, given, left_out = (column[:used] for column in self._intervals)
+        passed = np.array([self._last]).view(np.uint64) - opened
+        return np.flatnonzero((left_out > 0) | ((given > 0) & (passed < np.uint64(self._length))))
+
+
+@kernel
+def _admit(numbers, times, counts, intervals, most, length, take, before):  # type: ignore[no-untyped-def]
+    """See `Throttle.admitted`. times uint64: the bits of the signed ones, so that differences are distances."""
+    opened, given, left_out = intervals
+    for place in range(numbers.size):
+        count = counts[place]
+        if count == 0:
+            continue
+        number = numbers[place]
+        if given[number] == 0 or times[place] - opened[number] >= length:
+            opened[number] = times[place]
+            given[number] = 0
+        some = min(count, most - given[number])
+        if some > 0:
+            take[place] = some
+            before[place] = left_out[number]
+            given[number] += some
+            left_out[number] = 0
+        rest = MOST_COUNTED if count == MOST_COUNTED else count - some
+        full = rest > MOST_COUNTED - left_out[number]
+        left_out[number] = MOST_COUNTED if full else left_out[number] + rest
