@@ -59,6 +59,7 @@ class Reporter:
         self._shown = tuple(shown)
         self._keys = tuple(tuple(alternatives) for alternatives in keys)
         self._time = time
+        self._suppressed = suppressed
         self._places = (POSITION,) if positions else ()
         self.marks = sets = len(label_sets)
         lookups = [
@@ -78,7 +79,7 @@ class Reporter:
     ) -> pa.RecordBatch:
         """One row for each of `matches`, in their order; `store` must hold all their events.
 
-        `suppressed` is how many were left out before each, where the table shows that.
+        `suppressed` is how many were left out before each, where the table shows that; none if it is None.
         """
         from estero.engine.walk.columns import select_labels  # here, so that schemas are known without Numba
 
@@ -87,7 +88,9 @@ class Reporter:
         if self._time is not None:
             columns += [_in_type(rows_taken(events, TIME, rows), self._time) for rows in (start, end)]
         columns += [key_column(events, alternatives, end) for alternatives in self._keys]
-        columns += [] if suppressed is None else [pa.array(suppressed)]
+        if self._suppressed:
+            none = np.zeros(matches.start.size, np.int64)
+            columns.append(pa.array(none if suppressed is None else suppressed))
         selected = select_labels(matches.offsets, matches.marks, marked, self._lookup)
         lists: list[pa.Array] = []
         for shown, same in zip(self._shown, self._same, strict=True):

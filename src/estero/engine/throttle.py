@@ -22,8 +22,8 @@ _ROOM = 64
 class Intervals(NamedTuple):
     """Of each partition what its interval is.
 
-    The time with which it begins, as bits (uint64); how many were given in it, 0 before the first; and how many
-    were left out since the last one that was given, at most `MOST_COUNTED` (int64).
+    The time with which it begins, as bits (uint64); how many were given in it, 0 before the first; and how
+    many were left out since the last one that was given, at most `MOST_COUNTED` (int64).
     """
 
     opened: NDArray[np.uint64]
@@ -123,7 +123,7 @@ class Throttle:
 
 @kernel
 def _admit(numbers, times, counts, intervals, most, length, take, before):  # type: ignore[no-untyped-def]
-    """See `Throttle.admitted`. times uint64: the bits of the signed ones, so that differences are distances."""
+    """See `Throttle.admitted`. times uint64: the bits of signed ones, so that differences are distances."""
     opened, given, left_out = intervals
     for place in range(numbers.size):
         count = counts[place]
