@@ -50,7 +50,7 @@ def _shown(rows: list[dict[str, object]]) -> list[str]:
 def test_a_job_chooses_what_this_process_chooses(spark: SparkSession, query: str) -> None:
     wanted = _shown(InProcess().rows(query, _events(), LAYOUT))
     assert _shown(SparkBatch(spark, 3).rows(query, _events(), LAYOUT)) == wanted
-    assert len(wanted) > 5
+    assert len(wanted) > 2
 
 
 @pytest.mark.slow

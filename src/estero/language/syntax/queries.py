@@ -196,6 +196,7 @@ def _conjunctive(children: Children, _span: Span) -> c.ConjunctiveTree:
         raise QueryError(
             "LIMIT of a conjunctive query counts at each end",
             span=clauses["places"]["PER"],
+            found="PER",
             expected="LIMIT n, or LIMIT n PER END",
             hint="an interval is for the queries that begin with SELECT",
         )
