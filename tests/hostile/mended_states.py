@@ -24,6 +24,8 @@ QUERIES = (
     "SELECT MAX * WHERE A AS a ; B+ AS b WITHIN 30 SECONDS",
     "SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k AND a.v < b.v WITHIN 30 SECONDS",
     "SELECT * WHERE A AS a ; B AS b ; C AS c FILTER a.k = b.k AND a.v != b.v AND b.k = c.k",
+    "SELECT LONGEST DISJOINT * WHERE A AS a ; B+ AS b : C PARTITION BY [k] WITHIN 30 SECONDS",
+    "SELECT LONGEST * WHERE A AS a ; B+ AS b WITHIN 20 SECONDS LIMIT 2 PER 10 SECONDS",
 )
 EACH = 20
 EDGES = (0, 1, -1, -2, 127, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 2**32, 59, 60, 61)
