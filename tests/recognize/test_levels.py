@@ -29,7 +29,7 @@ def sequences(draw: st.DrawFn) -> QueryTree:
     tree = draw(st.one_of(queries(), full_queries()))
     last = EventType(draw(st.sampled_from(TYPES)))
     pattern = tree.pattern if levels_of(tree.pattern) else SequencePattern((tree.pattern, last), (Link(),))
-    return replace(tree, pattern=pattern, window=tree.window or EventWindow(3), limit=None)
+    return replace(tree, pattern=pattern, window=tree.window or EventWindow(3), limit=None, per=None)
 
 
 def reached(tree: QueryTree, events: list[Event]) -> dict[int, int]:

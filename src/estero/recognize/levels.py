@@ -109,12 +109,12 @@ def _times(by: NDArray[np.int64], store: EventStore, clock: str) -> pa.Array:
 
 def _as_answered(plan: Plan, source: Source, level: int) -> pa.Table:
     """When each start of a complex event of a plan first ends one: as that level's column."""
-    end = "end" if time_type(source) is None else "end_time"
-    run = InProcessRun(plan, source)
-    keys = run.schema.names[2 if time_type(source) is None else 4 :]
-    parts = [pa.table(batch).group_by([START, *keys]).aggregate([(end, "min")]) for batch in run.tables()]
-    empty = run.schema.empty_table().group_by([START, *keys]).aggregate([(end, "min")])
-    first = pa.concat_tables([empty, *parts]).group_by([START, *keys]).aggregate([(f"{end}_min", "min")])
+    run, timed = InProcessRun(plan, source), time_type(source) is not None
+    end, before = ("end_time", 4) if timed else ("end", 2)
+    columns = [START, *run.schema.names[before : before + len(plan.shown_keys)]]
+    parts = [pa.table(batch).group_by(columns).aggregate([(end, "min")]) for batch in run.tables()]
+    empty = run.schema.empty_table().group_by(columns).aggregate([(end, "min")])
+    first = pa.concat_tables([empty, *parts]).group_by(columns).aggregate([(f"{end}_min", "min")])
     times = first[f"{end}_min_min"].cast(pa.int64())
     return first.drop_columns(f"{end}_min_min").append_column(level_column(level), times)
 

@@ -76,8 +76,10 @@ def prefix_query(tree: QueryTree, parts: int) -> QueryTree:
         pattern=_of_what_is_bound(_prefix(tree.pattern, parts), set()),
         select=None,
         strategy=Strategy.ALL,
+        disjoint=False,
         consume=Consume.NONE,
         limit=None,
+        per=None,
         text="",
     )
 
