@@ -6,9 +6,9 @@ import pytest
 
 from estero.automata.cea import CEA, EventPredicate, Guard, Transition
 from estero.automata.compile.compile_pattern import compile_pattern
-from estero.automata.compile.filters import Marks, marks_of
 from estero.automata.determinize import DEAD, LazyAutomaton
 from estero.language.syntax.parser import parse_pattern
+from estero.language.tree.marks import Marks, marks_of
 from estero.plan.automaton import has_contiguity
 
 

@@ -10,6 +10,7 @@ from typing import assert_never
 from estero.language.builder.conditions import (
     Condition,
     Expression,
+    Named,
     Variable,
     aggregate,
     attribute,
@@ -183,10 +184,7 @@ def query(tree: q.QueryTree) -> QueryBuilder:
         each_start = {q.Strategy.LONGEST: built.longest, q.Strategy.SHORTEST: built.shortest}
         built = each_start[tree.strategy](disjoint=True)
     if tree.select is not None:
-        shown = [
-            item.label if item.attributes is None else (item.label, item.attributes) for item in tree.select
-        ]
-        built = built.show(*shown)
+        built = built.show(*map(_selected, tree.select))
     if tree.streams:
         built = built.from_streams(*tree.streams)
     if tree.partition_by:
@@ -206,6 +204,16 @@ def _limited(built: QueryBuilder, most: int, per: d.Window | None) -> QueryBuild
             return built.limit(most)
         case _:  # which the builder cannot say, or says in other units
             return QueryBuilder(replace(built.tree, limit=most, per=per))
+
+
+def _selected(item: q.Selected) -> str | tuple[str, tuple[str, ...]] | Named:
+    match item:
+        case q.EveryLabel():
+            return "*"
+        case q.SelectExpression(value, name):
+            return expression(value).named(name)
+        case q.SelectItem(label, attributes):
+            return label if attributes is None else (label, attributes)
 
 
 def _windowed(built: QueryBuilder, window: d.Window) -> QueryBuilder:

@@ -14,6 +14,8 @@ QUERIES = {
     "strategy_and_list": ("SELECT LONGEST DISJOINT * WHERE a", "SELECT MAX DISJOINT * WHERE a"),
     "select_list": ("SELECT a, b WHERE a ; b", "SELECT a b c WHERE a ; b"),
     "select_item": ("SELECT a[x, y] WHERE a", "SELECT a[] WHERE a"),
+    "select_expression": ("SELECT count(a) AS n, a.x * 2 AS twice WHERE a", "SELECT count(a) AS WHERE a"),
+    "every_label": ("SELECT *, count(a) AS n WHERE a", "SELECT * AS n WHERE a"),
     "from_clause": ("SELECT * FROM s, t WHERE a", "SELECT * FROM WHERE a"),
     "where": ("SELECT * WHERE a FILTER a[x = 1]", "SELECT * WHERE FILTER a[x = 1]"),
     "whole_number": ("SELECT * WHERE a LIMIT 5", "SELECT * WHERE a LIMIT 5.0"),

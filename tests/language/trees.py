@@ -170,6 +170,11 @@ patterns = st.recursive(event_types, _larger_patterns, max_leaves=8)
 """Patterns with every operator."""
 
 _some_names = st.lists(names, min_size=1, max_size=3).map(tuple)
+_selected = st.one_of(
+    st.builds(q.SelectItem, names.filter(lambda name: name != "*"), st.none() | _some_names),
+    st.builds(q.SelectExpression, conditions.filter(lambda each: not str(each).startswith("(")), names),
+    st.just(q.EveryLabel()),
+)
 
 
 def _with_more(tree: q.QueryTree) -> st.SearchStrategy[q.QueryTree]:
@@ -183,7 +188,7 @@ queries = st.builds(
     q.QueryTree,
     pattern=patterns,
     select=st.none()
-    | st.lists(st.builds(q.SelectItem, names, st.none() | _some_names), max_size=3).map(tuple),
+    | st.lists(_selected, max_size=3).map(tuple).filter(lambda items: items != (q.EveryLabel(),)),
     strategy=st.sampled_from(q.Strategy),
     streams=st.just(()) | _some_names,
     partition_by=st.lists(st.builds(q.KeyBracket, _some_names), max_size=2).map(tuple),

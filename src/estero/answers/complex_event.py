@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
-from estero.answers.report import SUPPRESSED_KEY, label_of, positions_in
+from estero.answers.report import SUPPRESSED_KEY, label_of, measure_of, positions_in
 from estero.answers.shown_values import BEYOND_PYTHON, not_held, shown_rows, shown_values
 from estero.errors import legible
 
@@ -28,6 +28,7 @@ class AnswerColumns:
     partition: Mapping[str, int]
     has_time: bool
     suppressed: int | None = None
+    measures: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
     def of(schema: pa.Schema) -> AnswerColumns:
@@ -35,16 +36,18 @@ class AnswerColumns:
         labels = {label: i for i, field in enumerate(schema) if (label := label_of(field)) is not None}
         has_time = "start_time" in schema.names and schema.get_field_index("start_time") == 2
         first = 4 if has_time else 2
+        measures = {name: i for i, field in enumerate(schema) if (name := measure_of(field)) is not None}
         left_out = [i for i, field in enumerate(schema) if SUPPRESSED_KEY in (field.metadata or {})]
-        others = {*labels.values(), *left_out}
+        others = {*labels.values(), *left_out, *measures.values()}
         partition = {field.name: i for i, field in enumerate(schema) if i >= first and i not in others}
-        return AnswerColumns(labels, partition, has_time, next(iter(left_out), None))
+        return AnswerColumns(labels, partition, has_time, next(iter(left_out), None), measures)
 
 
 class ComplexEvent:
     """A complex event: where it starts and ends, and the events under each label.
 
-    ``ce["b"]`` are the events marked b as dicts in stream order, ``ce.positions["b"]`` their positions.
+    ``ce["b"]`` are the events marked b as dicts in stream order, ``ce.positions["b"]`` their positions, and
+    ``ce["n"]`` is the value that SELECT shows as n.
     A value that Python cannot hold (a time after the year 9999) is a `DataError` when it is asked for.
     Equal complex events have the same start, end and positions under the same labels.
     """
@@ -92,12 +95,18 @@ class ComplexEvent:
         lists = {label: self._batch.column(column)[row] for label, column in self._layout.labels.items()}
         return {label: tuple(positions_in(marked.values).to_pylist()) for label, marked in lists.items()}
 
-    def __getitem__(self, label: str) -> Events:
-        if label not in self._layout.labels:
-            shown = ", ".join(self._layout.labels) or "none"
-            raise KeyError(f"{label} is not among the selected labels: {shown}")
-        events: Events = self._value(self._layout.labels[label])
-        return events
+    @property
+    def measures(self) -> dict[str, Any]:
+        """The values of the expressions that SELECT names, by name."""
+        return {name: self._value(column) for name, column in self._layout.measures.items()}
+
+    def __getitem__(self, name: str) -> Any:
+        """The events under a label, or the value of an expression that SELECT names."""
+        column = self._layout.labels.get(name, self._layout.measures.get(name))
+        if column is None:
+            shown = ", ".join((*self._layout.labels, *self._layout.measures)) or "none"
+            raise KeyError(f"{name} is not among the selected labels: {shown}")
+        return self._value(column)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ComplexEvent):
@@ -113,6 +122,7 @@ class ComplexEvent:
             parts.append(f"{self._shown(2)} – {self._shown(3)}")
         parts += [f"{name}={self._shown(column)!r}" for name, column in self._layout.partition.items()]
         parts += [f"suppressed={self.suppressed}"] if self.suppressed else []
+        parts += [f"{name}={self._shown(column)!r}" for name, column in self._layout.measures.items()]
         parts += [f"{label}={_shortened(places)}" for label, places in self.positions.items()]
         return legible(f"ComplexEvent({', '.join(parts)})")
 
@@ -124,10 +134,11 @@ class ComplexEvent:
         return f"<table><tbody>{''.join([*places, *marked])}</tbody></table>"
 
     def places_shown(self) -> dict[str, Any]:
-        """Start and end, times, and the values of the partition columns, to be shown (`shown_values`)."""
+        """Start and end, times, the values of the partition and of SELECT, to be shown (`shown_values`)."""
         first = 4 if self._layout.has_time else 2
         columns = [*range(first), *self._layout.partition.values()]
         columns += [] if self._layout.suppressed is None else [self._layout.suppressed]
+        columns += self._layout.measures.values()
         return {self._batch.schema.names[column]: self._shown(column) for column in columns}
 
     def events_shown(self, label: str) -> Events:

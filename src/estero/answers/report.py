@@ -1,7 +1,8 @@
 """From sequence numbers to the public table: the columns of answers, made of the events that are kept.
 
 The public form (interface.md): one row per complex event with ``start``, ``end``, where there is a
-time ``start_time`` and ``end_time``, the partition columns, and one list column per selected label.
+time ``start_time`` and ``end_time``, the partition columns, the values that SELECT computes, and one list
+column per selected label.
 A label column holds structs of the shown attributes and, last, ``position``; `with_positions` leaves only
 the positions. A name that is taken already (a label called ``start``, an attribute called ``position``) gets
 an underscore at its end; the metadata of the field keeps the label, see `label_of`.
@@ -18,11 +19,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.answers.event_store import EventStore, rows_taken
+from estero.answers.measures.marked import EventsAtHand, Marked
+from estero.answers.measures.measures import Measures
 from estero.classify.column_names import POSITION, TIME, event_column
 from estero.classify.remembered import Remembered
 from estero.errors import DataError
 from estero.events.tables.shown_types import plain_type
-from estero.language.tree.selection import Shown
+from estero.language.tree.selection import END_TIME, START_TIME, Measure, Shown
 
 if TYPE_CHECKING:
     from estero.engine.walk.matches import Matches
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 LABEL_KEY = b"estero:label"
 SUPPRESSED_KEY = b"estero:suppressed"
 """In the metadata of the column that says how many were left out before a complex event."""
+MEASURE_KEY = b"estero:measure"
 MATCH_KEY = b"estero:match"
 """In the metadata of a column that says to which complex event a row belongs."""
 
@@ -39,7 +43,7 @@ class Reporter:
 
     `shown` are the selected labels, `keys` the alternatives of each bracket of PARTITION BY,
     `label_sets[id]` the labels of an event marked `id`, `events` the schema of the classified
-    batches, `time` the type of the time column (None: no time).
+    batches, `time` the type of the time column (None: no time), `measures` the values of each complex event.
     """
 
     def __init__(
@@ -52,9 +56,16 @@ class Reporter:
         time: pa.DataType | None = None,
         positions: bool = True,
         suppressed: bool = False,
+        measures: Sequence[Measure] = (),
     ) -> None:
         self.schema: pa.Schema = answer_schema(
-            shown, events, keys=keys, time=time, positions=positions, suppressed=suppressed
+            shown,
+            events,
+            keys=keys,
+            time=time,
+            positions=positions,
+            suppressed=suppressed,
+            measures=measures,
         )
         self._shown = tuple(shown)
         self._keys = tuple(tuple(alternatives) for alternatives in keys)
@@ -73,6 +84,10 @@ class Reporter:
         """For each label its column: a type and its variable often show the same, which is made once."""
         self._lookup = np.array([lookups[self._same.index(column)] for column in range(len(found))], np.bool_)
         self._lookup = self._lookup.reshape(len(found), sets)
+        self._measures = _measures(measures, events, keys, time) if measures else None
+        if self._measures is not None:
+            asked = [[label in labels for labels in label_sets] for label in self._measures.variables]
+            self._asked = np.array(asked, np.bool_).reshape(len(asked), sets)
 
     def table(
         self, matches: Matches, store: EventStore, suppressed: NDArray[np.int64] | None = None
@@ -91,6 +106,8 @@ class Reporter:
         if self._suppressed:
             none = np.zeros(matches.start.size, np.int64)
             columns.append(pa.array(none if suppressed is None else suppressed))
+        if self._measures is not None:
+            columns += self._measured(self._measures, matches, events, marked, columns)
         selected = select_labels(matches.offsets, matches.marks, marked, self._lookup)
         lists: list[pa.Array] = []
         for shown, same in zip(self._shown, self._same, strict=True):
@@ -104,6 +121,27 @@ class Reporter:
             columns.append(lists[same])
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
+    def _measured(
+        self,
+        measures: Measures,
+        matches: Matches,
+        events: pa.RecordBatch,
+        marked: NDArray[np.int64],
+        columns: Sequence[pa.Array],
+    ) -> list[pa.Array]:
+        """The columns of measures; `columns` are those before them."""
+        from estero.engine.walk.columns import select_labels
+
+        at_hand = EventsAtHand(events, marked)
+        selected = select_labels(matches.offsets, matches.marks, at_hand.rows, self._asked)
+        of = {
+            label: Marked(offsets.astype(np.int64), rows)
+            for label, (offsets, rows) in zip(measures.variables, selected, strict=True)
+        }
+        names, first = _named(self._keys, self._time), 2 * len(self._places)
+        named = dict(zip(names, columns[first : first + len(names)], strict=True))
+        return measures.columns(of, at_hand, named, len(matches.start))
+
 
 def answer_schema(
     shown: Sequence[Shown],
@@ -113,6 +151,7 @@ def answer_schema(
     time: pa.DataType | None = None,
     positions: bool = True,
     suppressed: bool = False,
+    measures: Sequence[Measure] = (),
 ) -> pa.Schema:
     """The schema of the public table, known before any event is read.
 
@@ -121,7 +160,7 @@ def answer_schema(
     ``position`` of each event are left out; with `suppressed` there is a column of that name. The last ones
     are remembered.
     """
-    asked = tuple(shown), [tuple(each) for each in keys], events, time, positions, suppressed
+    asked = tuple(shown), [tuple(each) for each in keys], events, time, positions, suppressed, tuple(measures)
     return _schemas.of(asked, lambda: _schema(*asked))
 
 
@@ -135,6 +174,7 @@ def _schema(
     time: pa.DataType | None,
     positions: bool,
     suppressed: bool,
+    measures: Sequence[Measure],
 ) -> pa.Schema:
     """See `answer_schema`."""
     ends = ("start", "end") if positions else ()
@@ -149,12 +189,36 @@ def _schema(
     if suppressed:
         marked = {SUPPRESSED_KEY: b""}
         fields.append(pa.field("suppressed", pa.int64(), nullable=False, metadata=marked))
+    if measures:
+        types = _measures(measures, events, keys, time).types
+        fields += [
+            pa.field(each.name, kind, metadata={MEASURE_KEY: each.name.encode()})
+            for each, kind in zip(measures, types, strict=True)
+        ]
     for each in shown:
         event = _event_type(each, events, positions=positions)
         column = pa.list_(pa.field("item", event, nullable=False))
         metadata = {LABEL_KEY: each.label.encode()}
         fields.append(pa.field(next(names), column, nullable=False, metadata=metadata))
     return pa.schema(fields)
+
+
+def _measures(
+    measures: Sequence[Measure],
+    events: pa.Schema,
+    keys: Sequence[Sequence[str]],
+    time: pa.DataType | None,
+) -> Measures:
+    """What computes measures, which may name the keys and the times of complex events."""
+    kinds = [] if time is None else [time, time]
+    kinds += [common_type([_shown_type(events, name) for name in alternatives]) for alternatives in keys]
+    return Measures(measures, events, dict(zip(_named(keys, time), kinds, strict=True)))
+
+
+def _named(keys: Sequence[Sequence[str]], time: pa.DataType | None) -> list[str]:
+    """What measures call the columns of times and keys."""
+    times = [] if time is None else [START_TIME, END_TIME]
+    return times + [alternatives[0] for alternatives in keys]
 
 
 def column_names(
@@ -174,6 +238,12 @@ def label_of(field: pa.Field) -> str | None:
     """The label that a column of an answer shows, or None for the other columns."""
     label: bytes | None = (field.metadata or {}).get(LABEL_KEY)
     return None if label is None else label.decode()
+
+
+def measure_of(field: pa.Field) -> str | None:
+    """The name of the value that a column of an answer shows, or None for the other columns."""
+    name: bytes | None = (field.metadata or {}).get(MEASURE_KEY)
+    return None if name is None else name.decode()
 
 
 def positions_in(marked: pa.StructArray) -> pa.Array:

@@ -316,6 +316,7 @@ def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
             keep_all=every_of_a_key or ends_on_anything(automaton),
         ),
         shown=draft.shown,
+        measures=draft.measures,
         window=draft.window,
         interval=draft.interval,
         gaps=contiguous and not keys,

@@ -250,6 +250,7 @@ def _planned(draft: Draft, chain: Chain, compiled: Compiled) -> ChainPlan:
             keys=[bracket.alternatives for bracket in draft.tree.partition_by],
         ),
         shown=draft.shown,
+        measures=draft.measures,
         window=draft.window,
         interval=draft.interval,
         pushed=tuple(each for each in compiled.residuals if each not in chain.residuals),

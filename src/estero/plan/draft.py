@@ -15,12 +15,12 @@ from estero.automata.correlated.filter_cases import positive
 from estero.automata.correlated.push_down import PushedDown, push_down
 from estero.automata.determinize import DEFAULT_STATE_CAP
 from estero.automata.registers import Value
-from estero.automata.residual import Residual, columns_read
+from estero.automata.residual import Residual, all_attributes, columns_read
 from estero.language.tree import pattern as p
 from estero.language.tree.distances import AttributeWindow, DurationWindow, Measured
 from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import QueryTree, Strategy
-from estero.language.tree.selection import Shown, shown_labels
+from estero.language.tree.selection import Measure, Shown, measures_of, shown_labels
 from estero.plan.plan import Classification, Layout, Window, payload_of
 
 NOTHING_COMPARED = "no events are compared with each other"
@@ -113,6 +113,11 @@ class Draft:
         return shown_labels(self.tree, self.layout.schema)
 
     @cached_property
+    def measures(self) -> tuple[Measure, ...]:
+        """The values that answers show."""
+        return measures_of(self.tree)
+
+    @cached_property
     def window(self) -> Window | None:
         """How far back a complex event reaches."""
         return Window.of(self.tree, self.layout)
@@ -142,7 +147,9 @@ class Draft:
         """What is computed of each event, for these predicates and what `residuals` and `values` read."""
         layout = self.layout
         brackets = [bracket.alternatives for bracket in self.tree.partition_by]
-        checked = columns_read(residuals, layout.schema, layout.type_column)
+        every = all_attributes(layout.schema)
+        measured = [name for each in self.measures for name in each.attributes if name in every]
+        checked = (*measured, *columns_read(residuals, layout.schema, layout.type_column))
         return Classification(
             predicates=tuple(predicates),
             schema=layout.schema,

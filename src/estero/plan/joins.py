@@ -224,6 +224,7 @@ def _plan(draft: Draft, parts: Parts, left: Sequence[Residual] = ()) -> JoinPlan
             keys=[bracket.alternatives for bracket in draft.tree.partition_by],
         ),
         shown=draft.shown,
+        measures=draft.measures,
         window=draft.window,
         interval=draft.interval,
         pushed=tuple(each for each in draft.compiled.residuals if each not in left) if left else (),
@@ -251,6 +252,7 @@ def with_joins(draft: Draft, automaton: PCEA) -> JoinPlan:
             keys=[bracket.alternatives for bracket in draft.tree.partition_by],
         ),
         shown=draft.shown,
+        measures=draft.measures,
         window=draft.window,
         interval=draft.interval,
     )

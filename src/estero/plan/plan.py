@@ -21,7 +21,7 @@ from estero.language.tree.distances import AttributeWindow, DurationWindow, Even
 from estero.language.tree.pattern import PartitionKey
 from estero.language.tree.query import Consume, QueryTree, Strategy
 from estero.language.tree.schema import Schema
-from estero.language.tree.selection import Shown
+from estero.language.tree.selection import Measure, Shown
 from estero.language.tree.words import quoted
 from estero.plan.identity import Columns, digest
 
@@ -154,6 +154,7 @@ class Plan(ABC):
     text: str
     classification: Classification
     shown: tuple[Shown, ...]
+    measures: tuple[Measure, ...] = ()
     window: Window | None = None
     interval: int | None = None
     pushed: tuple[Residual, ...] = ()
@@ -264,7 +265,7 @@ class Plan(ABC):
         known = self.classification
         checked = columns_read(self.residuals, known.schema, known.type_column)
         payload = payload_of((), self.shown_keys, checked)
-        return replace(self, shown=(), classification=replace(known, payload=payload))
+        return replace(self, shown=(), measures=(), classification=replace(known, payload=payload))
 
     def fingerprint(self, events: Columns) -> str:
         """32 hexadecimal digits that two plans share if states of one are good for the other.

@@ -11,7 +11,7 @@ from estero.automata.chain import Chain
 from estero.automata.formulas.chain_pattern import skeleton
 from estero.automata.pcea import PCEA
 from estero.errors import NOWHERE, QueryError
-from estero.language.check.ticks import in_ticks
+from estero.language.check.ticks import in_ticks, select_in_ticks
 from estero.language.tree.query import QueryTree, Strategy
 from estero.plan.automaton import in_partitions, with_registers
 from estero.plan.chains import chained, with_chain
@@ -60,9 +60,9 @@ def plan_of(
     plans: all that can serve a query have equal answers. Raises `NotServedError`, with the reason, where that
     one cannot.
     """
-    pattern = in_ticks(tree.pattern, layout.schema)
-    if pattern != tree.pattern:
-        tree, text = replace(tree, pattern=pattern), text or str(tree)
+    pattern, select = in_ticks(tree.pattern, layout.schema), select_in_ticks(tree.select, layout.schema)
+    if (pattern, select) != (tree.pattern, tree.select):
+        tree, text = replace(tree, pattern=pattern, select=select), text or str(tree)
     if automaton is not None and not isinstance(automaton, CEA):
         return _given(Draft(tree, layout, text, skeleton(automaton)), automaton)
     draft = Draft(tree, layout, text, automaton, asked_for=only is not None)

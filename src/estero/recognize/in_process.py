@@ -129,6 +129,7 @@ class InProcessRun(Reading):
             keys=plan.shown_keys,
             time=time_type(self.source),
             suppressed=plan.interval is not None,
+            measures=plan.measures,
         )
 
     @property

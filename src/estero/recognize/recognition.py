@@ -122,6 +122,7 @@ class Recognition:
             time=time,
             positions=positions,
             suppressed=self._throttle is not None,
+            measures=plan.measures,
         )
         self._opened = runs
         self._events = events

@@ -92,6 +92,7 @@ class Work:
             time=time,
             positions=positions,
             suppressed=plan.interval is not None,
+            measures=plan.measures,
         )
         return cls(plan, division, classified, time, positions, told_apart(shown))
 

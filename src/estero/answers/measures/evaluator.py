@@ -30,7 +30,7 @@ Truths = NDArray[np.int8]
 FALSE, UNKNOWN, TRUE = np.int8(0), np.int8(1), np.int8(2)
 
 
-_TABLE = "estero_tuples"
+TABLE = "estero_tuples"
 _TRUTH = "truth"
 
 
@@ -87,9 +87,9 @@ class Evaluator:
 
     def described(self, schema: pa.Schema) -> dict[str, ColumnType]:
         """How expressions read columns of these types."""
-        self._connection.register(_TABLE, schema.empty_table())
-        described = self._connection.execute(f"DESCRIBE FROM {_TABLE}").fetchall()
-        self._connection.unregister(_TABLE)
+        self._connection.register(TABLE, schema.empty_table())
+        described = self._connection.execute(f"DESCRIBE FROM {TABLE}").fetchall()
+        self._connection.unregister(TABLE)
         return {name: DUCKDB.column_type(kind) for name, kind, *_ in described}
 
     def question(self, condition: Node, variable: str | None = None) -> Question:
@@ -122,7 +122,7 @@ class Evaluator:
         own = (each for each, _ in attributes if each not in map(before, previous))
         spoken_of = dict.fromkeys((*own, *previous))
         return Question(
-            f"{sql} FROM {_TABLE}",
+            f"{sql} FROM {TABLE}",
             tuple(spoken_of) if variable is None else (variable,),
             tuple((column, each, name) for (each, name), column in attributes.items()),
             tuple((column, each) for each, column in aggregates.items()),
@@ -140,7 +140,7 @@ class Evaluator:
         """Values of a column in the form of their kind (columns.py)."""
         if column.cast is None:
             return values
-        sql = f"SELECT {DUCKDB.text(DUCKDB.as_read('v', column))} AS v FROM {_TABLE}"
+        sql = f"SELECT {DUCKDB.text(DUCKDB.as_read('v', column))} AS v FROM {TABLE}"
         return self.computed(sql, {"v": values}, len(values))[0]
 
     def type_of(self, name: str) -> ColumnType:
@@ -161,7 +161,7 @@ class Evaluator:
             types = {column: self.type_of(name) for name, column in names.items()}
             value, column = in_form(ExpressionWriter(types, DUCKDB).value(flat))
             columns = tuple((column, name) for name, column in names.items() if name in self.columns)
-            self._formulas[expression] = Formula(f"SELECT {value} AS v FROM {_TABLE}", columns, column)
+            self._formulas[expression] = Formula(f"SELECT {value} AS v FROM {TABLE}", columns, column)
         return self._formulas[expression]
 
     def values(self, expression: Node, events: EventsAtHand, rows: Integers) -> tuple[pa.Array, Integers]:
@@ -206,14 +206,14 @@ class Evaluator:
     def computed(self, sql: str, columns: Mapping[str, pa.Array], count: int) -> list[pa.Array]:
         """The columns of a statement over these columns; without any, over as many rows."""
         given = dict(columns) or {"none": np.zeros(count, np.int8)}
-        self._connection.register(_TABLE, pa.table(given))
+        self._connection.register(TABLE, pa.table(given))
         try:
             with interruptible():
                 found = self._connection.sql(sql).to_arrow_table()
         except (duckdb.OutOfRangeException, duckdb.ConversionException) as error:
             raise DataError(f"a number in {self._place} does not fit into 64 bits") from error
         finally:
-            self._connection.unregister(_TABLE)
+            self._connection.unregister(TABLE)
         return [each.combine_chunks() if each.num_chunks != 1 else each.chunk(0) for each in found.columns]
 
 
@@ -223,6 +223,8 @@ _FORMS: Mapping[Kind | None, str] = {
     Kind.FLOAT: "DOUBLE",
     Kind.STRING: "VARCHAR",
     Kind.BOOL: "BOOLEAN",
+    Kind.TIMESTAMP: "TIMESTAMP",
+    Kind.DURATION: "BIGINT",
 }
 
 
@@ -230,7 +232,7 @@ def in_form(value: Typed) -> tuple[str, ColumnType]:
     """The SQL of a value in the form of its kind, and how it is read then."""
     if value.kind is None:
         return f"CAST({DUCKDB.text(value.sql)} AS BIGINT)", canonical(Kind.NULL)
-    if value.kind is Kind.TIMESTAMP:
-        wanted = "TIMESTAMP_NS" if value.tick == "ns" else "TIMESTAMP"
-        return f"CAST({DUCKDB.text(value.sql)} AS {wanted})", ColumnType(Kind.TIMESTAMP, tick=value.tick)
-    return f"CAST({DUCKDB.text(value.sql)} AS {_FORMS[value.kind]})", canonical(value.kind)
+    wanted = _FORMS[value.kind]
+    if value.kind is Kind.TIMESTAMP and value.tick == "ns":
+        wanted = "TIMESTAMP_NS"
+    return f"CAST({DUCKDB.text(value.sql)} AS {wanted})", ColumnType(value.kind, tick=value.tick)

@@ -8,12 +8,13 @@ the automaton small.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from estero.automata.compile.fragment import Arc, Fragment, Workshop
 from estero.language.tree import pattern as p
 from estero.language.tree.expressions import And, EventFilter, Node, Not, Or
+from estero.language.tree.marks import ONE, marks_of
 
 
 def apply_filter(workshop: Workshop, fragment: Fragment, condition: Node, pattern: p.Pattern) -> Fragment:
@@ -90,54 +91,3 @@ def _seen_false(workshop: Workshop, fragment: Fragment, refuted: EventFilter) ->
         if refuted.variable in arc.labels
     ]
     return Fragment(fragment.initial, after.final, (*fragment.arcs, *crossing, *after.arcs))
-
-
-# ------------------------------------------------------------------- how many events a variable can mark
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """At least `least` and at most `most` events; `most` 2 stands for two or more."""
-
-    least: int
-    most: int
-
-    def then(self, other: Marks) -> Marks:
-        """Both, one after the other."""
-        return Marks(min(self.least + other.least, 2), min(self.most + other.most, 2))
-
-    def either(self, other: Marks) -> Marks:
-        """One of the two."""
-        return Marks(min(self.least, other.least), max(self.most, other.most))
-
-
-NONE, ONE, MANY = Marks(0, 0), Marks(1, 1), Marks(0, 2)
-
-
-def marks_of(pattern: p.Pattern, variable: str | None) -> Marks:
-    """Bounds on the number of events that `variable` marks in complex events of `pattern`; None is any."""
-    match pattern:
-        case p.EventType(name):
-            return ONE if variable in (None, name) else NONE
-        case p.As(inner, given):
-            return marks_of(inner, None if given == variable else variable)
-        case p.Sequence(parts):
-            return reduce(Marks.then, (marks_of(part, variable) for part in parts))
-        case p.Disjunction(parts):
-            return reduce(Marks.either, (marks_of(part, variable) for part in parts))
-        case p.Iteration(inner):
-            each = marks_of(inner, variable)
-            maximum = 2 if pattern.maximum is None else pattern.maximum
-            return Marks(min(each.least * pattern.minimum, 2), min(each.most * maximum, 2))
-        case p.Optional(inner):
-            return marks_of(inner, variable).either(NONE)
-        case p.Filter(inner) | p.Start(inner) | p.Strict(inner) | p.PartitionBy(inner) | p.Unless(inner):
-            return marks_of(inner, variable)
-        case p.Keep(inner, labels) if variable is not None:
-            return marks_of(inner, variable) if variable in labels else NONE
-        case p.Rename(inner) if variable is None:
-            return marks_of(inner, None)
-        case p.Keep() | p.Rename() | p.Conjunction() | p.All():
-            return MANY
-        case _:
-            raise TypeError(f"not a pattern: {pattern!r}")

@@ -11,7 +11,6 @@ from dataclasses import replace
 from math import prod
 from typing import Final
 
-from estero.automata.compile.filters import ONE, marks_of
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import as_unary, conjoined, conjuncts, variables_of
 from estero.language.tree.expressions import (
@@ -25,6 +24,7 @@ from estero.language.tree.expressions import (
     Or,
     has_previous,
 )
+from estero.language.tree.marks import ONE, marks_of
 from estero.language.tree.selection import label_types
 
 MOST_NODES: Final = 2_000

@@ -275,6 +275,10 @@ class Expression:
         """The value is not missing."""
         return _condition(e.Not(e.IsNull(self.tree)))
 
+    def named(self, name: str) -> Named:
+        """A column of the answer: ``max(x.price) AS name``, for `QueryBuilder.show`."""
+        return Named(self, name)
+
     def as_filter(self) -> Condition:
         """The condition that this truth value is true."""
         return _condition(self.tree)
@@ -284,6 +288,14 @@ class Expression:
         if not isinstance(self.tree, e.Attribute):
             raise TypeError(f"{self} is not an attribute, so it cannot be a key")
         return PartitionKey(self.tree.name, self.tree.variable)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A value of each complex event under a name: a column of the answer."""
+
+    value: Expression
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeAlias
 
-from estero.language.builder.conditions import Condition, Expression
+from estero.language.builder.conditions import Condition, Expression, Named
 from estero.language.builder.durations import Length, distances_of, durations_of, unit_named
 from estero.language.tree import distances as d
 from estero.language.tree import pattern as p
@@ -271,18 +271,21 @@ class QueryBuilder:
     def __str__(self) -> str:
         return str(self.tree)
 
-    def show(self, *labels: str | tuple[str, SequenceOf[str]], **attributes: SequenceOf[str]) -> QueryBuilder:
+    def show(
+        self, *labels: str | tuple[str, SequenceOf[str]] | Named, **columns: SequenceOf[str] | Expression
+    ) -> QueryBuilder:
         """Shows labels with all attributes, or some: ``show("a", b=["price"])``; no label is ``NONE``.
+
+        An expression is a column: ``show(total=aggregate("sum", var("a").price))``. ``"*"`` are all labels.
 
         >>> sequence = event("a").then(event("b"), event("c"))
         >>> print(select(sequence).show(("a", ["price"]), "b", c=["price", "name"]))
         SELECT a[price], b, c[price, name] WHERE a ; b ; c
+        >>> print(select(sequence).show("*", n=aggregate("count", var("b")), price=var("a").price * 2))
+        SELECT *, count(b) AS n, a.price * 2 AS price WHERE a ; b ; c
         """
-        items = [
-            q.SelectItem(each) if isinstance(each, str) else _with_attributes(*each)
-            for each in (*labels, *attributes.items())
-        ]
-        return QueryBuilder(replace(self.tree, select=tuple(items)))
+        items = tuple(map(_shown, labels)) + tuple(_shown_as(name, each) for name, each in columns.items())
+        return QueryBuilder(replace(self.tree, select=None if items == (q.EveryLabel(),) else items))
 
     def strategy(self, strategy: q.Strategy | str) -> QueryBuilder:
         """Keeps some of the complex events that end together: ``SELECT MAX …``.
@@ -400,10 +403,26 @@ def _pattern(pattern: PatternLike) -> p.Pattern:
     return pattern.tree if isinstance(pattern, PatternBuilder) else pattern
 
 
-def _with_attributes(label: str, names: SequenceOf[str]) -> q.SelectItem:
-    if isinstance(names, str) or not names:
-        raise ValueError(f"the attributes of {label} are a list of at least one name")
-    return q.SelectItem(label, tuple(names))
+def _shown(item: str | tuple[str, SequenceOf[str]] | Named) -> q.Selected:
+    """What an argument by place shows."""
+    match item:
+        case "*":
+            return q.EveryLabel()
+        case str():
+            return q.SelectItem(item)
+        case Named(value, name):
+            return q.SelectExpression(value.tree, name)
+        case (label, names):
+            return _shown_as(label, names)
+
+
+def _shown_as(name: str, of: SequenceOf[str] | Expression) -> q.Selected:
+    """What an argument by name shows: an expression, or a label with some attributes."""
+    if isinstance(of, Expression):
+        return q.SelectExpression(of.tree, name)
+    if isinstance(of, str) or not of:
+        raise ValueError(f"the attributes of {name} are a list of at least one name")
+    return q.SelectItem(name, tuple(of))
 
 
 def _partition_key(key: str | Expression) -> p.PartitionKey:

@@ -8,12 +8,11 @@ from estero.errors import NOWHERE, Span
 from estero.language.check.keys import check_bracket
 from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
+from estero.language.check.selected import check_selected
 from estero.language.tree import distances as d
 from estero.language.tree import query as q
 from estero.language.tree.literals import INT_MAX
-from estero.language.tree.pattern import EventType
 from estero.language.tree.schema import Attributes, Kind, Schema
-from estero.language.tree.selection import label_types
 from estero.language.tree.words import quoted
 
 _MOST_PER: Final = 10**9
@@ -22,9 +21,7 @@ _TIMES: Final = frozenset({Kind.INT, Kind.TIMESTAMP})
 
 def check_clauses(tree: q.QueryTree, known: KnownTypes, problems: Problems) -> None:
     """Note what is wrong with the clauses around the pattern."""
-    types = label_types(tree.pattern)
-    for item in tree.select or ():
-        _check_item(item, types, known, problems)
+    check_selected(tree, known, problems)
     for bracket in tree.partition_by:
         check_bracket(bracket, tree.pattern, known, problems)
     if tree.consume is q.Consume.PARTITION and not tree.partition_by:
@@ -110,23 +107,6 @@ def check_bounds(
             expected=f"a whole number from 1 to {INT_MAX}",
             hint="leave LIMIT out to keep all",
         )
-
-
-def _check_item(
-    item: q.SelectItem, types: dict[str, tuple[EventType, ...]], known: KnownTypes, problems: Problems
-) -> None:
-    if item.label not in types:
-        place = Span(item.span.start, min(item.span.end, item.span.start + len(quoted(item.label))))
-        strategy = item.label.upper() if item.label.upper() in q.Strategy.__members__ else ""
-        before = f"a strategy comes before what is shown: SELECT {strategy} *" if strategy else ""
-        problems.no_label(item.label, types, place, before)
-        return
-    kinds = known.together(types[item.label])
-    for attribute in item.attributes or ():
-        if kinds is not None and attribute not in kinds:
-            message = f"the events marked {item.label} have no attribute {attribute}"
-            place = problems.inner_span(item.span, quoted(attribute))
-            problems.no_attribute(attribute, kinds, place, message)
 
 
 _NAMED: Final = {"window": "a window", "distance": "a distance", "interval": "an interval"}

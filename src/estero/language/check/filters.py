@@ -21,10 +21,10 @@ from estero.language.tree.words import quoted
 
 def check_filter(node: Filter, bound: tuple[str, ...], known: KnownTypes, problems: Problems) -> None:
     """Note what is wrong with the condition of one FILTER; `bound` are all labels of the whole pattern."""
-    _FilterCheck(label_types(node.pattern), bound, known, problems).truth(node.condition)
+    VariablesChecker(label_types(node.pattern), bound, known, problems).truth(node.condition)
 
 
-class _FilterCheck(KindChecker):
+class VariablesChecker(KindChecker):
     """Kinds of conditions that speak of variables."""
 
     def __init__(
@@ -40,6 +40,7 @@ class _FilterCheck(KindChecker):
         self._known = known
 
     def kind(self, node: e.Node) -> Kind | None:
+        """The kind of a condition or of a value in it."""
         match node:
             case e.EventFilter(variable, predicate):
                 if self._is_bound(variable, node.span):

@@ -17,7 +17,7 @@ from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.check.scopes import check_scopes
 from estero.language.check.steps import check_steps
-from estero.language.check.ticks import in_ticks
+from estero.language.check.ticks import in_ticks, select_in_ticks
 from estero.language.syntax.parser import parse_query
 from estero.language.tree import pattern as p
 from estero.language.tree.names import listed, suggestion
@@ -41,7 +41,7 @@ def check_query(tree: QueryTree, schema: Schema | None = None) -> list[QueryErro
             tree = parse_query(str(tree))
         except QueryError as error:
             return [error]
-    tree = replace(tree, pattern=in_ticks(tree.pattern, schema))
+    tree = replace(tree, pattern=in_ticks(tree.pattern, schema), select=select_in_ticks(tree.select, schema))
     problems = Problems(tree.text)
     known = KnownTypes(schema, tree.streams)
     _PatternCheck(tree, known, problems).run()

@@ -18,8 +18,11 @@ from estero.language.tree import expressions as e
 from estero.language.tree.durations import Duration
 from estero.language.tree.nodes import SyntaxNode, with_changed
 from estero.language.tree.pattern import Pattern
+from estero.language.tree.query import Selected, SelectExpression
 from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.selection import END_TIME, START_TIME
 
+Select = tuple[Selected, ...] | None
 Tree = TypeVar("Tree", bound=SyntaxNode)
 
 _TIME, _DIFFERENCE = "time", "difference"
@@ -34,16 +37,31 @@ _MIRRORED: Final[Mapping[str, e.ComparisonOperator]] = {"<": ">", "<=": ">=", ">
 
 def in_ticks(tree: Pattern, schema: Schema | None) -> Pattern:
     """The same pattern with ticks for the durations that stand beside integer times."""
+    length = _tick_of(schema)
+    if length is None or schema is None or schema.time is None:
+        return tree
+    return _Ticks(frozenset({schema.time}), length).pattern(tree)
+
+
+def select_in_ticks(select: Select, schema: Schema | None) -> Select:
+    """The same list of SELECT, in which the times of complex events are such times, too."""
+    length = _tick_of(schema)
+    if select is None or length is None or schema is None or schema.time is None:
+        return select
+    ticks = _Ticks(frozenset({schema.time, START_TIME, END_TIME}), length)
+    return tuple(ticks.pattern(item) if isinstance(item, SelectExpression) else item for item in select)
+
+
+def _tick_of(schema: Schema | None) -> int | None:
+    """The length of a tick of integer times in nanoseconds; None for other times."""
     if schema is None or schema.time is None or schema.time_unit is None:
-        return tree
-    if schema.column_kinds.get(schema.time) is not Kind.INT:
-        return tree
-    return _Ticks(schema.time, schema.time_unit.value).pattern(tree)
+        return None
+    return schema.time_unit.value if schema.column_kinds.get(schema.time) is Kind.INT else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Ticks:
-    time: str
+    times: frozenset[str]
     length: int
 
     def pattern(self, tree: Tree) -> Tree:
@@ -88,9 +106,12 @@ class _Ticks:
     def _role(self, node: e.Node) -> str | None:
         """Whether an expression is a time, or a difference of times, in ticks."""
         match node:
-            case e.Attribute(self.time) | e.Aggregate(_, _, e.Attribute(self.time)):
-                is_time = isinstance(node, e.Attribute) or node.function in _OF_ONE
-                return _TIME if is_time else None
+            case e.Attribute("duration", None) if START_TIME in self.times:
+                return _DIFFERENCE
+            case e.Attribute(name):
+                return _TIME if name in self.times else None
+            case e.Aggregate(function, _, e.Attribute(name)):
+                return _TIME if name in self.times and function in _OF_ONE else None
             case e.Previous(operand):
                 return self._role(operand)
             case e.Negative(operand) if self._is(operand, _DIFFERENCE):

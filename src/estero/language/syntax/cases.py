@@ -1,8 +1,9 @@
-"""Words told apart from names by what is before: WHEN, THEN, ELSE and END in a CASE, and PER behind LIMIT."""
+"""Words told apart from names by what is around them: those of CASE, DISTINCT, PER, and strategies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -30,42 +31,66 @@ _VALUES: Final = frozenset(
 
 _OPERANDS: Final = frozenset({"NAME", "QUOTED", "_LPAR", "_CASE"})
 """The tokens behind DISTINCT."""
+_WORDS_BEHIND: Final = {
+    "SELECT": frozenset({"ANY", "STRICT", "MAX", "NEXT", "LAST", "LONGEST", "SHORTEST"}),
+    "STRATEGY": frozenset({"DISJOINT"}),
+}
+"""The words of strategies by the token that is before them."""
+_BEGINNINGS: Final = frozenset(
+    {*_VALUES, "_LPAR", "MINUS", "NOT", "_CASE"} - {"_RPAR", "_RSQUARE", "_RBRACE", "_END"}
+)
+"""The tokens that a value begins with."""
 
 
 class CaseWords:
-    """Between the lexer and the parser: a name that follows a value inside a CASE is a word of it.
+    """Between the lexer and the parser: names that are words where they stand.
 
-    PER is one behind LIMIT and its number. So an attribute may be called `end` or `per` and a type `When`,
-    without quotes.
+    A name that follows a value inside a CASE is a word of it, and so is DISTINCT in ``count(DISTINCT x.a)``;
+    the first name behind SELECT is a strategy unless it is a label or the beginning of an expression. So an
+    attribute may be called `end`, `distinct`, `max` or `per` and a type `When`, without quotes. PER is one
+    behind LIMIT and its number.
     """
 
     always_accept: tuple[str, ...] = ()
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """The same tokens, with the words of CASE, and PER, as such."""
+        """The same tokens, with those words as such."""
+        ahead: deque[Token] = deque()
+
+        def following(place: int) -> str:
+            while len(ahead) <= place:
+                token = next(stream, None)
+                if token is None:
+                    return ""
+                ahead.append(token)
+            return ahead[place].type
+
         depth, before, limited = 0, "", False
-        for token, after in _with_next(stream):
+        while (token := ahead.popleft() if ahead else next(stream, None)) is not None:
             word = token.upper()
             if token.type == "_CASE":
                 depth += 1
-            elif depth and token.type == "NAME" and word in _WORDS and before in (*_VALUES, "_CASE"):
-                token = token.update(type=f"_{word}")  # noqa: PLW2901
+            elif token.type != "NAME":
+                pass
+            elif depth and word in _WORDS and before in (*_VALUES, "_CASE"):
+                token = token.update(type=f"_{word}")
                 depth -= word == "END"
-            elif (token.type, word, before) == ("NAME", "DISTINCT", "_LPAR") and after in _OPERANDS:
-                token = token.update(type="_DISTINCT")  # noqa: PLW2901
-            elif limited and token.type == "NAME" and word == "PER":
-                token = token.update(type="PER")  # noqa: PLW2901
+            elif (word, before) == ("DISTINCT", "_LPAR") and following(0) in _OPERANDS:
+                token = token.update(type="_DISTINCT")
+            elif before in _WORDS_BEHIND and _is_strategy(word, _WORDS_BEHIND[before], following):
+                token = token.update(type="STRATEGY")
+            elif limited and word == "PER":
+                token = token.update(type="PER")
             limited = token.type == "LIMIT" or (limited and token.type in ("MINUS", "INT"))
             before = token.type
             yield token
 
 
-def _with_next(stream: Iterator[Token]) -> Iterator[tuple[Token, str]]:
-    """Each token with the type of the next one, the last with none."""
-    before = next(stream, None)
-    for token in stream:
-        if before is not None:
-            yield before, token.type
-        before = token
-    if before is not None:
-        yield before, ""
+def _is_strategy(word: str, words: frozenset[str], following: Callable[[int], str]) -> bool:
+    """Whether a word in the place of a strategy is one of `words` or meant as one, by what is after it."""
+    after = following(0)
+    if after == "STAR":
+        return following(1) not in _BEGINNINGS  # or else a product
+    if word not in words:
+        return after in ("NAME", "QUOTED")
+    return after in _BEGINNINGS and (word, after) != ("MAX", "_LPAR")

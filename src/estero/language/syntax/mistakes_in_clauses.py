@@ -9,7 +9,6 @@ from typing import Final
 from estero.language.syntax.clauses import ORDER, clauses_of, is_used_as_name, unclosed
 from estero.language.syntax.misplaced import Finders, Misplaced, Mistake
 from estero.language.tree.durations import unit_of
-from estero.language.tree.functions import AGGREGATES
 
 _IN_ORDER: Final = (
     "the clauses come in this order: "
@@ -39,7 +38,8 @@ def _clause(found: Misplaced) -> Mistake | None:
         return Mistake(f"{found.last} is followed by {name}", again)
     if found.last == "BY" or found.last in ORDER:
         follows = _AFTER.get(found.last) or _AFTER[f"{found.clause} BY"]
-        return Mistake(f"there is nothing between {found.last} and {name}", follows)
+        expected = _LABELS if found.last == "SELECT" else ""
+        return Mistake(f"there is nothing between {found.last} and {name}", follows, expected)
     if found.last == ",":
         return Mistake(f"a comma is followed by {name}", "leave the comma out, or write what follows it")
     if unclosed(found.before) is not None or ("NAME" in found.accepted and found.clause != "SELECT"):
@@ -132,35 +132,20 @@ _AFTER: Final[Mapping[str, str]] = {
 
 def _in_select(found: Misplaced) -> Mistake | None:
     """What SELECT lists of SQL have."""
-    name = found.name_before
     match found.kind:
-        case "_LPAR" if found.after.replace(" ", "").startswith("(*)") or name.lower() in AGGREGATES:
+        case "STAR" if found.last == "(":
             return Mistake(
-                "SELECT only lists labels; it cannot compute",
-                "aggregates go in FILTER: count(a) >= 3; answer.count() and --count count complex events",
-                _LABELS,
+                "* is not what an aggregate takes",
+                "count(a) counts the events marked a; answer.count() and --count count complex events",
+                "a label, or an attribute X.a",
             )
-        case "_LPAR" if name != "a" or found.last == "A":
-            return Mistake(
-                "SELECT only lists labels; it cannot compute",
-                f"the attributes of a label go in square brackets: {name}[price, volume]",
-                _LABELS,
-            )
-        case "_DOT":
-            attribute = re.match(r"\.\s*(\w+)", found.after)
-            write = f"{name}[{attribute[1]}]" if attribute else f"{name}, which shows all its attributes"
-            return Mistake("an attribute to show goes in square brackets", f"write {write}", "',' or '['")
-        case "AS":
-            return Mistake(
-                "SELECT cannot name labels", f"labels are named in the pattern: WHERE a AS {found.next_word}"
-            )
+        case "STAR" if found.last == ".":
+            return Mistake("a label by itself shows all its attributes", "leave .* out", "an attribute")
         case "INT":
             return Mistake(
                 "SELECT takes no number",
                 "for the first five of all, use answer.limit(5) or --limit 5",
             )
-        case "_COMMA" if found.last == "*":
-            return Mistake("* already shows all labels", "write SELECT *, or list the labels")
         case "STAR" | "_RSQUARE" if found.last == "[":
             return Mistake(
                 "the brackets hold attributes", "without brackets a label shows all its attributes"

@@ -14,6 +14,7 @@ from estero.language.syntax.productions import (
     Production,
     constant,
     name_of,
+    node_of,
     nodes_of,
     refused,
     span_of,
@@ -21,10 +22,12 @@ from estero.language.syntax.productions import (
 from estero.language.syntax.units import unit_named
 from estero.language.tree import conjunctive as c
 from estero.language.tree import distances as d
+from estero.language.tree import expressions as e
 from estero.language.tree import query as q
 from estero.language.tree.durations import unit_of
 from estero.language.tree.literals import integer_value
 from estero.language.tree.names import suggestion
+from estero.language.tree.words import quoted
 
 if TYPE_CHECKING:
     from lark import Token
@@ -109,17 +112,58 @@ _INSTEAD: Final = {
 
 
 def _select_list(children: Children, span: Span) -> _Clause:
-    first, *others = children
-    if isinstance(first, str):
-        return _Clause("select", None, "LIST", span)
-    # NONE in double quotes is a label.
-    none = not others and first.attributes is None and first.span.end - first.span.start == len("NONE")
-    return _Clause("select", () if none and first.label.upper() == "NONE" else tuple(children), "LIST", span)
+    items = tuple(children)
+    match items:
+        case (q.EveryLabel(),):
+            return _Clause("select", None, "LIST", span)
+        case (q.SelectItem(label, None) as item,) if label.upper() == "NONE" and _is_bare(item):
+            return _Clause("select", (), "LIST", span)
+        case _:
+            return _Clause("select", items, "LIST", span)
+
+
+def _is_bare(item: q.SelectItem) -> bool:
+    """Whether a label is written without quotes: NONE in double quotes is a label."""
+    return item.span.end - item.span.start == len(item.label)
 
 
 def _select_item(children: Children, span: Span) -> q.SelectItem:
-    label, *attributes = map(name_of, children)
-    return q.SelectItem(label, tuple(attributes) or None, span=span)
+    """A label; ``x[a]`` was read as a condition on x."""
+    if len(children) > 1:
+        label, *attributes = map(name_of, children)
+        return q.SelectItem(label, tuple(attributes), span=span)
+    match node_of(children[0]):
+        case e.Attribute(label, None):
+            return q.SelectItem(label, span=span)
+        case e.EventFilter(label, e.Attribute(attribute, None)):
+            return q.SelectItem(label, (attribute,), span=span)
+        case expression:
+            hint = f"write {expression} AS {_likely_name(expression)}"
+            if isinstance(expression, e.SetPredicate):
+                hint = f"the attributes of a label go in square brackets: {quoted(expression.name)}[price]"
+            raise QueryError(
+                "an expression in SELECT needs a name",
+                span=span,
+                found="an expression",
+                expected="a label, or an expression with AS and a name",
+                hint=hint,
+            )
+
+
+def _likely_name(expression: e.Node) -> str:
+    """A name that someone might give to the value of an expression."""
+    match expression:
+        case e.Aggregate(function, variable):
+            return quoted(f"{function}_{variable}" if variable.isidentifier() else function)
+        case e.Attribute(name):
+            return quoted(name)
+        case _:
+            return "n"
+
+
+def _select_expression(children: Children, span: Span) -> q.SelectExpression:
+    expression, _, name = children
+    return q.SelectExpression(node_of(expression), name_of(name), span=span)
 
 
 def _where(children: Children, span: Span) -> tuple[_Clause, ...]:
@@ -235,6 +279,8 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "strategy_and_list": _strategy_and_list,
     "select_list": _select_list,
     "select_item": _select_item,
+    "select_expression": _select_expression,
+    "every_label": lambda _, span: q.EveryLabel(span=span),
     "from_clause": lambda names, span: _Clause("streams", tuple(map(name_of, names[1:])), "FROM", span),
     "where": _where,
     "whole_number": lambda signs, span: integer_value("".join(signs), span),

@@ -32,6 +32,9 @@ _GROUPS: Final = (
 )
 """Terminals that occur together, and what they are together. The first that fits wins."""
 
+_NAMES: Final = {"QUOTED", "_CASE", "_DISTINCT", "STRATEGY"}
+"""What is a name as well, or begins like one."""
+
 _WORDS: Final = {
     "NAME": "a name",
     "INT": "a whole number",
@@ -177,7 +180,7 @@ def _expected_unit(words: str, accepted: frozenset[str], before: str) -> str:
 
 def _expected(terminals: frozenset[str], grammar: Lark) -> str:
     """What could be there, as one phrase, the likely things first."""
-    left = set(terminals) - {"QUOTED", "_CASE", "_DISTINCT"} if "NAME" in terminals else set(terminals)
+    left = set(terminals) - _NAMES if "NAME" in terminals else set(terminals)
     if "NAME" not in terminals and len(terminals) > 3:
         left -= {"_LPAR", "STRING"}  # START( and TIMESTAMP '' are what they could continue
     words: list[str] = []

@@ -8,6 +8,7 @@ from enum import Enum
 
 from estero.errors import Span
 from estero.language.tree.distances import Window
+from estero.language.tree.expressions import Node
 from estero.language.tree.literals import integer_text
 from estero.language.tree.nodes import SyntaxNode
 from estero.language.tree.pattern import Filter, Keep, PartitionBy, Pattern, as_atom
@@ -53,6 +54,26 @@ class SelectItem(SyntaxNode):
 
 
 @dataclass(frozen=True, slots=True)
+class EveryLabel(SyntaxNode, form="*"):
+    """All labels, beside other items."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectExpression(SyntaxNode, form="{expression} AS {name}"):
+    """A column with a value of each complex event.
+
+    It may speak of the attributes of labels, of aggregates, ``start_time``, ``end_time`` and ``duration``,
+    and of the partition keys by name, which are attributes without a variable.
+    """
+
+    expression: Node
+    name: str
+
+
+Selected = SelectItem | SelectExpression | EveryLabel
+
+
+@dataclass(frozen=True, slots=True)
 class KeyBracket(SyntaxNode, form="[{alternatives:, }]"):
     """One key of ``PARTITION BY``: the first of `alternatives` that an event's type has."""
 
@@ -71,7 +92,7 @@ class QueryTree:
     """
 
     pattern: Pattern
-    select: tuple[SelectItem, ...] | None = None
+    select: tuple[Selected, ...] | None = None
     strategy: Strategy = Strategy.ALL
     disjoint: bool = False
     streams: tuple[str, ...] = ()
@@ -86,6 +107,8 @@ class QueryTree:
     def __str__(self) -> str:
         strategy = "" if self.strategy is Strategy.ALL else f"{self.strategy.value} "
         strategy += "DISJOINT " if self.disjoint else ""
+        if not strategy and self.select and _begins_like_strategy(self.select[0]):
+            strategy = "ALL "
         shown = "*" if self.select is None else ", ".join(map(str, self.select)) or "NONE"
         consume = "" if self.consume is Consume.NONE else self.consume.value
         return clauses_text(
@@ -107,6 +130,12 @@ def _where(pattern: Pattern) -> str:
             return as_atom(pattern)
         tail = tail.pattern
     return str(pattern)
+
+
+def _begins_like_strategy(item: Selected) -> bool:
+    """Whether the first word of an expression would be taken for a strategy: an attribute of that name."""
+    first = str(item).split(maxsplit=1)[0]
+    return isinstance(item, SelectExpression) and first.upper() in (*Strategy.__members__, "ANY")
 
 
 def _names(names: tuple[str, ...]) -> str:

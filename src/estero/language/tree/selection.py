@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from estero.language.tree.expressions import Aggregate, Arithmetic, Attribute, Node, substituted
 from estero.language.tree.pattern import As, EventType, Iteration, Keep, Pattern, Rename, Sequence, Unless
-from estero.language.tree.query import QueryTree
+from estero.language.tree.query import EveryLabel, QueryTree, SelectExpression, SelectItem
 from estero.language.tree.schema import Schema
 
 Item = TypeVar("Item")
+
+START_TIME: Final = "start_time"
+END_TIME: Final = "end_time"
+FIXED: Final = ("start", "end", START_TIME, END_TIME, "decided_time", "suppressed", "complete", "steps")
+"""Columns that answers have beside those that a query names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,52 @@ class Shown:
 
     label: str
     attributes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A column with a value of each complex event, by its name.
+
+    Its expression speaks of aggregates, and of columns of the answer: attributes without a variable.
+    """
+
+    name: str
+    expression: Node
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """What it asks of the events of labels."""
+        return tuple(node for node in self.expression.walk() if isinstance(node, Aggregate))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of events that it reads, each once."""
+        inside = (node for each in self.aggregates if each.operand for node in each.operand.walk())
+        return _once(node.name for node in inside if isinstance(node, Attribute))
+
+
+def measures_of(tree: QueryTree) -> tuple[Measure, ...]:
+    """The columns that SELECT computes, in order; ``X.a`` is ``first(X.a)``: X marks one event at most."""
+    keys = {name: each.alternatives[0] for each in tree.partition_by for name in each.alternatives}
+
+    def change(node: Node) -> Node | None:
+        match node:
+            case Aggregate():
+                return node
+            case Attribute(name, str(variable)):
+                return Aggregate("first", variable, Attribute(name))
+            case Attribute(name) if name in keys and name not in (START_TIME, END_TIME):
+                return Attribute(keys[name])
+            case Attribute("duration"):
+                return Arithmetic("-", Attribute(END_TIME), Attribute(START_TIME))
+            case _:
+                return None
+
+    return tuple(
+        Measure(item.name, substituted(item.expression, change))
+        for item in tree.select or ()
+        if isinstance(item, SelectExpression)
+    )
 
 
 def shown_labels(tree: QueryTree, schema: Schema) -> tuple[Shown, ...]:
@@ -34,14 +86,17 @@ def shown_labels(tree: QueryTree, schema: Schema) -> tuple[Shown, ...]:
         read = (schema.attributes_read(each, tree.streams) or () for each in types.get(label, ()))
         return _once(name for attributes in read for name in attributes)
 
-    if tree.select is None:
-        return tuple(Shown(label, attributes_of(label)) for label in types)
     chosen: dict[str, tuple[str, ...]] = {}
-    for item in tree.select:
-        attributes = item.attributes
-        if attributes is None:
-            attributes = attributes_of(item.label)
-        chosen[item.label] = _once((*chosen.get(item.label, ()), *attributes))
+    for item in (EveryLabel(),) if tree.select is None else tree.select:
+        match item:
+            case EveryLabel():
+                found = [(label, attributes_of(label)) for label in types]
+            case SelectItem(label, attributes):
+                found = [(label, attributes_of(label) if attributes is None else attributes)]
+            case SelectExpression():
+                found = []
+        for label, attributes in found:
+            chosen[label] = _once((*chosen.get(label, ()), *attributes))
     return tuple(Shown(label, attributes) for label, attributes in chosen.items())
 
 

@@ -1,0 +1,165 @@
+"""What SELECT shows: labels with their attributes, and the values of expressions under names of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from estero.errors import Span
+from estero.language.check.filters import VariablesChecker
+from estero.language.check.known_types import KnownTypes
+from estero.language.check.problems import Problems
+from estero.language.tree import expressions as e
+from estero.language.tree import query as q
+from estero.language.tree.marks import marks_of
+from estero.language.tree.names import listed, some, suggestion
+from estero.language.tree.pattern import EventType
+from estero.language.tree.schema import Kind
+from estero.language.tree.selection import END_TIME, FIXED, START_TIME, label_types
+from estero.language.tree.words import quoted
+
+Types = Mapping[str, tuple[EventType, ...]]
+
+
+def check_selected(tree: q.QueryTree, known: KnownTypes, problems: Problems) -> None:
+    """Note what is wrong with the list of SELECT."""
+    types = label_types(tree.pattern)
+    names: set[str] = set()
+    for item in tree.select or ():
+        match item:
+            case q.SelectItem():
+                _check_item(item, types, known, problems)
+            case q.SelectExpression():
+                _check_name(item, tree, types, names, problems)
+                _SelectChecker(tree, types, known, problems).of_a_column(item.expression)
+            case q.EveryLabel():
+                pass
+
+
+def _check_item(
+    item: q.SelectItem, types: dict[str, tuple[EventType, ...]], known: KnownTypes, problems: Problems
+) -> None:
+    if item.label not in types:
+        place = Span(item.span.start, min(item.span.end, item.span.start + len(quoted(item.label))))
+        strategy = item.label.upper() if item.label.upper() in q.Strategy.__members__ else ""
+        before = f"a strategy comes before what is shown: SELECT {strategy} *" if strategy else ""
+        problems.no_label(item.label, types, place, before)
+        return
+    kinds = known.together(types[item.label])
+    for attribute in item.attributes or ():
+        if kinds is not None and attribute not in kinds:
+            message = f"the events marked {item.label} have no attribute {attribute}"
+            place = problems.inner_span(item.span, quoted(attribute))
+            problems.no_attribute(attribute, kinds, place, message)
+
+
+def _check_name(
+    item: q.SelectExpression, tree: q.QueryTree, types: Types, names: set[str], problems: Problems
+) -> None:
+    """Note it where another column has the name of an expression; it is among the `names` from then on."""
+    name = item.name
+    keys = [each.alternatives[0] for each in tree.partition_by]
+    what = (
+        "every answer has a column"
+        if name in FIXED
+        else "a key of the partition is shown as"
+        if name in keys
+        else "a label of the pattern is called"
+        if name in types
+        else "another expression is called"
+        if name in names
+        else ""
+    )
+    names.add(name)
+    if what:
+        problems.add(
+            f"{what} {name}",
+            problems.inner_span(item.span, quoted(name)),
+            expected="another name behind AS",
+            hint=f"for example {quoted(f'{name}_shown')}",
+        )
+
+
+class _SelectChecker(VariablesChecker):
+    """Kinds of expressions over complex events."""
+
+    def __init__(self, tree: q.QueryTree, types: Types, known: KnownTypes, problems: Problems) -> None:
+        super().__init__(types, tuple(types), known, problems)
+        self._tree = tree
+
+    def of_a_column(self, expression: e.Node) -> None:
+        """Note what is wrong with the expression of a column."""
+        self.kind(expression)
+        if isinstance(expression, e.Literal) and expression.value is None:
+            self._problems.add(
+                "NULL has no kind of its own",
+                expression.span,
+                expected="a value, or CAST(NULL AS INTEGER)",
+                hint="leave the column out",
+            )
+
+    def kind(self, node: e.Node) -> Kind | None:
+        if isinstance(node, e.EventFilter | e.SetPredicate | e.Previous):
+            self._problems.add(
+                "prev(…) is for conditions, which are asked of each event"
+                if isinstance(node, e.Previous)
+                else "a condition on sets of events is no value",
+                node.span,
+                expected="aggregates such as count(X), attributes X.a, constants and operators",
+                hint="what has to hold goes to FILTER",
+            )
+            return None
+        return super().kind(node)
+
+    def _attribute_of_variable(self, attribute: e.Attribute) -> Kind | None:
+        if attribute.variable is None:
+            return self._kind_of_column(attribute)
+        kind = super()._attribute_of_variable(attribute)
+        variable = attribute.variable
+        if variable in self._types and marks_of(self._tree.pattern, variable).most > 1:
+            functions = [f"{name}({attribute})" for name in ("first", "last", "list")]
+            self._problems.add(
+                f"{variable} can mark several events, so {attribute} is not one value",
+                attribute.span,
+                expected=listed(functions),
+                hint="first and last are of one event, list has all; sum, avg, min and max put them together",
+            )
+        return kind
+
+    def _kind_of_column(self, attribute: e.Attribute) -> Kind | None:
+        """The kind of a column of the answer that an expression may name."""
+        name, schema = attribute.name, self._known.schema
+        keys = {each for bracket in self._tree.partition_by for each in bracket.alternatives}
+        is_time = name in (START_TIME, END_TIME, "duration")
+        if name in keys and not is_time:
+            kinds = set() if schema is None else {self._kind_of_key(name)}
+            return next(iter(kinds - {None}), None)
+        if is_time:
+            if schema is not None and schema.time is None:
+                self._problems.add(
+                    f"{name} needs a time column",
+                    attribute.span,
+                    expected="a stream with a time",
+                    hint='name the column where the events are given: time="…"',
+                )
+                return None
+            time = None if schema is None or schema.time is None else schema.column_kinds.get(schema.time)
+            return Kind.DURATION if name == "duration" and time is Kind.TIMESTAMP else time
+        there = (START_TIME, END_TIME, "duration", *sorted(keys))
+        hint = suggestion(name, there)
+        if name in self._types:
+            hint = f"a label is named in the pattern, by WHERE … AS; count({quoted(name)}) counts its events"
+        variable = next(iter(self._types), "x")
+        self._problems.add(
+            f"{name} is no value of a complex event",
+            attribute.span,
+            expected=f"{some(there)}, or X.a with X a label",
+            hint=hint or f"an attribute of the event marked {variable} is {quoted(variable)}.{quoted(name)}",
+        )
+        return None
+
+    def _kind_of_key(self, name: str) -> Kind | None:
+        """The kind of a key; None where its alternatives differ."""
+        schema = self._known.schema
+        names = next(each.alternatives for each in self._tree.partition_by if name in each.alternatives)
+        found = {schema.column_kinds.get(each) for each in names} if schema is not None else set()
+        return found.pop() if len(found) == 1 else None
