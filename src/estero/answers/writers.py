@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from estero.answers.output_file import forward_only, output_file
-from estero.answers.report import MATCH_KEY, label_of, positions_schema, with_positions
+from estero.answers.report import MATCH_KEY, label_of, measure_of, positions_schema, with_positions
 from estero.answers.shown_values import shown_values
 
 ROWS_PER_GROUP = 131_072
@@ -101,15 +101,19 @@ def write_arrow(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBa
 
 
 def write_csv(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """CSV with a header; the lists of events are JSON text."""
+    """CSV with a header; the lists of events are JSON text, and durations as in JSON."""
     nested = [i for i, field in enumerate(schema) if pa.types.is_nested(field.type)]
-    for i in nested:
+    durations = [i for i, field in enumerate(schema) if pa.types.is_duration(field.type)]
+    for i in (*nested, *durations):
         schema = schema.set(i, pa.field(schema.field(i).name, pa.string()))
     with pa.csv.CSVWriter(file, schema) as writer:
         for batch in batches:
             columns = batch.columns
             for i in nested:
                 columns[i] = _texts(_json(value) for value in shown_values(columns[i]))
+            for i in durations:
+                values = shown_values(columns[i])
+                columns[i] = pa.array([None if each is None else str(each) for each in values], pa.string())
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
@@ -124,11 +128,11 @@ def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBa
     placed = bool(labels) and not any(
         pa.types.is_struct(field.type.value_type) for field in list(schema)[first:]
     )
-    names = schema.names[: 2 if placed else first]
+    told = [i for i in range(first) if i < 2 or not placed or measure_of(schema.field(i)) is not None]
     flat = any(MATCH_KEY in (field.metadata or {}) for field in schema)
     for batch in batches:
         for values in zip(*map(shown_values, batch.columns), strict=True):
-            line = dict(zip(names, values, strict=False))
+            line = {schema.names[i]: values[i] for i in told}
             if not flat:
                 line["labels"] = dict(zip(labels, values[first:], strict=True))
             file.write(_json(line) + b"\n")
