@@ -18,6 +18,7 @@ from full_strategies import full_queries
 from joined_strategies import joined_queries
 from laws.evaluators import by_end
 from laws.test_plans_agree import check, layout_of
+from step_strategies import stepped_queries
 from strategies import TABLE, queries, streams, to_table
 
 MOST = settings.default.max_examples if settings.default else 10
@@ -54,7 +55,7 @@ class Naive:
 
 @settings(max_examples=min(30, MOST))
 @given(
-    tree=st.one_of(queries(), full_queries(max_operators=3), joined_queries()),
+    tree=st.one_of(queries(), stepped_queries(), full_queries(max_operators=3), joined_queries()),
     events=streams(max_size=12),
     data=st.data(),
     sizes=SIZES,

@@ -20,10 +20,13 @@ from full_strategies import full_queries
 from joined_strategies import any_joined_queries, joined_queries
 from laws.evaluators import by_end
 from laws.test_plans_agree import check, layout_of
+from step_strategies import stepped_queries
 from strategies import TABLE, queries, streams, to_table
 
 LAYOUT = StreamLayout({"": TABLE}, EventLayout.of("type", "time", time_unit="s", only_type="A"))
-ANY = st.one_of(queries(), queries(), full_queries(max_operators=3), joined_queries(), any_joined_queries())
+ANY = st.one_of(
+    queries(), stepped_queries(), full_queries(max_operators=3), joined_queries(), any_joined_queries()
+)
 
 
 def forms(event: Event) -> list[Any]:

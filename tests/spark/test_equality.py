@@ -12,6 +12,7 @@ from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event
 from full_strategies import full_queries
 from spark.frames import as_in_process, as_the_reference_says
+from step_strategies import stepped_queries
 from strategies import queries, streams
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 few = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 """A query on Spark takes about a second, however small the stream."""
 
-ANY = st.one_of(queries(), full_queries())
+ANY = st.one_of(queries(), full_queries(), stepped_queries())
 """Queries of the plain operators, and of the whole language."""
 
 

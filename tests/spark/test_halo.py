@@ -28,6 +28,7 @@ from estero.spark.frames import laid_out
 from estero.spark.work import layout_of_schema
 from full_strategies import full_queries
 from spark.frames import as_in_process, as_the_reference_says, in_any_order, without_positions
+from step_strategies import stepped_queries
 from strategies import queries, streams
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def in_one_order(tree: QueryTree) -> QueryTree:
     return replace(tree, partition_by=(), consume=Consume.NONE)
 
 
-WINDOWED = st.one_of(queries(), full_queries()).filter(lambda tree: tree.window is not None).map(in_one_order)
+ANY = st.one_of(queries(), full_queries(), stepped_queries())
+WINDOWED = ANY.filter(lambda tree: tree.window is not None).map(in_one_order)
 
 
 def events(number: int = 240, seed: int = 1) -> pa.Table:
@@ -109,6 +111,8 @@ def test_without_positions_the_same_rows_are_found_in_ranges(
         f"{NEXT_TO} WITHIN 1 EVENTS",
         "SELECT a, b WHERE START(A AS a ; B AS b) WITHIN 40 EVENTS",
         "SELECT NEXT a, b WHERE A AS a ; B AS b WITHIN 9 [t]",
+        "SELECT a, b WHERE A AS a ;[<= 3 [t], NOT C] B AS b WITHIN 9 [t]",
+        "SELECT a, b WHERE A AS a ;[2 EVENTS .. 5 EVENTS] B+[<= 2 [t]] AS b WITHIN 12 EVENTS",
     ],
 )
 def test_ties_and_wide_halos(scattered: tuple[DataFrame, pa.Table], query: str, tasks: int) -> None:

@@ -20,9 +20,10 @@ from full_strategies import full_queries
 from laws.evaluators import by_end, planned
 from spark.frames import in_any_order, without_positions
 from spark.simulated import Simulation
+from step_strategies import stepped_queries
 from strategies import TICK, from_table, queries, streams, to_table
 
-ANY = st.one_of(queries(), full_queries())
+ANY = st.one_of(queries(), full_queries(), stepped_queries())
 SIZES = st.lists(st.integers(1, 6), min_size=2, max_size=4)
 some = settings(max_examples=15)
 """Each cut of a stream is classified anew, so an example takes longer than elsewhere."""
