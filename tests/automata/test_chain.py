@@ -58,7 +58,7 @@ CHAINS = (
     "A AS x ; B AS y ; C AS z FILTER x.n < y.n AND x.n < z.n",
     "A AS x ; B AS y ; C AS z FILTER x.n < z.n AND x.k = y.k AND y.s != z.s",
     "A AS x ; B AS y ; C AS z FILTER y.n = z.n AND x.n < z.x",
-    "A AS x ; B AS y FILTER x.n = y.n AND x.k + y.k > 0",
+    "A AS x ; B AS y FILTER x.n = y.n AND x.k * y.k > 0",
     "A AS x ; B AS y FILTER x.n >= y.n AND x.x < y.x AND x.n <= y.k",
     "A AS x ; B AS y FILTER x.s = y.s AND x.n < y.n AND x.x != y.x",
     "A AS x ; B AS y FILTER y.n BETWEEN x.n AND x.k",

@@ -25,7 +25,7 @@ TEXTS = (
     "SELECT * WHERE A AS a ; B AS b FILTER a.k < b.k WITHIN 20 EVENTS",
     "SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k AND a.m != b.m",
     "SELECT * WHERE A AS a ALL B AS b ALL C AS c FILTER a.k = b.k AND b.k = c.k WITHIN 100 EVENTS",
-    "SELECT * WHERE A AS a ; B AS b FILTER a.k + b.k < 9 WITHIN 20 EVENTS CONSUME BY ANY",
+    "SELECT * WHERE A AS a ; B AS b FILTER a.k * b.k < 9 WITHIN 20 EVENTS CONSUME BY ANY",
 )
 
 When = Callable[[float], None]

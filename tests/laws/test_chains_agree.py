@@ -29,7 +29,7 @@ FILTERED = (
     "(A AS x ; B AS y FILTER x.n < y.n AND x.k >= y.k)+",
     "A AS x ; B AS y ; C AS z FILTER x.n = y.n AND x.x < z.x AND y.k = z.k",
     "((A AS x ; B+ AS y) FILTER x.k = y.k AND max(y.n) > x.n)+",
-    "A AS x ; B AS y FILTER x.n <= y.n AND x.k + y.k > 0",
+    "A AS x ; B AS y FILTER x.n <= y.n AND x.k * y.k > 0",
 )
 """Chains that leave something to a filter, with hidden labels as well."""
 

@@ -28,7 +28,7 @@ SHARED = f"{NO_KEY}; if many complex events are expected, several tasks share th
         "SELECT * WHERE A+",
         "SELECT STRICT * WHERE A+",
         "SELECT * WHERE A OR (A ; B)",
-        "SELECT * WHERE A AS a ; B AS b FILTER a.k + b.k > 60",
+        "SELECT * WHERE A AS a ; B AS b FILTER a.k * b.k > 60",
     ],
 )
 def test_one_order_without_a_window_may_be_shared(text: str) -> None:
@@ -61,7 +61,7 @@ def test_a_window_is_no_help_without_a_time() -> None:
 
 
 def test_only_filters_that_decide_what_is_forgotten_forbid_it() -> None:
-    forgetting = "SELECT * WHERE A AS a ; B AS b FILTER a.k + b.k > 60 CONSUME BY ANY"
+    forgetting = "SELECT * WHERE A AS a ; B AS b FILTER a.k * b.k > 60 CONSUME BY ANY"
     reason = "what CONSUME BY forgets depends on filters after enumeration, so each task would do all of it"
     assert why_not_shared(plan_of(parse_query(forgetting), TIMED)) == reason
     for text in (forgetting.removesuffix(" CONSUME BY ANY"), "SELECT * WHERE A ; B CONSUME BY ANY"):

@@ -59,7 +59,7 @@ def test_as_many_as_the_reference_finds(
         "SELECT * WHERE A AS a : B AS b WITHIN 30 EVENTS",
         "SELECT * WHERE A AS a ; B AS b CONSUME BY ANY",
         "SELECT MAX * WHERE A AS a ; B AS b PARTITION BY [k] WITHIN 5 [t]",
-        "SELECT * WHERE A AS a ; B AS b FILTER a.k + b.k = 2 WITHIN 20 [t]",
+        "SELECT * WHERE A AS a ; B AS b FILTER a.k * b.k = 1 WITHIN 20 [t]",
         "SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k WITHIN 20 [t]",
     ],
 )

@@ -84,7 +84,7 @@ def test_any_number_of_shares_finds_what_the_reference_says(
         estero.query("SELECT a, b, c WHERE A AS a ; B AS b ; C AS c WITHIN 9 [t] LIMIT 7"),
         estero.query("SELECT a, b, c WHERE A AS a ; B AS b ; C AS c PARTITION BY [key] WITHIN 9 [t]"),
         estero.query("SELECT a, b WHERE A AS a : B AS b PARTITION BY [key]"),
-        estero.query("SELECT a, b WHERE A AS a ; B AS b FILTER a.k + b.k > 60"),
+        estero.query("SELECT a, b WHERE A AS a ; B AS b FILTER a.k * b.k > 60"),
         estero.query("SELECT a, b WHERE A AS a ; B AS b CONSUME BY ANY"),
         estero.query("SELECT MAX a, b WHERE A+ AS a ; B AS b WITHIN 6 EVENTS"),
         estero.query("SELECT a, b WHERE A AS a ; B AS b FILTER a.key = b.key AND a.k < b.k"),
@@ -170,7 +170,7 @@ def test_what_cannot_be_shared_is_refused_with_the_reason(spark: SparkSession) -
     df = spark.createDataFrame(events())
     with pytest.raises(ValueError, match=r"^share is a whole number from 1 to 100,000, not 0$"):
         recognize(df, "SELECT * WHERE A ; B", type="type", time="t", share=0)
-    text = "SELECT * WHERE A AS a ; B AS b FILTER a.k + b.k > 9 CONSUME BY ANY"
+    text = "SELECT * WHERE A AS a ; B AS b FILTER a.k * b.k > 9 CONSUME BY ANY"
     with pytest.raises(QueryError) as caught:
         recognize(df, text, type="type", time="t", share=2)
     assert "the enumeration of this query is not shared: what CONSUME BY forgets depends on filters" in str(
