@@ -363,3 +363,8 @@ def test_a_query_finds_what_all_runs_of_its_automaton_find(
     assert evaluate_pattern(query.tree.pattern, events) == expected
     answer = query.run(to_table(events), type="type", time="time", types=TYPES)
     assert {each for at_end in by_end(answer.batches()).values() for each in at_end} == expected
+
+
+def test_what_an_automaton_leaves_to_ages_and_registers_is_a_filter_beside_it() -> None:
+    shown = estero.query("SELECT * WHERE a ;[<= 5 EVENTS] b").automaton()
+    assert shown.filters == ("[<= 5 EVENTS], from the end of what is before to the start of what follows",)

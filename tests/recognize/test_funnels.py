@@ -128,3 +128,8 @@ def test_only_a_whole_answer_of_a_sequence_with_a_window_has_a_funnel() -> None:
     pushed = estero.query(FUNNEL).recognizer(SHOP.schema, type="type", time="time").push(SHOP)
     with pytest.raises(ValueError, match=r"ask the answer of query\.run"):
         pushed.funnel()
+
+
+def test_a_step_counts_only_if_its_distance_is_kept() -> None:
+    query = "SELECT * WHERE visit ;[<= 100 SECONDS] basket ;[NOT visit] pay PARTITION BY [user] WITHIN 1 HOUR"
+    assert [row["starts"] for row in steps(query)] == [3, 1, 1]

@@ -134,7 +134,7 @@ def _in_one(tree: QueryTree, levels: tuple[int, ...], layout: Layout) -> LevelsI
 
 def _why_not(plan: AutomatonPlan, labels: list[str]) -> str:
     """Why the automaton of a plan does not tell levels; empty if it does."""
-    if plan.residuals or plan.registers is not None:
+    if plan.residuals or plan.registers is not None or plan.ages is not None:
         return "its events are compared with each other"
     if FIRST in plan.automaton.predicates:
         return "it asks for the first event of the stream"

@@ -50,7 +50,10 @@ class Explanation:
     @property
     def automaton(self) -> Automaton:
         """What finds the complex events: a CEA, chain-CEA or PCEA, and the filters that it leaves over."""
-        return Automaton(self.plan.machine, tuple(map(residual_text, self.plan.residuals)))
+        plan = self.plan
+        # Registers and ages are beside a CEA; a chain has its comparisons on its transitions.
+        beside = plan.pushed if isinstance(plan.machine, CEA) else ()
+        return Automaton(plan.machine, tuple(map(residual_text, (*beside, *plan.residuals))))
 
     def svg(self) -> str:
         """The automaton as a picture, or the tree of what is joined."""
