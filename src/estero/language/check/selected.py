@@ -10,6 +10,7 @@ from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.tree import expressions as e
 from estero.language.tree import query as q
+from estero.language.tree.functions import AGGREGATES
 from estero.language.tree.marks import marks_of
 from estero.language.tree.names import listed, some, suggestion
 from estero.language.tree.pattern import EventType
@@ -99,13 +100,14 @@ class _SelectChecker(VariablesChecker):
 
     def kind(self, node: e.Node) -> Kind | None:
         if isinstance(node, e.EventFilter | e.SetPredicate | e.Previous):
+            near = suggestion(node.name, AGGREGATES) if isinstance(node, e.SetPredicate) else ""
             self._problems.add(
                 "prev(…) is for conditions, which are asked of each event"
                 if isinstance(node, e.Previous)
                 else "a condition on sets of events is no value",
                 node.span,
                 expected="aggregates such as count(X), attributes X.a, constants and operators",
-                hint="what has to hold goes to FILTER",
+                hint=near or "what has to hold goes to FILTER",
             )
             return None
         return super().kind(node)
