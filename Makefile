@@ -76,6 +76,7 @@ examples: setup  ## the examples on real data, on both engines (skipped where ..
 pictures: setup  ## draws docs/pictures anew
 	$(BIN)/python docs/pictures/draw.py
 	$(BIN)/python docs/pictures/language.py
+	$(BIN)/python docs/pictures/recipes.py
 
 pages: setup     ## writes docs/errors.md anew, from the table of errors
 	$(BIN)/python tests/language/error_page.py
