@@ -59,6 +59,12 @@ def test_names_that_are_taken_get_an_underscore() -> None:
     }
 
 
+def test_what_is_computed_of_a_complex_event_is_no_attribute_of_its_events() -> None:
+    rows = answer("SELECT x[v], count(B) AS n, 2 * x.v AS v WHERE A AS x ; B PARTITION BY [k]").rows()
+    assert rows.schema.names == ["match", "label", "position", "k", "v"]
+    assert {row["v"] for row in rows} == {2.5}
+
+
 def test_without_labels_there_are_no_rows() -> None:
     assert answer("SELECT NONE WHERE A ; B PARTITION BY [k]").rows().to_arrow().num_rows == 0
 

@@ -13,7 +13,15 @@ import pyarrow.compute as pc
 
 from estero.answers.complex_event import table_preview
 from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
-from estero.answers.report import MATCH_KEY, common_type, label_of, untaken
+from estero.answers.report import (
+    LABEL_KEY,
+    MATCH_KEY,
+    MEASURE_KEY,
+    SUPPRESSED_KEY,
+    common_type,
+    label_of,
+    untaken,
+)
 from estero.answers.shown_values import held_by_python
 from estero.answers.writers import write_answer
 from estero.errors import legible
@@ -48,7 +56,8 @@ class RowsLayout:
     ``match`` (int64) counts complex events, ``label`` (string) is what marks the event and ``position``
     (int64) its place in the stream, if the answer has positions. Then come the partition columns, and the
     attributes that the labels show, each once; an attribute that is a partition column is not repeated. A
-    name that is taken already gets an underscore at its end.
+    name that is taken already gets an underscore at its end. What SELECT
+    computes of a complex event is left out.
     """
 
     def __init__(self, answer: pa.Schema) -> None:
@@ -58,7 +67,7 @@ class RowsLayout:
         self.ends = range(fixed)
         """The columns of the answer that say where a complex event starts and ends."""
         self.labels = [(label, place) for place, each in enumerate(answer) if (label := label_of(each))]
-        self.keys = [place for place in range(fixed, len(answer)) if label_of(answer.field(place)) is None]
+        self.keys = [place for place in range(fixed, len(answer)) if not _is_other(answer.field(place))]
         self._answer = answer
         types: dict[str, list[pa.DataType]] = {}
         for _, place in self.labels:
@@ -137,6 +146,11 @@ class RowsLayout:
             else:
                 columns.append(pa.nulls(len(events), wanted))
         return pa.table(columns, schema=self.schema)
+
+
+def _is_other(field: pa.Field) -> bool:
+    """Whether a column shows a label, or something of the whole complex event, and not a partition."""
+    return any(key in (field.metadata or {}) for key in (LABEL_KEY, MEASURE_KEY, SUPPRESSED_KEY))
 
 
 def _fixed_columns(names: list[str]) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet
 
-from estero.answers.report import LABEL_KEY, MATCH_KEY
+from estero.answers.report import LABEL_KEY, MATCH_KEY, MEASURE_KEY, SUPPRESSED_KEY
 from estero.answers.writers import write_answer
 from estero.errors import DataError
 from estero.spark.failures import jobs
@@ -24,7 +24,8 @@ from estero.spark.work import NAME
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_LABEL, _MATCH = LABEL_KEY.decode(), MATCH_KEY.decode()
+_LABEL = LABEL_KEY.decode()
+_SAID = [key.decode() for key in (LABEL_KEY, MATCH_KEY, MEASURE_KEY, SUPPRESSED_KEY)]
 _ORDER = ("end", "start", "end_time", "start_time")
 _ROWS = 65_536
 
@@ -66,7 +67,7 @@ class Collected:
             arrow_type = to_arrow_type(field.dataType, timezone="UTC")
             if label is not None:  # as reports name the items of lists
                 arrow_type = pa.list_(arrow_type.value_field.with_name("item"))
-            metadata = {key: field.metadata[key] for key in (_LABEL, _MATCH) if key in field.metadata} or None
+            metadata = {key: field.metadata[key] for key in _SAID if key in field.metadata} or None
             name = field.metadata.get(NAME, field.name)
             fields.append(pa.field(name, arrow_type, field.nullable, metadata))
         return pa.schema(fields)
