@@ -96,7 +96,6 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         yield f"limit: at most {plan.limit.most} complex events {length}; the others are counted"
     elif plan.limit is not None:
         yield f"limit: at most {plan.limit.most} complex events at each end; enumeration stops there"
-        yield "limit: it is not a total; answer.limit(n) and --limit n are"
     yield f"on Spark: {division_in_words(plan)}"
 
 

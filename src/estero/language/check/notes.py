@@ -47,15 +47,15 @@ def notes(tree: QueryTree) -> Iterator[str]:
         for iteration, _ in _leaving_out(tree.pattern):
             yield (
                 f"{shortened(iteration)} may leave out any event between its first and last: n events can "
-                "give 2^n complex events; SELECT NEXT, LAST or MAX gives one or few at each end, and :+ "
-                "takes only neighbours"
+                "give 2^n complex events; SELECT NEXT, LAST or MAX gives one or few at each end, "
+                "LONGEST one for each start, and :+ takes only neighbours"
             )
     if tree.partition_by and isinstance(tree.window, EventWindow):
         yield (
             f"WITHIN {tree.window} counts the events of the whole stream, those of other keys, too; "
             "a duration depends on no other key"
         )
-    if tree.limit is not None:
+    if tree.limit is not None and tree.per is None:
         yield (
             f"LIMIT {tree.limit} is for each end, not for the whole answer: "
             "that is limit(n) of the answer, --limit on the command line"
