@@ -19,7 +19,7 @@ from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.expressions import ExpressionWriter
 from estero.classify.operations import Typed
 from estero.errors import DataError
-from estero.events.database import Connection, connect
+from estero.events.database import Connection, lent_to
 from estero.events.reading_errors import interruptible
 from estero.language.tree.expressions import Aggregate, Attribute, Node, Previous, substituted
 from estero.language.tree.schema import Kind
@@ -75,9 +75,9 @@ class Evaluator:
 
     @cached_property
     def _connection(self) -> Connection:
-        connection = connect()
-        connection.execute("SET threads = 1")
-        return connection
+        database = lent_to(self)
+        database.use_threads(alone=True)
+        return database.connection
 
     @cached_property
     def columns(self) -> Mapping[str, ColumnType]:
