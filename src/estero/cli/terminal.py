@@ -97,14 +97,14 @@ def table_of(found: Found | Rows, *, rows: int | None, positions: bool) -> tuple
     from rich.table import Table
     from rich.text import Text
 
-    from estero.answers.report import positions_schema, with_positions
+    from estero.answers.report import measure_of, positions_schema, with_positions
     from estero.answers.shown_values import shown_rows
 
     table = Table(header_style="bold", row_styles=("", "dim"))
     for column in found.schema:
         name = Text(legible(column.name))
         table.add_column(name, justify="left" if _is_list(column) else "right", overflow="fold")
-    told = {column.name for column in found.schema if not _is_list(column)}
+    told = {each.name for each in found.schema if not _is_list(each) and measure_of(each) is None}
     placed = found.schema.names[:1] == ["start"]
     schema = positions_schema(found.schema)
     shown = 0
