@@ -65,7 +65,7 @@ def test_the_clauses_are_those_of_a_query() -> None:
     )
     assert str(query) == (
         "SELECT MAX a[price], b WHERE SELL AS a ; BUY AS b FILTER a[name = 'INTC'] AND b[price > 10] "
-        "KEEP [a, b] PARTITION BY [name], [kind, ts] WITHIN 2 HOURS CONSUME BY ANY LIMIT 3"
+        "KEEP [a, b] PARTITION BY [name], [kind, ts] WITHIN 2 HOURS CONSUME BY ANY LIMIT 3 PER END"
     )
     assert str(pairs(partition_by="name")).endswith("PARTITION BY [name]")
 
