@@ -37,11 +37,12 @@ if TYPE_CHECKING:
         prev,
         var,
     )
-    from estero.language.builder.queries import event, select
+    from estero.language.builder.queries import event
     from estero.queries.automaton_query import automaton
     from estero.queries.decisions.equivalence import contains, equivalent
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
+    from estero.queries.selected import select
     from estero.queries.texts import check, conjunctive, query, query_of_text, restore
     from estero.queries.warming import warm
     from estero.recognize.continuous import ContinuousRecognizer
@@ -112,7 +113,7 @@ _HOMES = {
     "query": "estero.queries.texts",
     "query_of_text": "estero.queries.texts",
     "restore": "estero.queries.texts",
-    "select": "estero.language.builder.queries",
+    "select": "estero.queries.selected",
     "var": "estero.language.builder.conditions",
     "warm": "estero.queries.warming",
 }

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from estero.language.builder.conditions import Condition, Expression, Named
 from estero.language.builder.durations import Length, distances_of, durations_of, unit_named
@@ -273,7 +273,7 @@ class QueryBuilder:
 
     def show(
         self, *labels: str | tuple[str, SequenceOf[str]] | Named, **columns: SequenceOf[str] | Expression
-    ) -> QueryBuilder:
+    ) -> Self:
         """Shows labels with all attributes, or some: ``show("a", b=["price"])``; no label is ``NONE``.
 
         An expression is a column: ``show(total=aggregate("sum", var("a").price))``. ``"*"`` are all labels.
@@ -285,18 +285,18 @@ class QueryBuilder:
         SELECT *, count(b) AS n, a.price * 2 AS price WHERE a ; b ; c
         """
         items = tuple(map(_shown, labels)) + tuple(_shown_as(name, each) for name, each in columns.items())
-        return QueryBuilder(replace(self.tree, select=None if items == (q.EveryLabel(),) else items))
+        return replace(self, tree=replace(self.tree, select=None if items == (q.EveryLabel(),) else items))
 
-    def strategy(self, strategy: q.Strategy | str) -> QueryBuilder:
+    def strategy(self, strategy: q.Strategy | str) -> Self:
         """Keeps some of the complex events that end together: ``SELECT MAX …``.
 
         >>> print(select(event("a").repeated()).strategy("next"))
         SELECT NEXT * WHERE a+
         """
         chosen = strategy if isinstance(strategy, q.Strategy) else q.Strategy[strategy.upper()]
-        return QueryBuilder(replace(self.tree, strategy=chosen, disjoint=False))
+        return replace(self, tree=replace(self.tree, strategy=chosen, disjoint=False))
 
-    def longest(self, *, disjoint: bool = False) -> QueryBuilder:
+    def longest(self, *, disjoint: bool = False) -> Self:
         """For each start the complex event with the last end: ``SELECT LONGEST …``.
 
         With `disjoint` only those that begin after the one before has ended.
@@ -304,24 +304,24 @@ class QueryBuilder:
         >>> print(select(event("a").repeated().then(event("b"))).longest(disjoint=True))
         SELECT LONGEST DISJOINT * WHERE a+ ; b
         """
-        return QueryBuilder(replace(self.tree, strategy=q.Strategy.LONGEST, disjoint=disjoint))
+        return replace(self, tree=replace(self.tree, strategy=q.Strategy.LONGEST, disjoint=disjoint))
 
-    def shortest(self, *, disjoint: bool = False) -> QueryBuilder:
+    def shortest(self, *, disjoint: bool = False) -> Self:
         """For each start the complex event with the first end: ``SELECT SHORTEST …``; see `longest`."""
-        return QueryBuilder(replace(self.tree, strategy=q.Strategy.SHORTEST, disjoint=disjoint))
+        return replace(self, tree=replace(self.tree, strategy=q.Strategy.SHORTEST, disjoint=disjoint))
 
-    def from_streams(self, *streams: str) -> QueryBuilder:
+    def from_streams(self, *streams: str) -> Self:
         """Reads these streams: ``FROM s, t``."""
-        return QueryBuilder(replace(self.tree, streams=streams))
+        return replace(self, tree=replace(self.tree, streams=streams))
 
-    def partition_by(self, *keys: str | SequenceOf[str]) -> QueryBuilder:
+    def partition_by(self, *keys: str | SequenceOf[str]) -> Self:
         """Looks at the events of each key apart; a tuple lists alternatives: ``PARTITION BY [a], [b, c]``.
 
         >>> print(select(event("a").then(event("b"))).partition_by("farm", ("ticker", "symbol")))
         SELECT * WHERE a ; b PARTITION BY [farm], [ticker, symbol]
         """
         brackets = (q.KeyBracket((key,) if isinstance(key, str) else tuple(key)) for key in keys)
-        return QueryBuilder(replace(self.tree, partition_by=tuple(brackets)))
+        return replace(self, tree=replace(self.tree, partition_by=tuple(brackets)))
 
     def within(
         self,
@@ -330,7 +330,7 @@ class QueryBuilder:
         ticks: int | None = None,
         attribute: str | None = None,
         **units: int,
-    ) -> QueryBuilder:
+    ) -> Self:
         """No longer than this: ``events=100``, ``hours=2, minutes=30`` or ``ticks=5, attribute="ts"``.
 
         Durations can be given as a text, ``"2 hours 30 min"``, as a timedelta of Python or pandas, and as
@@ -352,19 +352,19 @@ class QueryBuilder:
                 "a window is events=…, or a duration such as hours=2, or ticks=… with attribute=…"
             )
         if events is not None:
-            return QueryBuilder(replace(self.tree, window=d.EventWindow(events)))
+            return replace(self, tree=replace(self.tree, window=d.EventWindow(events)))
         if ticks is not None and attribute is not None:
-            return QueryBuilder(replace(self.tree, window=d.AttributeWindow(ticks, attribute)))
-        return QueryBuilder(replace(self.tree, window=d.DurationWindow(tuple(pairs))))
+            return replace(self, tree=replace(self.tree, window=d.AttributeWindow(ticks, attribute)))
+        return replace(self, tree=replace(self.tree, window=d.DurationWindow(tuple(pairs))))
 
-    def consume_by(self, policy: q.Consume | str) -> QueryBuilder:
+    def consume_by(self, policy: q.Consume | str) -> Self:
         """What is forgotten after an answer: ``CONSUME BY ANY``.
 
         >>> print(select(event("a").then(event("b"))).consume_by("any").limit(1))
         SELECT * WHERE a ; b CONSUME BY ANY LIMIT 1 PER END
         """
         chosen = policy if isinstance(policy, q.Consume) else q.Consume[policy.upper()]
-        return QueryBuilder(replace(self.tree, consume=chosen))
+        return replace(self, tree=replace(self.tree, consume=chosen))
 
     def limit(
         self,
@@ -373,7 +373,7 @@ class QueryBuilder:
         per: tuple[int, TimeUnit | str] | timedelta | str | None = None,
         ticks: int | None = None,
         attribute: str | None = None,
-    ) -> QueryBuilder:
+    ) -> Self:
         """At most so many complex events for each end position, or in each interval of time.
 
         `per` is a duration as of `within`, and ``ticks=5, attribute="ts"`` one in the ticks of a time column.
@@ -391,7 +391,7 @@ class QueryBuilder:
             length = d.DurationWindow(tuple(durations_of(per)))
         elif ticks is not None and attribute is not None:
             length = d.AttributeWindow(ticks, attribute)
-        return QueryBuilder(replace(self.tree, limit=most, per=length))
+        return replace(self, tree=replace(self.tree, limit=most, per=length))
 
 
 def _patterns(patterns: PatternLike | SequenceOf[PatternLike]) -> tuple[p.Pattern, ...]:

@@ -1,0 +1,42 @@
+"""Queries that are built in Python, and run as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from estero.language.builder import queries as builder
+from estero.queries.query import Query
+
+if TYPE_CHECKING:
+    from estero.answers.answer import Answer
+    from estero.queries.explanation import Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedQuery(builder.QueryBuilder):
+    """A query to which clauses are added, and which can be run: each clause gives a new one."""
+
+    def query(self) -> Query:
+        """The query itself, with all that queries can do; raises `QueryError` for what is wrong with it."""
+        return Query(self)
+
+    def run(self, events: object, **layout: Any) -> Answer:
+        """The complex events, as `Query.run` gives them; the arguments are its own.
+
+        >>> from estero import event
+        >>> from estero.testing import events
+        >>> pairs = select(event("A").then(event("B"))).partition_by("k")
+        >>> pairs.run(events("A(k=1) A(k=2) B(k=1)"), type="type").count()
+        1
+        """
+        return self.query().run(events, **layout)
+
+    def explain(self, events: object = None, **layout: Any) -> Explanation:
+        """What is done with the query, as `Query.explain` says it; the arguments are its own."""
+        return self.query().explain(events, **layout)
+
+
+def select(pattern: builder.PatternLike) -> SelectedQuery:
+    """The query for all complex events of a pattern."""
+    return SelectedQuery(builder.select(pattern).tree)
