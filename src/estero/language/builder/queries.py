@@ -281,6 +281,7 @@ class QueryBuilder:
         >>> sequence = event("a").then(event("b"), event("c"))
         >>> print(select(sequence).show(("a", ["price"]), "b", c=["price", "name"]))
         SELECT a[price], b, c[price, name] WHERE a ; b ; c
+        >>> from estero import aggregate, var
         >>> print(select(sequence).show("*", n=aggregate("count", var("b")), price=var("a").price * 2))
         SELECT *, count(b) AS n, a.price * 2 AS price WHERE a ; b ; c
         """
