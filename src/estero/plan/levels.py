@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from estero.automata.cea import CEA, FIRST
-from estero.automata.starts import StartsAutomaton
+from estero.automata.levels import LevelsAutomaton
 from estero.errors import NOWHERE, QueryError
 from estero.language.tree.levels import levels_of, parts_of, prefix_query
 from estero.language.tree.pattern import (
@@ -41,9 +41,9 @@ class LevelsInOne:
     window: Window
     state_cap: int
 
-    def deterministic(self) -> StartsAutomaton:
+    def deterministic(self) -> LevelsAutomaton:
         """A fresh deterministic automaton of starts, worked out as far as events ask for it."""
-        return StartsAutomaton(self.automaton, self.levels, self.state_cap)
+        return LevelsAutomaton(self.automaton, self.levels, self.state_cap)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,11 @@ MOST_PROCESSES = 4
 
 
 class Use(NamedTuple):
-    """A query that uses some kernels, and how many events it takes to make it use them."""
+    """A query that uses some kernels, how many events that takes, and whether a funnel is asked for."""
 
     text: str
     events: int = 2_000
+    funnel: bool = False
 
 
 _COMPARED = "A AS a ; B AS b FILTER"
@@ -40,7 +41,7 @@ _FAR = "A AS a ; B+ ; C AS c FILTER a.k = c.k"
 _CONSUMED = "PARTITION BY [m] WITHIN 40 EVENTS CONSUME BY PARTITION"
 
 USES = (
-    Use("SELECT * WHERE A ; B+ ; C WITHIN 60 EVENTS", 12_000),
+    Use("SELECT * WHERE A ; B+ ; C WITHIN 60 EVENTS", 12_000, funnel=True),
     Use(f"SELECT * WHERE {_FAR} WITHIN 12 EVENTS", 6_000),
     Use("SELECT MAX * WHERE A ; B+ ; C WITHIN 60 EVENTS", 6_000),
     Use(f"SELECT * WHERE {_COMPARED} a.k < b.k WITHIN 60 EVENTS", 6_000),
@@ -119,6 +120,8 @@ def compile_for(use: Use) -> None:
     for found in (answer.limit(300), answer.share(0, 2).limit(300), answer.sample(3, seed=1)):
         deque(found.batches(), maxlen=0)
     answer.count()
+    if use.funnel:
+        answer.funnel()
     first = events.slice(0, 200)
     recognizer = query.recognizer(events.schema, type="kind")
     deque(recognizer.push(first).limit(300).batches(), maxlen=0)

@@ -13,8 +13,8 @@ from estero.answers.event_store import EventStore
 from estero.answers.report import answer_schema, key_column
 from estero.classify.column_names import BITS, KEYS, POSITION, TIME, numbered
 from estero.engine.batch import NO_PARTITION, EventBatch
-from estero.engine.starts.run_starts import NEVER
-from estero.engine.starts.starts import Reached, StartRuns
+from estero.engine.levels.level_runs import LevelRuns, Reached
+from estero.engine.levels.run_levels import NEVER
 from estero.events.sources import Source
 from estero.plan.levels import LevelsInOne, LevelsPlan
 from estero.plan.plan import Plan
@@ -64,7 +64,7 @@ def _in_one(
     """The starts whose windows pass, batch after batch, and then those that are left."""
     events = source.classified_schema(plan.classification)
     words, partitioned = numbered(BITS, events.names), bool(plan.classification.keys)
-    runs = StartRuns(
+    runs = LevelRuns(
         plan.deterministic(),
         len(plan.levels),
         window=plan.window.length,

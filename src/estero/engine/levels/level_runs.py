@@ -1,4 +1,4 @@
-"""How far each start of a stream comes, batch after batch: the arrays behind `run_starts`, and their room."""
+"""How far each start of a stream comes, batch after batch: the arrays behind `run_levels`, and their room."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 
 from estero.engine.batch import BITS_IN_WORD, EventBatch
 from estero.engine.cursor import MISS, new_cursor
-from estero.engine.patience import patience
-from estero.engine.runs.run_cea import IDLE, MISSING
-from estero.engine.stamps import Stamps
-from estero.engine.starts.run_starts import (
+from estero.engine.levels.run_levels import (
     NEVER,
     Forest,
     Groups,
@@ -22,10 +19,13 @@ from estero.engine.starts.run_starts import (
     Passed,
     Scratch,
     Starts,
-    advance_starts,
+    advance_levels,
     move_open,
     pass_all,
 )
+from estero.engine.patience import patience
+from estero.engine.runs.run_cea import IDLE, MISSING
+from estero.engine.stamps import Stamps
 from estero.engine.store.arena import NONE
 from estero.engine.store.hashing import KeyTable, new_table, number_rows, table_of
 from estero.engine.store.pools import free_places, with_free
@@ -66,7 +66,7 @@ class Reached(NamedTuple):
     by: NDArray[np.int64]
 
 
-class StartRuns:
+class LevelRuns:
     """The open starts of one stream; `window` is in the unit of the stamps, `levels` at most 62."""
 
     def __init__(
@@ -118,7 +118,7 @@ class StartRuns:
         passed = self._new_passed(count)
         self._cursor["at"], self._cursor["first"] = 0, self._seen
         while (
-            advance_starts(
+            advance_levels(
                 self._moves,
                 line,
                 self._forest,

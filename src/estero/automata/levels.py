@@ -12,7 +12,7 @@ from estero.automata.exploration import leaving
 from estero.automata.growth import too_many_states
 from estero.errors import LimitExceeded
 
-__all__ = ["DEAD", "Move", "StartsAutomaton"]
+__all__ = ["DEAD", "Move", "LevelsAutomaton"]
 
 
 class Move(NamedTuple):
@@ -26,7 +26,7 @@ class Move(NamedTuple):
 
 
 @dataclass(slots=True)
-class StartsAutomaton:
+class LevelsAutomaton:
     """Where the runs of one start are, whatever they mark, as far as that has been asked for.
 
     A state is the set of the CEA's states that they are in; state 0 is where they are before they start.

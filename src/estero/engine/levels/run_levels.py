@@ -209,7 +209,7 @@ def is_known(moves, groups, first, event_class, oldest, cursor):  # type: ignore
 
 
 @kernel
-def advance_starts(moves, line, forest, groups, firsts, starts, passed, scratch, cursor):  # type: ignore[no-untyped-def]
+def advance_levels(moves, line, forest, groups, firsts, starts, passed, scratch, cursor):  # type: ignore[no-untyped-def]
     """Moves the groups by the events from `cursor.at` on, until DONE or MISS. There is room for all of it."""
     while cursor.at < line.event_class.size:
         at = cursor.at
