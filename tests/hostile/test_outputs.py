@@ -130,7 +130,7 @@ def test_standard_output_by_its_path_is_written_to(program: Path, tmp_path: Path
         appended.flush()
         done = run(program, "--out", "/dev/stdout", "--format", "jsonl", stdout=appended)
         appended.write(b"after\n")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "3 complex events in /dev/stdout\n")
     lines = out.read_bytes().splitlines()
     assert (lines[0], len(lines), lines[-1]) == (b"before", 5, b"after")
 

@@ -85,9 +85,12 @@ def test_zones_and_nanoseconds_are_kept(given: str, zone: str | None, unit: str,
 def test_what_names_no_zone_is_in_utc_or_in_none(given: str, *, zoned: bool, tmp_path: Path) -> None:
     text = "2024-03-31 01:44:59.123456" + ("+02:00" if zoned else "")
     events: object
+    connection = duckdb.connect()
     if given == "duckdb":
         kind = "TIMESTAMPTZ" if zoned else "TIMESTAMP"
-        events = duckdb.sql(f"SELECT 'A' AS kind, {kind} '{text}' AS t UNION ALL SELECT 'B', {kind} '{text}'")
+        events = connection.sql(
+            f"SELECT 'A' AS kind, {kind} '{text}' AS t UNION ALL SELECT 'B', {kind} '{text}'"
+        )
     elif given == "csv":
         events = str(tmp_path / "events.csv")
         (tmp_path / "events.csv").write_text(f"kind,t\nA,{text}\nB,{text}\n")
@@ -97,6 +100,7 @@ def test_what_names_no_zone_is_in_utc_or_in_none(given: str, *, zoned: bool, tmp
             "".join(f'{{"kind": "{kind}", "t": "{text}"}}\n' for kind in "AB")
         )
     found = PAIRS.run(events, type="kind", time="t").to_arrow()
+    connection.close()
     time = found.schema.field("start_time").type
     assert (time.tz is not None) is zoned
     if given != "duckdb":

@@ -47,8 +47,11 @@ from estero.engine.runs.run_cea import (
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.tecs import Cells, bottom, free_list, new_cell, output
 
-NEEDS = "need_cells", "need_entries", "need_pending", "need_waiting"
-"""Places in the cursor as in `run_cea`; `need_waiting` is runs in queues."""
+NEEDS = "need_waiting", "need_cells", "need_entries", "need_pending"
+"""Places in the cursor as in `run_cea`; `need_waiting` is runs in queues.
+
+It stands first: were it behind the others, Numba would take this cursor for one of `run_cea` with more to it.
+"""
 
 NEVER = -1
 
