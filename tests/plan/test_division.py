@@ -8,7 +8,14 @@ import pytest
 import estero
 from estero.language.syntax.parser import parse_query
 from estero.language.tree.schema import Kind, Schema
-from estero.plan.division import Division, division_in_words, division_of, may_be_shared, why_not_shared
+from estero.plan.division import (
+    Division,
+    buckets_in_words,
+    division_in_words,
+    division_of,
+    may_be_shared,
+    why_not_shared,
+)
 from estero.plan.plan import Layout
 from estero.plan.rules import plan_of
 
@@ -16,7 +23,8 @@ TYPES = {name: {"k": Kind.INT, "key": Kind.STRING, "t": Kind.INT} for name in ("
 TIMED = Layout(Schema(TYPES, time="t"), tick_ns=None)
 UNTIMED = Layout(Schema(TYPES))
 NO_KEY = (
-    "one task, because not all events of an answer share a key, and without a window the stream cannot be cut"
+    "one ordered task, because not all events of an answer share a key, "
+    "and without a window the stream cannot be cut"
 )
 SHARED = f"{NO_KEY}; if many complex events are expected, several tasks share the enumeration"
 
@@ -78,8 +86,9 @@ def test_explain_says_so() -> None:
 
 KEYS = "tasks share the partition keys"
 HOT = "; a key with too many events for one task is cut into ranges of time"
+BUCKET = "one ordered task, a bucket of all events, because "
 RANGES = "tasks share ranges of time, each with the window before it"
-SORTED = "; first one task sorts all events, because positions in the stream matter"
+SORTED = "; first one ordered task numbers all events, because WITHIN 9 EVENTS counts them"
 
 
 @pytest.mark.parametrize(
@@ -101,13 +110,13 @@ SORTED = "; first one task sorts all events, because positions in the stream mat
         (
             " PARTITION BY [key] WITHIN 9 [t] CONSUME BY ANY",
             Division(by_key=False),
-            "one task, because what is forgotten depends on all earlier events",
+            "one ordered task, because what is forgotten depends on all earlier events",
         ),
         (" WITHIN 9 [t]", Division(by_key=False, cut=True), RANGES),
         (
             " WITHIN 9 EVENTS",
             Division(by_key=False, positions=True, cut=True),
-            f"{RANGES}; first all events are counted, because positions in the stream matter",
+            f"{RANGES}; first all events are counted, because WITHIN 9 EVENTS counts them",
         ),
         (" LIMIT 2", Division(by_key=False), NO_KEY),
     ],
@@ -121,3 +130,49 @@ def test_places_in_the_stream_of_a_key_are_counted_by_key() -> None:
     plan = plan_of(parse_query("SELECT * WHERE A : B PARTITION BY [key] WITHIN 9 [t]"), TIMED)
     assert division_of(plan) == Division(by_key=True, ordinals=True, cut=True)
     assert division_in_words(plan) == KEYS + HOT
+
+
+@pytest.mark.parametrize("end", [" PARTITION BY [key] WITHIN 9 [t]", " WITHIN 9 [t]", ""])
+def test_a_predicate_of_values_divides_the_work_as_its_query_does(end: str) -> None:
+    estero.predicate(name="near")(lambda *_: True)
+    with_it = plan_of(parse_query(f"SELECT * WHERE A AS a ; B AS b FILTER near(a.k, b.k, 3){end}"), TIMED)
+    without = plan_of(parse_query(f"SELECT * WHERE A AS a ; B AS b{end}"), TIMED)
+    assert division_of(with_it) == division_of(without)
+    assert with_it.predicates
+    assert not with_it.needs_positions
+
+
+def test_a_predicate_of_events_sees_their_positions() -> None:
+    estero.predicate(name="near")(lambda *_: True)
+    plan = plan_of(
+        parse_query("SELECT * WHERE A AS a ; B AS b FILTER near(a, b.k) PARTITION BY [key]"), TIMED
+    )
+    assert division_of(plan) == Division(by_key=True, positions=True)
+    why = "near(a, b.k) is given events with their positions; of attributes it is given values alone"
+    assert division_in_words(plan) == f"{KEYS}; first one ordered task numbers all events, because {why}"
+    assert buckets_in_words(plan) == BUCKET + why
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        (" PARTITION BY [key]", "buckets share the partition keys, and one task has what ends in a bucket"),
+        (
+            " WITHIN 9 [t]",
+            f"{BUCKET}not all events of an answer share a key",
+        ),
+        (
+            " PARTITION BY [key] CONSUME BY ANY",
+            f"{BUCKET}what is forgotten depends on all earlier events",
+        ),
+    ],
+)
+def test_explain_says_how_buckets_divide_a_stream(rest: str, said: str) -> None:
+    assert buckets_in_words(plan_of(parse_query(f"SELECT * WHERE A ; B{rest}"), TIMED)) == said
+
+
+def test_explain_says_that_shown_positions_need_one_order() -> None:
+    plan = plan_of(parse_query("SELECT * WHERE A ; B PARTITION BY [key]"), TIMED)
+    why = "because the answer shows positions"
+    assert division_in_words(plan, positions=True).endswith(f"one ordered task numbers all events, {why}")
+    assert buckets_in_words(plan, positions=True).endswith(why)

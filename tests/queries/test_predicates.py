@@ -129,6 +129,24 @@ def test_what_it_raises_names_the_predicate_and_the_complex_event() -> None:
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
+def test_where_events_have_no_positions_its_arguments_are_named() -> None:
+    estero.predicate(name="size")(len)
+    marks = visible("u", "v")
+    sieve = Sieve(
+        [Residual(parse_condition("size(v.n)"), (("v", "v"),))],
+        marks.labels,
+        marks.hidden,
+        classification=Classification((), SCHEMA),
+        predicates=registered_among(["size"]),
+        placed=False,
+    )
+    with pytest.raises(DataError) as caught:
+        left_by(sieve, [matches_of([ONE])], store_of(TABLE))
+    assert str(caught.value) == (
+        "the predicate size returned 2, and not True, False or None; it was called with [2, 3]"
+    )
+
+
 def test_what_it_raises_without_a_message() -> None:
     def fail(values: pa.Array) -> bool:
         raise KeyError

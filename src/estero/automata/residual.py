@@ -136,6 +136,19 @@ def predicates_called(residuals: Iterable[Residual]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def given_tables(residuals: Iterable[Residual]) -> tuple[str, ...]:
+    """The calls of predicates that are given events as tables, with their positions, as they print."""
+    calls = (
+        str(node)
+        for residual in residuals
+        if isinstance(residual.condition, Node)
+        for node in residual.condition.walk()
+        if isinstance(node, SetPredicate)
+        and any(isinstance(argument, VariableReference) for argument in node.arguments)
+    )
+    return tuple(dict.fromkeys(calls))
+
+
 def all_attributes(schema: Schema) -> tuple[str, ...]:
     """The attributes of all types of events, each once, in the order of the types' tables."""
     tables: Iterable[Iterable[str]] = [schema.shared or {}, *schema.types.values()]

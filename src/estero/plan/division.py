@@ -94,10 +94,20 @@ def _why_uncut(plan: Plan) -> str:
     return ""
 
 
-def division_in_words(plan: Plan) -> str:
-    """What `explain` says of the tasks on Spark."""
-    division = division_of(plan)
-    first = "one task sorts all events"
+def why_one_order(plan: Plan) -> str:
+    """Why keys do not divide the events of `plan`; empty if they do, apart from what needs positions."""
+    if plan.keyed or plan.shared:
+        return _across_keys(plan)
+    return _why_uncut(plan) or "not all events of an answer share a key"
+
+
+def division_in_words(plan: Plan, *, positions: bool = False) -> str:
+    """What `explain` says of the tasks on Spark; `positions` says whether the answer shows them.
+
+    "one ordered task" is in it where one task has to see all events in stream order.
+    """
+    division = division_of(plan, positions=positions)
+    first = "first one ordered task numbers all events"
     if division.by_key:
         how = "tasks share the partition keys"
         if plan.shared:
@@ -108,12 +118,22 @@ def division_in_words(plan: Plan) -> str:
             how += ", and so are all keys if the files' footers give the times" * division.cuts_by_footers
     elif division.cut:
         how = "tasks share ranges of time, each with the window before it"
-        first = "all events are counted"
+        first = "first all events are counted"
     else:
-        how = f"one task, because {_why_uncut(plan)}"
+        how, first = f"one ordered task, because {why_one_order(plan)}", "it numbers all events"
         if may_be_shared(plan):
             how += "; if many complex events are expected, several tasks share the enumeration"
-    return f"{how}; first {first}, because positions in the stream matter" if division.positions else how
+    if not division.positions:
+        return how
+    return f"{how}; {first}, because {plan.why_positions or 'the answer shows positions'}"
+
+
+def buckets_in_words(plan: Plan, *, positions: bool = False) -> str:
+    """What `explain` says of the tasks on Spark that recognize a stream."""
+    if not division_of(plan, positions=positions).one_order:
+        return "buckets share the partition keys, and one task has what ends in a bucket"
+    why = plan.why_positions or ("the answer shows positions" if positions else why_one_order(plan))
+    return f"one ordered task, a bucket of all events, because {why}"
 
 
 def may_be_shared(plan: Plan) -> bool:

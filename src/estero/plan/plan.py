@@ -14,7 +14,7 @@ from estero.automata.cea import CEA, EventPredicate
 from estero.automata.chain import Chain
 from estero.automata.pcea import PCEA
 from estero.automata.registers import Value
-from estero.automata.residual import Agreement, Apartness, Residual, columns_read
+from estero.automata.residual import Agreement, Apartness, Residual, columns_read, given_tables
 from estero.errors import NOWHERE, QueryError
 from estero.language.check.set_predicates import RegisteredPredicate
 from estero.language.tree.distances import AttributeWindow, DurationWindow, EventWindow
@@ -206,8 +206,24 @@ class Plan(ABC):
     @property
     def needs_positions(self) -> bool:
         """Whether evaluation itself (not only the report) depends on positions in the whole stream."""
-        in_window = self.window is not None and self.window.in_positions
-        return in_window or self.counts_places or bool(self.predicates) or self.measures_places
+        return bool(self.why_positions)
+
+    @property
+    def why_positions(self) -> str:
+        """What depends on positions in the whole stream; empty where nothing does.
+
+        A predicate of one's own does where it is given tables of events, which show their positions.
+        """
+        if self.window is not None and self.window.in_positions:
+            return f"WITHIN {self.tree.window!s} counts them"
+        if self.counts_places:
+            return "contiguity or START goes by places in the whole stream"
+        if self.measures_places:
+            return "a distance in EVENTS counts them"
+        calls = given_tables(self.residuals)
+        if calls:
+            return f"{calls[0]} is given events with their positions; of attributes it is given values alone"
+        return ""
 
     @property
     def chooses(self) -> bool:

@@ -16,10 +16,14 @@ from estero.queries.automaton_value import Automaton
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The explanation of one query; `sql` is DuckDB's statement, None where no events were given."""
+    """The explanation of one query; `sql` is DuckDB's statement, None where no events were given.
+
+    `tasks` says how tasks on Spark divide the work where a DataFrame was given, else it is that of a batch.
+    """
 
     plan: Plan
     sql: str | None = None
+    tasks: str | None = None
 
     def __str__(self) -> str:
         blocks = ("\n  ".join((title, *body.splitlines())) for title, body in self.sections())
@@ -29,7 +33,7 @@ class Explanation:
         """Titles with their texts, in order of evaluation."""
         plan = self.plan
         yield "Query", self.plan.text
-        yield "Plan", "\n".join(plan_lines(plan))
+        yield "Plan", "\n".join(plan_lines(plan, self.tasks))
         said = "\n".join(notes(plan.tree))
         if said:
             yield "Notes", said
@@ -74,7 +78,7 @@ class Explanation:
         return f"{texts}{self.svg()}"
 
 
-def plan_lines(plan: Plan) -> Iterator[str]:
+def plan_lines(plan: Plan, tasks: str | None = None) -> Iterator[str]:
     """The plan, why it is none that was asked before, and what it does with events, memory and tasks."""
     yield from plan.lines()
     yield plan.count_line()
@@ -96,7 +100,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         yield f"limit: at most {plan.limit.most} complex events {length}; the others are counted"
     elif plan.limit is not None:
         yield f"limit: at most {plan.limit.most} complex events at each end; enumeration stops there"
-    yield f"on Spark: {division_in_words(plan)}"
+    yield f"on Spark: {tasks or division_in_words(plan)}"
 
 
 def _kept(plan: Plan) -> str:

@@ -28,7 +28,9 @@ def predicate(function: Function | None = None, /, *, name: str | None = None) -
     `DataError` that names the complex event.
 
     In a query it is called by its own name, or by `name`. Registering a name again replaces the function,
-    also for queries that were made before. On Spark the function is sent to the workers with the plan.
+    also for queries that were made before. On Spark the function is sent to the workers with the plan,
+    and called there, in all tasks that share the work. Given ``X``, the table has positions, for which one
+    task has to number all events: ``X.a`` spares that.
 
     Raises ValueError for a name that a query cannot say or that is built in, and TypeError for a function
     that cannot be called with positional arguments alone.

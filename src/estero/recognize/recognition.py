@@ -130,7 +130,7 @@ class Recognition:
         self._values = numbered(VALUES, events.names) if runs.compared else []
         self._in_positions = plan.by_position
         self._ordinals = ordinals
-        self._sieve = _sieve_of(plan, runs)
+        self._sieve = _sieve_of(plan, runs, placed=positions or plan.needs_positions)
         self._dealer: Dealer | None = None
         self._room = _FIRST_ROOM
         self._dealt_at_once = 1
@@ -498,7 +498,7 @@ def _first_of(bounds: Sequence[int], counts: NDArray[np.int64], take: NDArray[np
     return Part(place, np.zeros(place.size, np.int64), size[place])
 
 
-def _sieve_of(plan: Plan, opened: Opened) -> Sieve | None:
+def _sieve_of(plan: Plan, opened: Opened, *, placed: bool) -> Sieve | None:
     """What sifts the complex events of a plan."""
     if not plan.sieved:
         return None
@@ -511,6 +511,7 @@ def _sieve_of(plan: Plan, opened: Opened) -> Sieve | None:
         limit=None if plan.limit is None else plan.limit.per_end,
         predicates=plan.predicates,
         repeats=plan.has_hidden,
+        placed=placed,
     )
 
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from estero.events.streams.stream_layout import Lateness
     from estero.language.tree.pattern import Pattern
     from estero.language.tree.query import QueryTree
+    from estero.language.tree.schema import EventLayout
+    from estero.plan.plan import Layout
+    from estero.queries.explanation import Explanation
     from estero.queries.query import Query
     from estero.spark.batch.collected import collect
     from estero.spark.connectors.address import sink_address, source_address, trigger_of
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "collect",
+    "explain",
     "follow",
     "local_session",
     "match_count",
@@ -145,7 +149,6 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     from estero.language.tree.schema import EventLayout
     from estero.spark.batch.batch import recognize_frame
     from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
-    from estero.spark.work import layout_of_schema
 
     _check_frame(df)
     if rows not in (None, "events"):
@@ -153,8 +156,7 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
     _check_number("share", share, _MOST_TASKS)
     asked = _query(query)
-    columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
-    layout = layout_of_schema(df.schema, columns)
+    layout = _layout(df, EventLayout.of(type, time, order, time_unit, only_type=asked.only_type))
     plan = asked.plan(layout)
     if df.isStreaming:
         if share is not None:
@@ -215,7 +217,6 @@ def match_count(
     from estero.errors import DataError
     from estero.language.tree.schema import EventLayout
     from estero.spark.batch.batch import count_frame
-    from estero.spark.work import layout_of_schema
 
     _check_frame(df)
     _check_number("partitions", partitions, _MOST_TASKS)
@@ -225,9 +226,39 @@ def match_count(
             hint="recognize it, and count the rows in its sink",
         )
     asked = _query(query)
-    columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
-    layout = layout_of_schema(df.schema, columns)
+    layout = _layout(df, EventLayout.of(type, time, order, time_unit, only_type=asked.only_type))
     return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys)
+
+
+def explain(
+    df: DataFrame,
+    query: Query | QueryTree | Pattern | str,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: str | None = None,
+    positions: bool = False,
+) -> Explanation:
+    """What `recognize` would do, with the same arguments: no job is started, and nothing is read.
+
+    Its line ``on Spark`` says how tasks divide the work, of a batch or of a stream, as `df` is. Where one
+    task has to see all events in order, ``one ordered task`` is in it, and why.
+
+    The errors are those of `recognize`.
+    """
+    from estero.language.tree.schema import EventLayout
+    from estero.plan.division import buckets_in_words, division_in_words
+    from estero.queries.explanation import Explanation
+
+    _check_frame(df)
+    asked = _query(query)
+    layout = _layout(df, EventLayout.of(type, time, order, time_unit, only_type=asked.only_type))
+    plan = asked.plan(layout)
+    if df.isStreaming:
+        plan.refuse_endless()
+    words = buckets_in_words if df.isStreaming else division_in_words
+    return Explanation(plan, tasks=words(plan, positions=positions))
 
 
 _MOST_TASKS = 100_000
@@ -254,6 +285,13 @@ def _check_number(name: str, number: object, most: int) -> None:
         raise TypeError(said)
     if not 1 <= number <= most:
         raise ValueError(said)
+
+
+def _layout(df: DataFrame, columns: EventLayout) -> Layout:
+    """Where the parts of an event stand in such a DataFrame; its schema is all that is asked for."""
+    from estero.spark.work import layout_of_schema
+
+    return layout_of_schema(df.schema, columns)
 
 
 def _query(asked: Query | QueryTree | Pattern | str) -> Query:

@@ -33,6 +33,9 @@ BLOCK: Final = 1 << 18
 
 _MOST = 2.0**62
 
+_LONGEST: Final = 60
+"""So much of an argument is shown of a call that failed."""
+
 
 def check_of(
     condition: e.Node | Agreement | Apartness,
@@ -40,8 +43,13 @@ def check_of(
     predicates: Mapping[str, RegisteredPredicate],
     schema: Schema,
     type_column: str | None,
+    *,
+    placed: bool = True,
 ) -> Check:
-    """The check of a condition; raises `QueryError` for a predicate that is not in `predicates`."""
+    """The check of a condition; raises `QueryError` for a predicate that is not in `predicates`.
+
+    `placed`: positions are those of the whole stream, so that messages may name them.
+    """
 
     def check(node: e.Node) -> Check:
         match node:
@@ -55,7 +63,7 @@ def check_of(
             case e.EventFilter(variable, predicate):
                 return partial(_of_tuples, evaluator, evaluator.question(predicate, variable))
             case e.SetPredicate(name) if name in predicates:
-                return partial(_called, node, predicates[name], all_attributes(schema))
+                return partial(_called, node, predicates[name], all_attributes(schema), placed)
             case e.SetPredicate(name):
                 raise QueryError(f"no predicate {name} over sets of events is registered", span=node.span)
             case _:
@@ -185,7 +193,11 @@ def tuples(sizes: Sequence[Integers], instances: int) -> Iterator[tuple[Integers
 
 
 def _called(
-    node: e.SetPredicate, predicate: RegisteredPredicate, attributes: Sequence[str], at: Instances
+    node: e.SetPredicate,
+    predicate: RegisteredPredicate,
+    attributes: Sequence[str],
+    placed: bool,
+    at: Instances,
 ) -> Truths:
     """The truth of a predicate that Python evaluates, once for each instance.
 
@@ -195,14 +207,19 @@ def _called(
     result = np.empty(len(at), np.int8)
     for instance in range(len(at)):
         given = [argument(instance) for argument in arguments]
+
+        def failure(what: str, instance: int = instance, given: Sequence[object] = given) -> DataError:
+            where = _marked(at, instance) if placed else _given(given)
+            return DataError(f"the predicate {predicate.name} {what}; {where}")
+
         try:
             found = predicate.function(*given)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise _failure(predicate, at, instance, f"raised {reason}") from error
+            raise failure(f"raised {reason}") from error
         truth = found.as_py() if isinstance(found, pa.BooleanScalar) else found
         if truth is not None and not isinstance(truth, bool | np.bool_):
-            raise _failure(predicate, at, instance, f"returned {found!r}, and not True, False or None")
+            raise failure(f"returned {found!r}, and not True, False or None")
         result[instance] = UNKNOWN if truth is None else TRUE if truth else FALSE
     return result
 
@@ -233,10 +250,15 @@ def _part(whole: pa.Table | pa.Array, offsets: Sequence[int], instance: int) -> 
     return whole.slice(offsets[instance], offsets[instance + 1] - offsets[instance])
 
 
-def _failure(predicate: RegisteredPredicate, at: Instances, instance: int, what: str) -> DataError:
+def _marked(at: Instances, instance: int) -> str:
+    """Which events the complex event around an instance shows."""
     positions = at.positions(instance)
     noun = "position" if len(positions) == 1 else "positions"
-    return DataError(
-        f"the predicate {predicate.name} {what}; "
-        f"the complex event marks {noun} {', '.join(map(str, positions))}"
-    )
+    return f"the complex event marks {noun} {', '.join(map(str, positions))}"
+
+
+def _given(arguments: Sequence[object]) -> str:
+    """What a predicate was called with, where events have no positions that anybody knows."""
+    texts = [repr(each.to_pylist() if isinstance(each, pa.Array) else each) for each in arguments]
+    short = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts]
+    return f"it was called with {', '.join(short)}"

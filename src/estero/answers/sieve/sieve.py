@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -35,13 +36,14 @@ class Sieve:
 
     `label_sets[id]` and `hidden_sets[id]` are what an event marked `id` shows and hides. `classification`
     says which attributes types have. `predicates` are those over sets of events, by name. `repeats`: complex
-    events may come several times, even with the same marks. STRICT is a matter of the automaton, not of the
+    events may come several times, even with the same marks. `placed`: events have the positions of the whole
+    stream, so that messages may name them. STRICT is a matter of the automaton, not of the
     sieve.
 
     Sifting raises `QueryError` for a predicate that is not registered.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what a plan says of its complex events)
         self,
         residuals: Sequence[Residual],
         label_sets: Sequence[frozenset[str]],
@@ -52,6 +54,7 @@ class Sieve:
         limit: int | None = None,
         predicates: Mapping[str, RegisteredPredicate] | None = None,
         repeats: bool = False,
+        placed: bool = True,
     ) -> None:
         self._residuals = tuple(residuals)
         self._marks = MarkTable(label_sets, hidden_sets)
@@ -60,6 +63,7 @@ class Sieve:
         self._strategy = strategy
         self._compares = strategy in {Strategy.MAX, Strategy.NEXT, Strategy.LAST}
         self._limit = limit
+        self._placed = placed
         self._predicates = predicates or {}
         self._checks: list[tuple[Residual, Check]] | None = None
 
@@ -159,10 +163,15 @@ class Sieve:
         """One for each residual; those that call Python come last."""
         evaluator = Evaluator(store.schema)
         ordered = sorted(self._residuals, key=lambda each: bool(predicates_called([each])))
-        return [
-            (each, check_of(each.condition, evaluator, self._predicates, self._schema, self._type_column))
-            for each in ordered
-        ]
+        check = partial(
+            check_of,
+            evaluator=evaluator,
+            predicates=self._predicates,
+            schema=self._schema,
+            type_column=self._type_column,
+            placed=self._placed,
+        )
+        return [(each, check(each.condition)) for each in ordered]
 
 
 # ------------------------------------------------------------------------------- LIMIT behind filters
