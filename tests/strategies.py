@@ -333,10 +333,17 @@ def queries(draw: st.DrawFn, max_operators: int = 4) -> QueryTree:
 
 
 @st.composite
-def queries_by_start(draw: st.DrawFn, *, windowed: bool = False) -> QueryTree:
-    """Queries with LONGEST or SHORTEST, with a window if they are `windowed`."""
+def queries_by_start(
+    draw: st.DrawFn, *, windowed: bool = False, among: st.SearchStrategy[QueryTree] | None = None
+) -> QueryTree:
+    """Queries, `among` these if some are given, with LONGEST or SHORTEST; with a window if `windowed`."""
     strategy = draw(st.sampled_from([Strategy.LONGEST, Strategy.SHORTEST]))
-    tree = replace(draw(queries()), strategy=strategy, disjoint=draw(st.booleans()), consume=Consume.NONE)
+    tree = replace(
+        draw(queries() if among is None else among),
+        strategy=strategy,
+        disjoint=draw(st.booleans()),
+        consume=Consume.NONE,
+    )
     return replace(tree, window=draw(windows())) if windowed and tree.window is None else tree
 
 

@@ -251,7 +251,7 @@ def survives(program: RegisterProgram, automaton: CEA, run: Run, *, forgetful: b
     live = live_registers(automaton, program)
     registers: Registers = {}
     for mark in run:
-        for number, register, column in steps[mark.by.labels, mark.by.hidden]:
+        for number, register, column, _ in steps[mark.by.labels, mark.by.hidden]:
             action = Action(number)
             value = number_of(program.values[column], mark.event)
             if action == Action.RESET:
@@ -430,7 +430,7 @@ def test_steps_of_an_event_come_in_the_order_of_their_actions() -> None:
     assert found.program is not None
     lazy = LazyAutomaton(automaton)
     steps = tables(found.program, lazy.label_sets, lazy.hidden_sets)
-    actions = [[Action(action) for action, _, _ in each] for each in steps]
+    actions = [[Action(action) for action, *_ in each] for each in steps]
     assert [Action.RESET, Action.GREATER, Action.STORE] in actions
     assert [Action.GREATER, Action.STORE] in actions
     assert [] in actions

@@ -31,10 +31,12 @@ from estero.engine.runs.spans.run_spans import MAX
 from estero.engine.runs.split import split_runs
 from estero.engine.runs.split.registers import (
     EQUAL,
+    FAR,
     GREATER,
     GREATER_OR_EQUAL,
     LESS,
     LESS_OR_EQUAL,
+    NEAR,
     NOT_EQUAL,
     NOT_NULL,
     RESET,
@@ -48,6 +50,8 @@ from estero.engine.runs.split.run_split import LAST, NEXT
 from estero.engine.runs.tables import Automaton
 
 DEAD = -1
+NEARLY = 2
+"""Values that are less than this above another are near to it."""
 Step = tuple[int, int, int]
 """Action, register, value column."""
 Steps = tuple[tuple[Step, ...], ...]
@@ -91,7 +95,7 @@ class Toy:
         first = np.cumsum([0, *(len(steps) for steps in self.steps)]).astype(np.int32)
         flat = [step for steps in self.steps for step in steps]
         action, register, value = np.array(flat, np.int32).reshape(-1, 3).T
-        return RegisterTables(self.registers, first, action, register, value)
+        return RegisterTables(self.registers, first, action, register, value, np.full(value.size, NEARLY))
 
 
 class FrugalToy(Toy):
@@ -106,7 +110,7 @@ class FrugalToy(Toy):
                 if start != source:
                     continue
                 for mark, target in row.edges:
-                    checked |= {step[1] for step in self.steps[mark] if LESS <= step[0] <= NOT_EQUAL}
+                    checked |= {step[1] for step in self.steps[mark] if LESS <= step[0] < STORE}
                     fresh += [target] if target not in reached else []
                     reached.add(target)
                 if row.skip != DEAD and row.skip not in reached:
@@ -241,6 +245,8 @@ def registers_after(
                 GREATER_OR_EQUAL: value >= held,
                 EQUAL: value == held,
                 NOT_EQUAL: value != held,
+                NEAR: (value - held) % 2**64 < NEARLY,
+                FAR: (value - held) % 2**64 >= NEARLY,
             }
             if not checks[action]:
                 return None
@@ -346,7 +352,7 @@ def wild_toys(draw: st.DrawFn, registers: int, values: int, quiet_gaps: bool = F
             rows[state, bits] = ToyRow(skip, tuple(sorted(edges)))
     if quiet_gaps:
         rows |= {(states - 1, bits): ToyRow(DEAD) for bits in range(4)}
-    steps = draw(programs(3, registers, values, range(12)))
+    steps = draw(programs(3, registers, values, range(14)))
     return draw(st.sampled_from([Toy, FrugalToy]))(rows, final, steps, registers)
 
 

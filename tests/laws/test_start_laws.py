@@ -21,14 +21,20 @@ from estero.plan.rules import plan_of
 from estero.recognize.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
 from estero.reference.queries import Event, evaluate_query, is_answer
+from full_strategies import full_queries
 from laws.evaluators import by_end, planned
 from laws.test_plans_agree import layout_of
-from strategies import TABLE, TICK, queries_by_start, streams, to_table
+from step_strategies import stepped_queries
+from strategies import TABLE, TICK, queries, queries_by_start, streams, to_table
+
+ANY = st.one_of(queries(), full_queries(), stepped_queries(), stepped_queries(full=True))
+"""Queries that compare events and measure distances, too."""
 
 MOST = settings.default.max_examples if settings.default else 10
 
 
-@given(queries_by_start(), streams())
+@settings(max_examples=2 * MOST)
+@given(queries_by_start(among=ANY), streams(max_size=10))
 def test_one_is_chosen_for_each_start(tree: QueryTree, events: list[Event]) -> None:
     run = planned(tree, to_table(events))
     found = by_end(Answer(run).batches())
@@ -38,7 +44,7 @@ def test_one_is_chosen_for_each_start(tree: QueryTree, events: list[Event]) -> N
     assert dict(run.counts()) == {end: len(complex_events) for end, complex_events in found.items()}
 
 
-@given(queries_by_start(), streams(), st.integers(2, 3))
+@given(queries_by_start(among=ANY), streams(max_size=10), st.integers(2, 3))
 def test_any_part_can_be_asked_for(tree: QueryTree, events: list[Event], of: int) -> None:
     answer = Answer(planned(tree, to_table(events)))
     rows = list(map(repr, answer.to_arrow().to_pylist()))
@@ -50,8 +56,8 @@ def test_any_part_can_be_asked_for(tree: QueryTree, events: list[Event], of: int
     assert sorted(map(repr, (row for share in shares for row in share))) == sorted(rows)
 
 
-@settings(max_examples=min(30, MOST))
-@given(queries_by_start(windowed=True), streams(), st.data(), st.integers(0, 4))
+@settings(max_examples=min(60, MOST))
+@given(queries_by_start(windowed=True, among=ANY), streams(max_size=10), st.data(), st.integers(0, 4))
 def test_streams_give_what_is_decided_as_soon_as_it_is(
     tree: QueryTree, events: list[Event], data: st.DataObject, lateness: int
 ) -> None:
@@ -145,12 +151,44 @@ def test_a_stream_needs_a_window() -> None:
     assert "^^^^^^^" in str(error.value)
 
 
-def test_comparisons_of_events_are_refused_unless_they_are_keys() -> None:
-    events = pa.table({"type": ["A", "B"], "k": [1, 1]})
-    with pytest.raises(estero.QueryError, match="not served for patterns that compare events"):
-        estero.query("SELECT LONGEST * WHERE A ; B FILTER A.k < B.k").run(events, type="type")
-    found = estero.query("SELECT LONGEST * WHERE A ; B FILTER A.k = B.k").run(events, type="type")
-    assert [(each.start, each.end) for each in found] == [(0, 1)]
+SESSIONS = "SELECT LONGEST DISJOINT click WHERE click+[<= 30 [time]] PARTITION BY user WITHIN 1000 [time]"
+
+
+def test_sessions_by_gaps() -> None:
+    draw = np.random.default_rng(4)
+    size = 20_000
+    time, user = np.cumsum(draw.integers(0, 9, size)), draw.integers(0, 9, size)
+    events = pa.table({"type": ["click"] * size, "time": time, "user": user})
+    found = estero.query(SESSIONS).run(events, type="type", time="time").to_arrow()
+    expected: list[tuple[int, int]] = []
+    for each in range(9):
+        places = np.flatnonzero(user == each).tolist()
+        first = places[0]
+        for before, here in zip(places, [*places[1:], -1], strict=True):
+            if here < 0 or time[here] - time[before] > 30 or time[here] - time[first] > 1000:
+                expected.append((first, before))
+                first = here
+    shown = zip(found.column("start").to_pylist(), found.column("end").to_pylist(), strict=True)
+    assert sorted(shown) == sorted(expected)
+    assert sum(map(len, found.column("click").to_pylist())) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT LONGEST * WHERE A ; B FILTER A.k < B.k", [(0, 5), (2, 5), (4, 5)]),
+        ("SELECT SHORTEST * WHERE A ; B FILTER A.k < B.k", [(0, 1), (2, 3), (4, 5)]),
+        ("SELECT LONGEST DISJOINT * WHERE A ; B FILTER A.k < B.k", [(0, 5)]),
+        ("SELECT SHORTEST DISJOINT * WHERE A ; B FILTER A.k < B.k", [(0, 1), (2, 3), (4, 5)]),
+        ("SELECT LONGEST * WHERE A ; B FILTER A.k = B.k", []),
+        ("SELECT LONGEST * WHERE A ;[<= 1 EVENTS] B", [(0, 1), (2, 3), (4, 5)]),
+        ("SELECT LONGEST * WHERE A+ ; B FILTER sum(A.k) < 6", [(0, 5), (2, 5), (4, 5)]),
+    ],
+)
+def test_events_may_be_compared(text: str, expected: list[tuple[int, int]]) -> None:
+    events = pa.table({"type": ["A", "B"] * 3, "k": [1, 2, 3, 4, 5, 6]})
+    found = list(estero.query(text).run(events, type="type"))
+    assert [(each.start, each.end) for each in found] == expected
 
 
 def test_labels_may_have_the_names_of_its_words() -> None:

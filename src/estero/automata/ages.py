@@ -17,6 +17,7 @@ from estero.automata.cea import CEA, NO_LABELS, LabelSet, Transition
 from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, Row
 from estero.automata.exploration import leaving, reached
 from estero.automata.growth import too_many_states
+from estero.automata.registers import Action, RegisterProgram, Step
 from estero.automata.residual import Apartness, Hidden, HiddenSet, Residual
 from estero.errors import LimitExceeded
 from estero.language.tree.distances import Bounds
@@ -79,6 +80,35 @@ def by_age(automaton: CEA, residuals: Sequence[Residual]) -> ByAge | str:
         tuple(each for each in residuals if each not in served),
         reasons,
     )
+
+
+def with_distances(
+    program: RegisterProgram | None, residuals: Sequence[Residual]
+) -> tuple[RegisterProgram | None, tuple[Residual, ...]]:
+    """The program with the distances among the residuals as registers, and the residuals that are left.
+
+    Runs remember when the part before a step ended. This tells more runs apart than ages do, but serves
+    every step, and beside other comparisons.
+    """
+    steps = [each for each in residuals if isinstance(each.condition, Apartness)]
+    if not steps:
+        return program, tuple(residuals)
+    known = RegisterProgram(0, (), ()) if program is None else program
+    clocks = tuple(sorted({bound.in_positions for each in steps for bound in _bounds(each)}))
+    registers: dict[tuple[Hidden, bool], int] = {}
+    taken: dict[Step, None] = {}
+    for each in steps:
+        for low, high, in_positions in _bounds(each):
+            value = len(known.values) + clocks.index(in_positions)
+            register = registers.setdefault((_ended(each), in_positions), known.registers + len(registers))
+            taken[Step(_ended(each), Action.STORE, register, value)] = None
+            if low > 0:
+                taken[Step(_begun(each), Action.FAR, register, value, low)] = None
+            if high is not None:
+                taken[Step(_begun(each), Action.NEAR, register, value, high)] = None
+    count = known.registers + len(registers)
+    left = tuple(each for each in residuals if each not in steps)
+    return RegisterProgram(count, known.values, (*known.steps, *taken), clocks), left
 
 
 def _labels(step: Residual) -> tuple[Hidden, Hidden]:

@@ -43,12 +43,16 @@ class Action(IntEnum):
     GREATER_OR_EQUAL = 5
     EQUAL = 6
     NOT_EQUAL = 7
-    STORE = 8
+    NEAR = 8
+    """value - register < length, where values do not fall."""
+    FAR = 9
+    """value - register >= length."""
+    STORE = 10
     """Remember the value."""
-    STORE_LARGEST = 9
+    STORE_LARGEST = 11
     """Remember the largest value so far; spoilt stays spoilt."""
-    STORE_SMALLEST = 10
-    STORE_SAME = 11
+    STORE_SMALLEST = 12
+    STORE_SAME = 13
     """Remember the value if unset; a different one spoils it."""
 
 
@@ -64,12 +68,16 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """On marking an event with `key`: `action` on register number `register` with value column `value`."""
+    """On marking an event with `key`: `action` on register number `register` with value column `value`.
+
+    `length` is that of NEAR and FAR.
+    """
 
     key: Key
     action: Action
     register: int
     value: int
+    length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +85,15 @@ class RegisterProgram:
     """Registers 0 … `registers` - 1, and the steps; steps of one event are done in the order of Action.
 
     An event belongs to a step if it carries the label `key`; to `ALL_MARKED` if it carries any label of
-    the answer. RESET has no value and NOT_NULL no register; theirs are 0.
+    the answer. RESET has no value and NOT_NULL no register; theirs are 0. Behind the `values` there is a
+    column for each of `clocks`: the position of the event in the whole stream where it is true, else its
+    time in ticks.
     """
 
     registers: int
     values: tuple[Value, ...]
     steps: tuple[Step, ...]
+    clocks: tuple[bool, ...] = ()
 
 
 CHECKS = range(Action.LESS, Action.STORE)
@@ -91,15 +102,15 @@ CHECKS = range(Action.LESS, Action.STORE)
 
 def tables(
     program: RegisterProgram, label_sets: Sequence[LabelSet], hidden_sets: Sequence[HiddenSet]
-) -> list[list[tuple[int, int, int]]]:
-    """For each mark id the steps (action, register, value), each once and in the order of Action.
+) -> list[list[tuple[int, int, int, int]]]:
+    """For each mark id the steps (action, register, value, length), each once and in the order of Action.
 
     `label_sets[id]` and `hidden_sets[id]` are the labels behind an id, as a `LazyAutomaton` has them.
     """
     return [
         sorted(
             {
-                (int(step.action), step.register, step.value)
+                (int(step.action), step.register, step.value, step.length)
                 for step in program.steps
                 if carries(labels, hidden, step.key)
             }

@@ -8,14 +8,13 @@ from functools import partial
 from itertools import islice, product
 from types import MappingProxyType
 
-from estero.automata.ages import AgedAutomaton, AgeProgram, by_age
+from estero.automata.ages import AgedAutomaton, AgeProgram, by_age, with_distances
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, LabelSet, Transition
 from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, LazyAutomaton
 from estero.automata.exploration import leaving, reached
 from estero.automata.registers import RegisterProgram, drop_hidden
 from estero.automata.residual import NO_HIDDEN, Apartness, Hidden, HiddenSet, predicates_called
 from estero.automata.strategies import MaxAutomaton
-from estero.errors import NOWHERE, QueryError
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.draft import Compilation, Draft
@@ -65,16 +64,25 @@ class AutomatonPlan(Plan):
     @property
     def measures_places(self) -> bool:
         """Whether some distance is measured in positions of the whole stream."""
-        return measured_in_places(self.residuals) or (self.ages is not None and any(self.ages.clocks))
+        clocks = any(any(each.clocks) for each in (self.ages, self.registers) if each is not None)
+        return clocks or measured_in_places(self.residuals)
 
     @property
     def chooses(self) -> bool:
-        """Whether recognition itself keeps only what the strategy keeps (MAX, NEXT, LAST)."""
+        """Whether recognition itself keeps only what the strategy keeps, or of each start NEXT's choice."""
         if self.ages is not None:
             return False
+        if self.decides_later:
+            told_apart = self.registers is not None and not self.residuals
+            return told_apart and _marks_its_start(self.automaton)
         if self.strategy is Strategy.MAX:
             return not (self.residuals or self.has_hidden or self.registers is not None)
         return self.strategy in (Strategy.NEXT, Strategy.LAST) and not self.residuals
+
+    @property
+    def lists_for_starts(self) -> bool:
+        """Whether for each start complex events are listed, from which one is chosen (LONGEST, SHORTEST)."""
+        return self.decides_later and (self.sieved or self.registers is not None)
 
     @property
     def kernels(self) -> str:
@@ -83,7 +91,7 @@ class AutomatonPlan(Plan):
             return "cea-aged"
         if self.registers is not None:
             return "cea-split"
-        if self.decides_later:
+        if self.decides_later and not self.lists_for_starts:
             return "cea-starts"
         return "cea-spans" if self.chooses else "cea"
 
@@ -162,12 +170,18 @@ class AutomatonPlan(Plan):
             update = "amortised constant time per event, runs too old for their next step are forgotten"
         elif self.chooses and self.window is not None:
             update = "time per event linear in the spans of windows whose runs are in different states"
-        elif self.decides_later:
+        elif self.decides_later and not self.lists_for_starts:
             update = "time per event linear in the different states that starts are in"
         else:
             update = "constant time per event"
         if self.residuals:
             return f"{update}; filtered while enumerating, so there is no bound on the delay"
+        if self.lists_for_starts:
+            each = "one" if self.chooses else "all"
+            return (
+                f"{update}; at each end {each} for each start is listed, of which that of the last or first \
+end stays"
+            )
         if self.sieved:
             return (
                 f"{update}; complex events with the same end are compared, so there is no bound on the delay"
@@ -218,6 +232,16 @@ class AutomatonPlan(Plan):
         match self.strategy:
             case Strategy.STRICT:
                 return "in the automaton, which was rewritten"
+            case Strategy.LONGEST | Strategy.SHORTEST if self.chooses:
+                return (
+                    "in recognition, where each state keeps the best run for each start, and behind it "
+                    "among different ends; decided when the window of the start has passed"
+                )
+            case Strategy.LONGEST | Strategy.SHORTEST if self.lists_for_starts:
+                return (
+                    "after enumeration, among complex events with the same start; decided when the window of "
+                    "the start has passed"
+                )
             case Strategy.LONGEST | Strategy.SHORTEST:
                 return (
                     "in recognition, where starts that are in one state stay together; decided when the "
@@ -269,24 +293,16 @@ def in_partitions(draft: Draft) -> AutomatonPlan | str:
     if (tree.disjoint or tree.per is not None) and tree.partition_by not in ((), found.tree.partition_by):
         which = "DISJOINT" if tree.disjoint else "LIMIT … PER"
         return f"{which} looks at the partitions of PARTITION BY alone"
-    if tree.strategy.one_for_each_start and found.compares:
-        return f"the strategy {tree.strategy.value} compares whole complex events"
     return _planned(draft, found)
 
 
 def with_registers(draft: Draft) -> AutomatonPlan:
-    """The plan of the query as it is written; it serves every query, but for each start no comparisons."""
-    plan = _planned(draft, draft.whole)
-    strategy = draft.tree.strategy
-    if strategy.one_for_each_start and (plan.registers is not None or plan.sieved):
-        raise QueryError(
-            f"SELECT {strategy.value} is not served for patterns that compare events or measure distances",
-            text=draft.tree.text,
-            span=draft.tree.places.get("STRATEGY", NOWHERE),
-            hint="equalities can be keys: PARTITION BY ip; leave other comparisons of several events out",
-        )
-    return plan
+    """The plan of the query as it is written; it serves every query."""
+    return _planned(draft, draft.whole)
 
+
+_COMPARES_RUNS = frozenset({Strategy.NEXT, Strategy.LAST, Strategy.LONGEST, Strategy.SHORTEST})
+"""Strategies that registers leave to recognition, and ages do not."""
 
 _TOLD_BY_AGE = "runs are told apart by their age already, and not by what they remember as well"
 
@@ -294,9 +310,10 @@ _TOLD_BY_AGE = "runs are told apart by their age already, and not by what they r
 def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
     automaton, residuals = found.compiled.automaton, found.pushed.residuals
     program, reasons = found.pushed.program, found.pushed.reasons
-    aged = by_age(automaton, found.compiled.residuals)
     ages = None
-    if not (isinstance(aged, str) or draft.tree.strategy.one_for_each_start):
+    if draft.tree.strategy in _COMPARES_RUNS:
+        program, residuals = with_distances(program, residuals)
+    elif not isinstance(aged := by_age(automaton, found.compiled.residuals), str):
         automaton, ages, residuals, program = aged.automaton, aged.program, aged.residuals, None
         reasons = {**dict.fromkeys(residuals, _TOLD_BY_AGE), **reasons, **aged.reasons}
     kept = NO_HIDDEN if ages is None else frozenset(label for label, _ in ages.bounds)
@@ -368,6 +385,11 @@ def _marks_several(automaton: CEA) -> bool:
     marked = {each.target for each in automaton.transitions if each.labels}
     behind = reached(marked, lambda state: [each.target for each in leaves[state]])
     return any(each.labels for state in behind for each in leaves[state])
+
+
+def _marks_its_start(automaton: CEA) -> bool:
+    """Whether every run shows the event with which it begins."""
+    return all(each.labels for each in automaton.transitions if each.source in automaton.initial)
 
 
 def automaton_lines(automaton: CEA, steps: Mapping[Hidden, str] = MappingProxyType({})) -> Iterator[str]:

@@ -50,7 +50,13 @@ _CONSUME = {
 }
 """What is forgotten after an answer: by itself, and where filters are left that say what an answer is."""
 
-_ORDER = {Strategy.MAX: MAX, Strategy.NEXT: NEXT, Strategy.LAST: LAST}
+_ORDER = {
+    Strategy.MAX: MAX,
+    Strategy.NEXT: NEXT,
+    Strategy.LAST: LAST,
+    Strategy.LONGEST: NEXT,
+    Strategy.SHORTEST: NEXT,
+}
 
 
 _Mark = tuple[LabelSet, HiddenSet]
@@ -72,6 +78,7 @@ def opened_automaton(
 ) -> Opened:
     """The runs of a CEA. The bit of the first event has a word of its own where the others are full."""
     clocks = automaton.program.clocks if isinstance(automaton, AgedAutomaton) else ()
+    shown = program.clocks if program is not None else clocks
     if first_bit is not None and first_bit // BITS_IN_WORD >= words:
         words += 1
     settings = Settings(
@@ -83,18 +90,19 @@ def opened_automaton(
         counting=counting,
         registers=_registers(program, automaton),
         order=_ORDER[plan.strategy] if plan.chooses else NO_ORDER,
+        each=plan.chooses and plan.strategy.one_for_each_start,
         visible=np.array([bool(labels) for labels in automaton.label_sets], np.bool_),
         first_bit=first_bit,
         ordinals=ordinals,
         clocks=len(clocks),
     )
     marks = automaton.label_sets, automaton.hidden_sets
-    if plan.strategy.one_for_each_start and isinstance(automaton, LazyAutomaton):
+    if plan.decides_later and not plan.lists_for_starts and isinstance(automaton, LazyAutomaton):
         unmarked = LazyAutomaton(without_marks(automaton.cea), automaton.state_cap)
         by_start = StartRuns(automaton, unmarked, settings, _by_start(plan))
         return Opened(by_start, *marks, words, plan.keyed, compared=False, automaton=unmarked)
     runs = cea_runs(automaton, settings)
-    return Opened(runs, *marks, words, plan.keyed, compared=True, automaton=automaton, clocks=clocks)
+    return Opened(runs, *marks, words, plan.keyed, compared=True, automaton=automaton, clocks=shown)
 
 
 def _by_start(plan: Plan) -> ByStart:
@@ -164,9 +172,10 @@ def _registers(program: RegisterProgram | None, automaton: _Deterministic) -> Re
     if program is None:
         return None
     steps = registers.tables(program, automaton.label_sets, automaton.hidden_sets)
-    flat = np.array([step for each in steps for step in each], np.int32).reshape(-1, 3)
+    flat = np.array([step for each in steps for step in each], np.int64).reshape(-1, 4)
     first = np.cumsum([0, *map(len, steps)], dtype=np.int32)
-    return RegisterTables(program.registers, first, flat[:, 0], flat[:, 1], flat[:, 2])
+    action, register, value = flat[:, :3].T.astype(np.int32)
+    return RegisterTables(program.registers, first, action, register, value, flat[:, 3])
 
 
 def _mark(marks: dict[_Mark, int], labels: LabelSet, hidden: HiddenSet = NO_HIDDEN) -> int:

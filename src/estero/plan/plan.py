@@ -237,9 +237,14 @@ class Plan(ABC):
         return bool(self.residuals) or self.has_hidden or compares
 
     @property
+    def lists_for_starts(self) -> bool:
+        """Whether for each start complex events are listed, from which one is chosen (LONGEST, SHORTEST)."""
+        return False
+
+    @property
     def settled(self) -> bool:
         """Whether only an enumeration tells which complex events are answers."""
-        return self.sieved or self.interval is not None
+        return self.sieved or self.interval is not None or self.lists_for_starts
 
     @property
     def tallied(self) -> bool:
@@ -266,6 +271,8 @@ class Plan(ABC):
         """What counting an answer and dealing it out take, in words."""
         if self.sieved:
             time = "as long as listing all complex events, since each is checked"
+        elif self.lists_for_starts:
+            time = "as long as listing for each start those that may be the one"
         elif self.interval is not None:
             time = "as long as counting at each end, and listing what is given"
         elif self.decides_later:

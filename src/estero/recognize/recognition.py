@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from estero.answers.event_store import EventStore, Single
 from estero.answers.report import Reporter
 from estero.answers.sieve import Sieve, sifted_to_limit
+from estero.answers.sieve.starts import Starts, partition_columns
 from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, VALUES, numbered
 from estero.classify.join_keys import join_keys
 from estero.classify.rows.classifier import as_integer
@@ -28,9 +29,9 @@ from estero.engine.batch import NO_PARTITION, EventBatch, OneEvent
 from estero.engine.recognizer import Recognizer
 from estero.engine.throttle import MOST_COUNTED, Throttle
 from estero.engine.walk.matches import Matches, chosen, joined
-from estero.engine.walk.roots import Roots, by_end
+from estero.engine.walk.roots import Roots, best_roots, by_end
 from estero.engine.walk.share import Dealer, Part, Share
-from estero.language.tree.query import Consume
+from estero.language.tree.query import Consume, Strategy
 from estero.plan.plan import Opened, Plan
 from estero.recognize.state import Holding
 
@@ -54,6 +55,8 @@ class Ended:
     """Which of the complex events are asked for, where that is a share of them."""
     suppressed: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
     """Ends, and how many were left out before the first that is given there, where LIMIT … PER has chosen."""
+    store: EventStore | None = None
+    """The events, where they are kept apart from those of the window."""
 
 
 class Ends(NamedTuple):
@@ -106,13 +109,14 @@ class Recognition:
         self.plan = plan
         self._limit = None if plan.limit is None else plan.limit.per_end
         self.recognizer = Recognizer(runs.runs)
-        if endless and plan.interval is None:
-            runs.runs.in_order = False
+        in_order = not endless or plan.interval is not None
+        runs.runs.in_order = in_order
         limit = plan.limit
         self._throttle: Throttle | None = None
         if limit is not None and limit.interval is not None:
             self._throttle = Throttle(limit.most, limit.interval)
-        self._partition_columns = KEYS if self._throttle is not None and plan.shown_keys else ()
+        self._starts = Starts(plan, events, ordered=in_order) if plan.lists_for_starts else None
+        self._partition_columns = partition_columns(plan)
         self.store = EventStore(events, self._partition_columns)
         self.reporter = Reporter(
             plan.shown,
@@ -135,7 +139,7 @@ class Recognition:
         self._room = _FIRST_ROOM
         self._dealt_at_once = 1
         self._holding = Holding(
-            self.recognizer, self.store, runs.automaton, self.reporter.marks, self._throttle
+            self.recognizer, self.store, runs.automaton, self.reporter.marks, self._throttle, self._starts
         )
         if state is not None:
             self._holding.resume(state, plan, events)
@@ -158,6 +162,9 @@ class Recognition:
         first = self.recognizer.seen
         positions = numbers_of(classified, POSITION)
         for roots in self.recognizer.push(self._batch(classified, positions)):
+            if self._starts is not None:
+                self._add_to(self._starts, roots)
+                continue
             ended = (
                 self._ended(roots)
                 if self.plan.decides_later
@@ -168,6 +175,9 @@ class Recognition:
             yield from self._given(ended)
             if ended.sifted:
                 self.recognizer.consume()
+        if self._starts is not None:
+            stamps = positions if self._in_positions else numbers_of(classified, TIME)
+            yield from self._chosen(self._starts, int(stamps[-1]))
         if not self.recognizer.holding:
             self._trim()
 
@@ -180,8 +190,29 @@ class Recognition:
             return
         if until is not None:
             self.recognizer.expire(until)
+        if self._starts is not None:
+            yield from self._chosen(self._starts, until)
+            return
         for roots in self.recognizer.decided(ended=until is None):
             yield from self._given(self._ended(roots))
+
+    def _add_to(self, starts: Starts, roots: Roots) -> None:
+        """Adds those complex events of `roots` that may be chosen for their start."""
+        last = self.plan.strategy is Strategy.LONGEST
+        if self.plan.chooses:  # those below a root have one start
+            roots = roots.chosen(best_roots(roots, self.recognizer.runs.compact, last=last))
+        matches = self.recognizer.matches(roots, None, self._room)
+        for each in matches if self._sieve is None else self._sieve.sift_all(matches, self.store):
+            starts.add(each, self.store)
+
+    def _chosen(self, starts: Starts, until: int | None) -> Iterator[Ended]:
+        """What is chosen for the starts that are decided."""
+        found = starts.decided(until)
+        if found is not None:
+            ends, first = np.unique(found.matches.end, return_index=True)
+            roots = Roots(ends, np.zeros(ends.size, np.int32), np.zeros(ends.size, np.int64))
+            ended = Ended(roots, found.position[first], sifted=[found.matches], store=found.store)
+            yield from self._given(ended)
 
     def _given(self, ended: Ended) -> Iterator[Ended]:
         """What is given of what has ended: as much as LIMIT … PER lets through, and a share of it."""
@@ -198,7 +229,9 @@ class Recognition:
         """What a throttle lets through: counted at each end, and as much enumerated as is given."""
         roots = ended.roots
         ends, bounds = by_end(roots)
-        sifted = None if self._sieve is None else list(self._matches(ended))
+        sifted, store = ended.sifted, ended.store or self.store
+        if sifted is None and self._sieve is not None:
+            sifted = list(self._matches(ended))
         if sifted is None:
             of_roots = np.array(self.recognizer.counts(roots, MOST_COUNTED), np.int64)
             rough = np.add.reduceat(of_roots.astype(np.float64), bounds[:-1])
@@ -208,7 +241,7 @@ class Recognition:
             counts = np.zeros(ends.size, np.int64)
             for each in sifted:
                 np.add.at(counts, np.searchsorted(ends, each.end), 1)
-        known = self.store.take(ends, [TIME, *self._partition_columns])
+        known = store.take(ends, [TIME, *self._partition_columns])
         keys = np.zeros((ends.size, 2), np.uint64)
         if self._partition_columns:
             keys = side_by_side(known, self._partition_columns)
@@ -248,7 +281,7 @@ class Recognition:
         )
         if self._opened.clocks:
             shown = tuple([position if each else row.time for each in self._opened.clocks])
-            one = one._replace(values=shown, valid=(True,) * len(shown))
+            one = one._replace(values=(*one.values, *shown), valid=(*one.valid, *(True for _ in shown)))
         found = [
             ended
             for roots in self.recognizer.push_one(one)
@@ -273,16 +306,14 @@ class Recognition:
         if self._opened.keys:
             keys, known = join_keys(self._opened.keys, classified, partition)
             batch = batch._replace(keys=keys, known=known)
-        if self._values:
-            values = [as_integers(classified.column(name)) for name in self._values]
+        values = [as_integers(classified.column(name)) for name in self._values]
+        there = np.ones(positions.size, np.bool_)
+        clocks = [positions if each else numbers_of(classified, TIME) for each in self._opened.clocks]
+        values += [(each, there) for each in clocks]
+        if values:
             batch = batch._replace(
                 values=np.column_stack([each for each, _ in values]),
-                valid=np.column_stack([there for _, there in values]),
-            )
-        if self._opened.clocks:
-            shown = [positions if each else numbers_of(classified, TIME) for each in self._opened.clocks]
-            batch = batch._replace(
-                values=np.column_stack(shown), valid=np.ones((positions.size, len(shown)), np.bool_)
+                valid=np.column_stack([known for _, known in values]),
             )
         return batch
 
@@ -330,7 +361,7 @@ class Recognition:
     def tables(self, ended: Ended) -> Iterator[pa.RecordBatch]:
         """The complex events of `ended`, as tables."""
         for matches, suppressed in self._with_suppressed(ended):
-            yield self.reporter.table(matches, self.store, suppressed)
+            yield self.reporter.table(matches, ended.store or self.store, suppressed)
             self._room = min(4 * self._room, _LARGEST_ROOM)
 
     def _with_suppressed(self, ended: Ended) -> Iterator[tuple[Matches, NDArray[np.int64] | None]]:
@@ -468,7 +499,8 @@ class Recognition:
     @property
     def idle(self) -> bool:
         """Whether nothing is open: to begin anew would change no later answer."""
-        return self.recognizer.idle and (self._throttle is None or self._throttle.idle)
+        others = self._throttle, self._starts
+        return self.recognizer.idle and all(each is None or each.idle for each in others)
 
 
 Found = Iterator[tuple[Recognition, Ended]]
@@ -508,7 +540,7 @@ def _sieve_of(plan: Plan, opened: Opened, *, placed: bool) -> Sieve | None:
         opened.hidden_sets,
         classification=plan.classification,
         strategy=plan.strategy,
-        limit=None if plan.limit is None else plan.limit.per_end,
+        limit=None if plan.limit is None or plan.lists_for_starts else plan.limit.per_end,
         predicates=plan.predicates,
         repeats=plan.has_hidden,
         placed=placed,

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.event_store import EventStore
+from estero.answers.sieve.starts import Starts
 from estero.engine.recognizer import Recognizer, Runs
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.throttle import Throttle
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 KIND = "a recognition"
 """What such a state says that it is of."""
 
+_OF_CANDIDATES = "events_of_candidates"
+
 _FEW = 1 << 13
 
 
@@ -43,7 +46,7 @@ class Holding:
     """What a recognizer and a store hold together, so that both can be made smaller together.
 
     Events are marked by label sets number 0 … `marks` - 1. `automaton` is what works out states on demand.
-    `throttle` remembers what was given, whatever is made smaller.
+    `throttle` remembers what was given, and `starts` what may be chosen, whatever is made smaller.
     """
 
     def __init__(
@@ -53,9 +56,11 @@ class Holding:
         automaton: LazyAutomaton | MaxAutomaton | AgedAutomaton | None,
         marks: int,
         throttle: Throttle | None = None,
+        starts: Starts | None = None,
     ) -> None:
         self._recognizer = recognizer
         self._throttle = throttle
+        self._starts = starts
         self._marks = marks
         self._store = store
         self._automaton = automaton
@@ -85,6 +90,9 @@ class Holding:
             "states_sizes": np.array([len(numbers) for numbers in stood_for], np.int64),
             "events": batch_as_array(self._store.take(snapshot.events)),
         }
+        if self._starts is not None:
+            candidates, of_candidates = self._starts.arrays()
+            arrays |= {**candidates, _OF_CANDIDATES: batch_as_array(of_candidates)}
         return written(State(plan_about(KIND, plan, events), arrays))
 
     def resume(self, state: bytes, plan: Plan, events: pa.Schema) -> None:
@@ -97,6 +105,9 @@ class Holding:
                 raise ValueError("other columns of events")
             if self._throttle is not None:
                 self._throttle.resume(arrays)
+            if self._starts is not None:
+                of_candidates = batch_of_array(arrays.pop(_OF_CANDIDATES))
+                self._starts.resume(arrays, of_candidates, self._marks)
             states = self._states_of(arrays.pop("states"), arrays.pop("states_sizes"))
             snapshot = Snapshot(np.arange(kept.num_rows), states, arrays)
             self._recognizer.check(snapshot, self._marks)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import Found
+from estero.engine.store.arena import Arena
 
 
 class Roots(NamedTuple):
@@ -50,6 +51,20 @@ def by_end(roots: Roots) -> tuple[NDArray[np.int64], list[int]]:
     np.not_equal(roots.event[1:], roots.event[:-1], out=begins[1:-1])
     bounds = np.flatnonzero(begins)
     return roots.event[bounds[:-1]], bounds.tolist()
+
+
+def best_roots(roots: Roots, nodes: Arena, *, last: bool) -> NDArray[np.int64]:
+    """The places of those roots that have the last, or the first, end of those of their start.
+
+    All complex events below a root have to have one start; `nodes` are those of the compact set.
+    """
+    start = nodes.start[roots.root]
+    order = np.argsort(start, kind="stable")
+    begins = np.flatnonzero(np.diff(start[order], prepend=-1))
+    end = roots.event[order]
+    best = (np.maximum if last else np.minimum).reduceat(end, begins)
+    kept = end == np.repeat(best, np.diff([*begins.tolist(), end.size]))
+    return np.sort(order[kept])
 
 
 def counts_by_end(

@@ -303,7 +303,7 @@ def advance(tables, contest, spanned, found, events, cursor, gaps, consume, orde
     before it knows its room; all else is written afterwards.
     """
     arena, members, spans, partitions, made = spanned
-    order, windowed, visible = ordering
+    order, windowed, visible, _ = ordering
     while cursor.at < cursor.last:
         if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
             return FULL

@@ -242,6 +242,49 @@ def drop_key(cells, elements, keys, groups, joins, key):  # type: ignore[no-unty
 
 
 @kernel
+def drop_hopeless(arena, cells, elements, keys, groups, joins, group):  # type: ignore[no-untyped-def]
+    """Drops elements of a group for which the newest key has better ones, where larger registers are better.
+
+    A register that is only asked how near its value is (NEAR) is the better the larger it is. Fronts have
+    rising starts, and those of better rank are compared with those of one start.
+    """
+    best = groups.first[group]
+    key = keys.next[best] if best != NONE else NONE
+    while key != NONE:
+        following = keys.next[key]
+        better = True
+        for register in range(keys.registers.shape[1]):
+            better &= keys.status[best, register] == keys.status[key, register]
+            better &= keys.registers[best, register] >= keys.registers[key, register]
+        if better:
+            rival = keys.first[best]
+            element = keys.first[key]
+            before = NONE
+            keys.newest[key] = -1
+            while element != NONE:
+                after = elements.next[element]
+                start = arena.start[cells.node[elements.head[element]]]
+                while rival != NONE and arena.start[cells.node[elements.head[rival]]] < start:
+                    rival = elements.next[rival]
+                hopeless = rival != NONE and arena.start[cells.node[elements.head[rival]]] == start
+                if hopeless and elements.rank[rival] > elements.rank[element]:
+                    if before == NONE:
+                        keys.first[key] = after
+                    else:
+                        elements.next[before] = after
+                    elements.next[element] = NONE
+                    drop_elements(cells, elements, element)
+                else:
+                    before = element
+                    keys.newest[key] = start
+                element = after
+            keys.last[key] = before
+            if before == NONE:
+                drop_key(cells, elements, keys, groups, joins, key)
+        key = following
+
+
+@kernel
 def drop_empty_groups(groups, partitions, partition):  # type: ignore[no-untyped-def]
     """Takes groups without keys out of a partition."""
     before = NONE

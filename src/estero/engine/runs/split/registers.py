@@ -15,21 +15,24 @@ from estero.engine.jit import inlined
 
 RESET, NOT_NULL = 0, 1
 LESS, LESS_OR_EQUAL, GREATER, GREATER_OR_EQUAL, EQUAL, NOT_EQUAL = range(2, 8)
-STORE, STORE_LARGEST, STORE_SMALLEST, STORE_SAME = range(8, 12)
+NEAR, FAR = 8, 9
+STORE, STORE_LARGEST, STORE_SMALLEST, STORE_SAME = range(10, 14)
 """Actions, in the order in which the steps of one event are done.
 
 RESET unsets. A check (value LESS than register, …) of an unset register passes; of a spoilt one, or of
 one that is set while the event's value is NULL, it fails. Storing NULL spoils. STORE forgets what was;
-the others leave a spoilt register spoilt, and STORE_SAME spoils one that holds a different value.
+the others leave a spoilt register spoilt, and STORE_SAME spoils one that holds a different value. NEAR and
+FAR are of values that do not fall: the register is less than a length below, or it is not.
 """
 
 UNSET, SET, SPOILT = 0, 1, 2
 
 
 class RegisterTables(NamedTuple):
-    """Steps of each label set: number l has first[l] … first[l + 1] - 1, sorted by action; all int32.
+    """Steps of each label set: number l has first[l] … first[l + 1] - 1, sorted by action; int32.
 
     `value` is a column of `EventBatch.values`; RESET has none (any number), NOT_NULL has no register.
+    length int64: that of NEAR and FAR.
     """
 
     registers: int
@@ -37,29 +40,35 @@ class RegisterTables(NamedTuple):
     action: NDArray[np.int32]
     register: NDArray[np.int32]
     value: NDArray[np.int32]
+    length: NDArray[np.int64]
 
 
 class Program(NamedTuple):
-    """`RegisterTables` for kernels, all int32.
+    """`RegisterTables` for kernels, int32 but for the lengths.
 
     joins [J]: registers that some label set checks for equality. columns [labels, J]: the column that
-    label set l compares with register joins[j], -1 where it does not.
+    label set l compares with register joins[j], -1 where it does not. nearest: larger registers are better,
+    as all that is asked of them is NEAR.
     """
 
     first: NDArray[np.int32]
     action: NDArray[np.int32]
     register: NDArray[np.int32]
     value: NDArray[np.int32]
+    length: NDArray[np.int64]
     joins: NDArray[np.int32]
     columns: NDArray[np.int32]
+    nearest: bool
 
 
 def program_of(tables: RegisterTables | None) -> Program:
     """The tables as a kernel reads them; none are no registers and no steps."""
     if tables is None:
         empty = np.zeros(0, np.int32)
-        return Program(empty, empty, empty, empty, empty, np.zeros((0, 0), np.int32))
-    first, action, register, value = (np.array(column, np.int32) for column in tables[1:])
+        lengths, columns = np.zeros(0, np.int64), np.zeros((0, 0), np.int32)
+        return Program(empty, empty, empty, empty, lengths, empty, columns, nearest=False)
+    first, action, register, value = (np.array(column, np.int32) for column in tables[1:5])
+    length = np.array(tables.length, np.int64)
     for label in range(first.size - 1):
         if (np.diff(action[first[label] : first[label + 1]]) < 0).any():
             raise ValueError(f"the steps of label set {label} are not in the order of their actions")
@@ -71,12 +80,17 @@ def program_of(tables: RegisterTables | None) -> Program:
         for step in steps:
             if action[step] == EQUAL and int(register[step]) not in unset:
                 columns[label, np.searchsorted(joins, register[step])] = value[step]
-    return Program(first, action, register, value, joins, columns)
+    nearest = bool(np.isin(action, (NEAR, STORE)).all())
+    return Program(first, action, register, value, length, joins, columns, nearest)
 
 
 @inlined
-def passes(action, value, register):  # type: ignore[no-untyped-def]
+def passes(action, value, register, length):  # type: ignore[no-untyped-def]
     """Whether a value compares with a register as a check says."""
+    if action == NEAR:
+        return np.uint64(value) - np.uint64(register) < np.uint64(length)
+    if action == FAR:
+        return np.uint64(value) - np.uint64(register) >= np.uint64(length)
     if action == EQUAL:
         return value == register
     if action == NOT_EQUAL:
@@ -114,7 +128,9 @@ def take_steps(program, mark, values, valid, place, unseen, registers, status, r
         value = values[place, column]
         if action < STORE:
             if held != UNSET and (
-                held == SPOILT or not known or not passes(action, value, registers[row, register])
+                held == SPOILT
+                or not known
+                or not passes(action, value, registers[row, register], program.length[step])
             ):
                 return False
             continue

@@ -32,6 +32,7 @@ from estero.engine.runs.split.fronts import (
     Keys,
     drop_elements,
     drop_empty_groups,
+    drop_hopeless,
     drop_key,
     find_key,
     merge_front,
@@ -108,12 +109,14 @@ class Order(NamedTuple):
     """Which supports stay: `order` is NO_ORDER, NEXT or LAST.
 
     `windowed` says whether runs that start later can outlive better ones; visible bool[label sets] which
-    marks count for the support (empty: all).
+    marks count for the support (empty: all). With `each`, what is best is reported of each start, and not of
+    all of them; then all runs have to mark the event with which they begin: supports tell starts apart.
     """
 
     order: int
     windowed: bool
     visible: NDArray[np.bool_]
+    each: bool = False
 
 
 @kernel
@@ -188,12 +191,17 @@ def take_row(tables, program, keys, key, state, row, events, place, unseen, runs
 
 
 @inlined
-def offer(arena, cells, elements, element, event, oldest, best, order, found, seen, scratch):  # type: ignore[no-untyped-def]
+def offer(arena, cells, elements, element, event, oldest, best, order, each, found, seen, scratch):  # type: ignore[no-untyped-def]
     """Reports an element at its end, under NEXT and LAST unless a better one is there; the best rank now.
 
-    found[seen] … are the roots of this event.
+    found[seen] … are the roots of this event. With `each` it is all elements from this one on.
     """
     rank = elements.rank[element]
+    if each:
+        while element != NONE:
+            report(found, event, merged_node(arena, cells, elements, element, oldest, scratch), oldest)
+            element = elements.next[element]
+        return best
     if rank > best:
         found.size[0] = seen
         best = rank
@@ -211,7 +219,7 @@ def advance(tables, program, split, found, events, cursor, gaps, consume, orderi
     step forgets what has left the window before it knows its room; all else is written afterwards.
     """
     arena, cells, elements, keys, groups, partitions, runs = split
-    order, windowed, visible = ordering
+    order, windowed, visible, each = ordering
     while cursor.at < cursor.last:
         if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
             return FULL
@@ -327,7 +335,7 @@ def advance(tables, program, split, found, events, cursor, gaps, consume, orderi
                 cursor.need_keys = taken
                 cursor.need_merging = longest + fills + 2
                 return GROW
-            if found.size[0] + taken > found.event.size:
+            if found.size[0] + max(taken, fills) > found.event.size:
                 return FULL
             step = np.int64(0)
             if order != NO_ORDER:
@@ -369,11 +377,11 @@ def advance(tables, program, split, found, events, cursor, gaps, consume, orderi
                         else:
                             elements.next[tail] = element
                         tail = element
-                        source = elements.next[source] if tables.continues[target] else NONE
+                        source = elements.next[source] if each or tables.continues[target] else NONE
                 elif mark == STAY:
                     best = offer(
-                        arena, cells, elements, keys.first[key], event, oldest, best, order, found, seen,
-                        runs.merging,
+                        arena, cells, elements, keys.first[key], event, oldest, best, order, each, found,
+                        seen, runs.merging,
                     )  # fmt: skip
                 else:
                     runs.first[run] = keys.first[key]
@@ -398,7 +406,7 @@ def advance(tables, program, split, found, events, cursor, gaps, consume, orderi
                     continue
                 if state != DEAD and tables.accepts[state]:
                     best = offer(
-                        arena, cells, elements, element, event, oldest, best, order, found, seen,
+                        arena, cells, elements, element, event, oldest, best, order, each, found, seen,
                         runs.merging,
                     )  # fmt: skip
                 if state == DEAD or not tables.continues[state]:
@@ -429,6 +437,18 @@ def advance(tables, program, split, found, events, cursor, gaps, consume, orderi
                     if runs.mark[run] == SKIP and key != NONE and keys.first[key] == NONE:
                         drop_key(cells, elements, keys, groups, program.joins, key)
                 drop_empty_groups(groups, partitions, partition)
+            if each and program.nearest:
+                last = np.int32(DEAD)
+                for run in range(taken):
+                    state = runs.target[run]
+                    if runs.mark[run] < 0 or runs.key[run] == NONE or state == last:
+                        continue
+                    last = state
+                    group = partitions.first[partition]
+                    while group != NONE and groups.state[group] != state:
+                        group = groups.next[group]
+                    if group != NONE:
+                        drop_hopeless(arena, cells, elements, keys, groups, program.joins, group)
             if is_consumed(partitions, partition, cursor, consume, found.size[0] > seen):
                 drop_partition(cells, elements, keys, groups, program.joins, partitions, partition)
         is_read(partitions, partition, events, place, cursor, in_gap, taken)

@@ -28,7 +28,8 @@ class SplitRuns(CeaRuns):
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
         super().__init__(automaton, settings)
         visible = np.array([] if settings.visible is None else settings.visible, np.bool_)
-        self._order = Order(settings.order, settings.window is not None, visible)
+        windowed = settings.window is not None or settings.each
+        self._order = Order(settings.order, windowed, visible, settings.each)
         self._program = program_of(settings.registers)
         self._registers = 0 if settings.registers is None else settings.registers.registers
         self._cells = new_cells(ROOM)
