@@ -7,19 +7,22 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import duckdb
 import pyarrow as pa
 
 from estero.errors import DataError
-from estero.events.database import Connection, may_be_changed
+from estero.events.database import Connection, connect, may_be_changed
 from estero.events.files.arrow_files import arrow_schema, arrow_stream
 from estero.events.files.file_formats import format_of, text_layout
 from estero.events.files.parquet_files import names_in_parquet, schema_in_footers
+from estero.events.files.partitions import FILE, Partitions, partitions_of
 from estero.events.files.paths import as_file, files_of
-from estero.events.files.text_layout import TextLayout, rows_of
+from estero.events.files.text_kinds import quoted
+from estero.events.files.text_layout import NAMING, NO_HIVE, TextLayout, rows_of
 from estero.events.reading_errors import reading
 from estero.events.tables.lazy_tables import Dataset, LazyFrame
 from estero.events.tables.pandas_frames import hint_at_index, table_of_frame
@@ -27,8 +30,8 @@ from estero.events.tables.relations import Relation
 from estero.events.tables.shown_types import is_text
 
 _ACCEPTED = (
-    "a path or glob (Parquet, CSV, JSON lines, Arrow), a table of pyarrow, Polars, pandas or DuckDB, "
-    "a list of dicts, an iterator of record batches, or a mapping of type name to any of these"
+    "a path or glob (Parquet, CSV, JSON lines, Arrow), a list of these, a table of pyarrow, Polars, pandas "
+    "or DuckDB, a list of dicts, an iterator of record batches, or a mapping of type name to any of these"
 )
 
 
@@ -46,7 +49,8 @@ class Input:
     but those that it is given. `file` names the path in errors, where there is one, `files` are those that it
     stands for, `layout` is that of text files, and `written` are the columns of files as the first one says.
     `hint` is said where a column is missing. `nothing` are the columns of a table without a row as they came.
-    `of_pandas`: the table was a frame of pandas.
+    `of_pandas`: the table was a frame of pandas. `partitions` are the columns that directories of files name,
+    `type_name` is the type of all events, where a mapping gives it.
     """
 
     query: str | None = None
@@ -61,6 +65,8 @@ class Input:
     layout: TextLayout | None = None
     written: pa.Schema | None = None
     of_pandas: bool = False
+    partitions: Partitions | None = None
+    type_name: str | None = None
 
     @property
     def may_be_empty(self) -> bool:
@@ -78,7 +84,9 @@ class Input:
     def names(self, connection: Connection, described: Sequence[str]) -> Sequence[str]:
         """The names of the columns where DuckDB describes these: it says ``v_1`` for a ``V`` beside ``v``."""
         if self.files and self.query is not None and self.layout is None and may_be_changed(described):
-            return names_in_parquet(self.files[0], connection)
+            named = () if self.partitions is None else self.partitions.names
+            there = names_in_parquet(self.files[0], connection)
+            return [*(name for name in there if name not in named), *named]
         return described
 
     def without_types(self, type_column: str | None, time: str | None) -> Input:
@@ -243,37 +251,125 @@ def _readable(table: pa.Table) -> pa.Table:
 # ------------------------------------------------------------------------------------------- files
 
 
-def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
-    files = files_of(as_file(path))
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Files of one format, as one `path` or several name them."""
+
+    path: str
+    form: str
+    files: tuple[str, ...]
+    partitions: Partitions | None
+
+    def followed_by(self, other: _Files) -> _Files | None:
+        """Both as one; None where they are of different formats or lie in directories that name columns."""
+        if self.form != other.form or self.partitions is not None or other.partitions is not None:
+            return None
+        return replace(self, files=self.files + other.files)
+
+
+def _files_at(path: str, csv_options: Mapping[str, object] | None) -> _Files:
+    place = as_file(path)
+    files = files_of(place)
     formats = {format_of(file, csv_options) for file in files}
     if len(formats) > 1:
-        raise DataError(f"files of several formats: {', '.join(sorted(formats))}", file=path)
-    form = formats.pop()
+        raise DataError(
+            f"files of several formats: {', '.join(sorted(formats))}",
+            file=path,
+            hint="to read them all, name them in a list, such as ['a/*.csv', 'a/*.parquet']",
+        )
     for file in files:
         if _is_blank(file):
             raise DataError("the file is empty: it has not even a header", file=file)
-    if csv_options and form != "csv":
-        raise DataError(f"csv_options are for CSV files, and this is {form}", file=path)
-    if form == "arrow":
-        return _of_arrow_files(files, path)
-    if form == "parquet":
-        schema, has_rows = schema_in_footers(files)
-        if schema is not None and not has_rows:
-            return Input(table=schema.empty_table(), schema=schema, file=path, files=tuple(files))
-        query = f"SELECT * FROM {rows_of('read_parquet', files)}"
-        return Input(query=query, file=path, files=tuple(files), written=schema)
+    found = None if files == [place] else partitions_of(place, files)
+    return _Files(path, formats.pop(), tuple(files), found)
+
+
+def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
+    found = _files_at(path, csv_options)
+    if csv_options and found.form != "csv":
+        raise DataError(f"csv_options are for CSV files, and this is {found.form}", file=path)
+    return _open_files(found, csv_options)
+
+
+def _open_files(found: _Files, csv_options: Mapping[str, object] | None) -> Input:
+    """The relation that files of one format are."""
+    path, files, partitions = found.path, found.files, found.partitions
+    if found.form == "arrow":
+        with reading(path):
+            schema = _with_partitions(arrow_schema(files[0]), partitions)
+        stream = functools.partial(arrow_stream, files, schema, partitions)
+        return Input(stream=stream, schema=schema, file=path, files=files, partitions=partitions)
+    if found.form == "parquet":
+        written, has_rows = schema_in_footers(files)
+        if written is not None:
+            written = _with_partitions(written, partitions)
+        if written is not None and not has_rows:
+            return Input(table=written.empty_table(), schema=written, file=path, files=files)
+        query = _of_parquet(files, partitions)
+        return Input(query=query, file=path, files=files, written=written, partitions=partitions)
+    options = (csv_options or {}) if found.form == "csv" else {}
     with reading(path):
-        layout = text_layout(form, files, csv_options or {})
-    return Input(query=layout.query, file=path, files=tuple(files), layout=layout)
+        layout = text_layout(found.form, files, options).partitioned(partitions)
+    return Input(query=layout.query, file=path, files=files, layout=layout, partitions=partitions)
+
+
+def _of_parquet(files: Sequence[str], partitions: Partitions | None) -> str:
+    if partitions is None:
+        return f"SELECT * FROM {rows_of('read_parquet', files, NO_HIVE)}"
+    with connect() as connection:
+        there = {name.lower() for name in names_in_parquet(files[0], connection)}
+    besides = [FILE, *(quoted(name) for name in partitions.names if name.lower() in there)]
+    values = ", ".join(column.sql for column in partitions.columns)
+    return f"SELECT * EXCLUDE ({', '.join(besides)}), {values} FROM {rows_of('read_parquet', files, NAMING)}"
+
+
+def _with_partitions(schema: pa.Schema, partitions: Partitions | None) -> pa.Schema:
+    """The columns of files, and behind them those that directories name."""
+    if partitions is None:
+        return schema
+    kept = [field for field in schema if field.name not in partitions.names]
+    return pa.schema([*kept, *(column.field for column in partitions.columns)])
+
+
+def open_inputs(
+    events: object, csv_options: Mapping[str, object] | None = None, *, of_type: str | None = None
+) -> dict[str, Input]:
+    """The relations that `events` is, one after the other, by what they are called in messages.
+
+    They are several where a list names files: one for neighbours of the same format. `of_type` is the type
+    of all their events, where they are those of a mapping.
+    """
+    if not _names_files(events):
+        return {str(of_type): replace(open_input(events, csv_options), type_name=of_type)}
+    found: list[_Files | Input] = []
+    for each in events:
+        here = _files_at(fspath(each), csv_options) if _is_path(each) else open_input(each)
+        last = found[-1] if found else None
+        both = last.followed_by(here) if isinstance(last, _Files) and isinstance(here, _Files) else None
+        if both is None:
+            found.append(here)
+        else:
+            found[-1] = both
+    if csv_options and not any(isinstance(each, _Files) and each.form == "csv" for each in found):
+        raise DataError("csv_options are for CSV files, and there is none in the list")
+    inputs: dict[str, Input] = {}
+    for place, each in enumerate(found, 1):
+        name = each.path if isinstance(each, _Files) else f"number {place} of the list"
+        called = name if of_type is None else f"{of_type}, {name}"
+        opened = _open_files(each, csv_options) if isinstance(each, _Files) else each
+        inputs[called if called not in inputs else f"{called} ({place})"] = replace(opened, type_name=of_type)
+    return inputs
+
+
+def _names_files(events: object) -> TypeGuard[list[object] | tuple[object, ...]]:
+    """Whether this is a list in which there are paths."""
+    return isinstance(events, list | tuple) and any(map(_is_path, events))
+
+
+def _is_path(each: object) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(each, str | os.PathLike)
 
 
 def _is_blank(file: str) -> bool:
     with reading(file), Path(file).open("rb") as opened:
         return not opened.read(4096).strip()
-
-
-def _of_arrow_files(files: list[str], path: str) -> Input:
-    with reading(path):
-        schema = arrow_schema(files[0])
-    stream = functools.partial(arrow_stream, files, schema)
-    return Input(stream=stream, schema=schema, file=path)

@@ -37,8 +37,9 @@ class SourceColumns:
 
     `types` is how expressions read them, `schema` what the language checks against, `order` what the stream
     is sorted by: the time, then the columns that break ties. `view` is a query over the inputs, with columns
-    called by `event_column`: their union where each type has its own table (`mapped`), with the type in
-    `type_column`; None where there is one input with just these names. `file` is their one path.
+    called by `event_column`: their union where there are several tables, with the type in `type_column` where
+    each table is of one type (`mapped`); None where there is one input with just these names. `file` is their
+    one path.
 
     Raises `DataError` for columns that are missing, of a wrong kind, or of several kinds in several tables.
     """
@@ -113,16 +114,17 @@ class SourceColumns:
         return 1 if column.tick == "ns" else 1000
 
     def _check_there(self) -> None:
-        """Raises `DataError` for a column that is missing; each table has a time of its own."""
+        """Raises `DataError` for a column that is missing; each table has a time, and a type, of its own."""
         layout = self._layout
         ties = (("order", name) for name in layout.order)
         for role, name in (("type", self.type_column), ("time", layout.time), *ties):
             if name is not None and name not in self.types:
                 raise self._no_such_column(role, name, self.names)
-        if self.mapped and layout.time is not None:
-            for type_name, columns in self._tables.items():
-                if layout.time not in columns:
-                    raise self._no_such_column("time", layout.time, columns, f" in the table of {type_name}")
+        own = [("time", layout.time), ("type", None if self.mapped else layout.type)]
+        for table, columns in self._tables.items():
+            for role, name in own:
+                if name is not None and name not in columns:
+                    raise self._no_such_column(role, name, columns, f" in the table of {table}")
 
     def _no_such_column(self, role: str, name: str, names: Collection[str], where: str = "") -> DataError:
         near = difflib.get_close_matches(name, names, 3, 0.5) or [
@@ -150,8 +152,9 @@ class SourceColumns:
                     )
 
     def _view(self, union: Mapping[str, ColumnType]) -> str | None:
-        if self.mapped:
-            return union_query(self._tables, union, str(self.type_column))
+        if self.mapped or len(self._tables) > 1:
+            types = [each.type_name for each in self._inputs.values()]
+            return union_query(self._tables, union, types, str(self.type_column))
         (columns,) = self._tables.values()
         return None if all(name == event_column(name) for name in columns) else renaming_query(columns)
 
@@ -163,9 +166,9 @@ class SourceColumns:
             return Schema(only, closed=True, time=time, time_unit=time_unit, untyped=True)
         if not self.mapped:
             return Schema(shared=together, time=time, time_unit=time_unit)
-        types = {
-            type_name: {name: together[name] for name in table} for type_name, table in self._tables.items()
-        }
+        types: dict[str, dict[str, Kind]] = {}
+        for each, table in zip(self._inputs.values(), self._tables.values(), strict=True):
+            types.setdefault(str(each.type_name), {}).update({name: together[name] for name in table})
         return Schema(types, closed=True, time=time, time_unit=time_unit)
 
     def _types_as_they_came(self) -> dict[str, pa.DataType]:

@@ -26,7 +26,7 @@ from estero.errors import DataError
 from estero.events.database import EVENTS, Connection, Database, connect, lent_to
 from estero.events.execution import Execution
 from estero.events.files.text_layout import odd_text
-from estero.events.inputs import Input, open_input, read_twice
+from estero.events.inputs import Input, open_inputs, read_twice
 from estero.events.prepared_statements import Columns, executed_over, is_small
 from estero.events.reading_errors import TooLargeError, how_to_have_timestamps, reading
 from estero.events.screening import Screen
@@ -54,10 +54,10 @@ class Source:
 
     `schema` is what the language checks against, `layout` what a query is planned for: it knows the length
     of a tick of ``__time`` in nanoseconds, None where there is no time or its unit is not known. Where each
-    type has its own table (`mapped`), the type column is `MAPPED_TYPE`, or a name like it that is free, and
-    `view` is the query of their union. `columns` are the names of all attributes in order, `column_types` how
-    expressions read them. `zone` is that of the time column, `file` the one path of the events, None where
-    there is none. A `one_shot` source can be read once.
+    type has its own table (`mapped`), the type column is `MAPPED_TYPE`, or a name like it that is free;
+    where there are several tables, `view` is the query of their union. `columns` are the names of all
+    attributes in order, `column_types` how expressions read them. `zone` is that of the time column, `file`
+    the one path of the events, None where there is none. A `one_shot` source can be read once.
     """
 
     def __init__(self, inputs: Mapping[str, Input], layout: EventLayout, *, mapped: bool = False) -> None:
@@ -203,13 +203,14 @@ class Source:
         if self.type_column is None:
             return name == self.only_type
         if self._columns.mapped:
-            return name in self._inputs
+            return name in self.type_names()
         if self.one_shot:
             return True
-        (only,) = self._inputs.values()
-        found = None if only.table is None else occurs(only.table.column(self.type_column), name)
-        if found is not None:
-            return found
+        if len(self._inputs) == 1:
+            (only,) = self._inputs.values()
+            found = None if only.table is None else occurs(only.table.column(self.type_column), name)
+            if found is not None:
+                return found
         column = DUCKDB.as_read(self.type_column, self.column_types[self.type_column])
         same = exp.EQ(this=column, expression=exp.Literal.string(name))
         return bool(self._rows(f"SELECT 1 FROM {EVENTS} WHERE {same.sql('duckdb')} LIMIT 1"))
@@ -219,7 +220,7 @@ class Source:
         if self.type_column is None:
             return (self.only_type,)
         if self._columns.mapped:
-            return tuple(sorted(self._inputs))
+            return tuple(sorted({str(each.type_name) for each in self._inputs.values()}))
         if self.one_shot:
             return ()
         column = DUCKDB.as_read(self.type_column, self.column_types[self.type_column]).sql("duckdb")
@@ -296,7 +297,7 @@ class Source:
             return
         for type_name, each in self._inputs.items():
             if each.of_pandas and each.table is not None:
-                where = f" in the table of {type_name}" if self._columns.mapped else ""
+                where = f" in the table of {type_name}" if len(self._inputs) > 1 else ""
                 refuse_nat(each.table.column(time), time, where)
 
     def _check_order(self) -> bool:
@@ -409,10 +410,10 @@ def open_source(
 ) -> Source:
     """A source of `events`; nothing but names and types is read yet.
 
-    `events` is a path or glob (Parquet, CSV, JSON lines, Arrow), anything with the Arrow C stream
-    interface, a pandas frame, an iterator or list of record batches, or a mapping of type name to any of
-    these. `csv_options` are those of DuckDB's ``read_csv``. Where types are not `declared`, those of a table
-    without rows say nothing.
+    `events` is a path, directory or glob (Parquet, CSV, JSON lines, Arrow), a list of these, of whatever
+    formats, anything with the Arrow C stream interface, a pandas frame, an iterator or list of record
+    batches, or a mapping of type name to any of these. `csv_options` are those of DuckDB's ``read_csv``.
+    Where types are not `declared`, those of a table without rows say nothing.
 
     Raises `DataError` where `events` cannot be read or a column is missing or of a wrong kind.
     """
@@ -423,7 +424,9 @@ def open_source(
     if mapped and not events:
         raise DataError("the mapping of types to their events is empty")
     named = events if isinstance(events, Mapping) else {columns.only_type: events}
-    inputs = {str(name): open_input(each, csv_options) for name, each in named.items()}
+    inputs: dict[str, Input] = {}
+    for name, each in named.items():
+        inputs |= open_inputs(each, csv_options, of_type=str(name) if mapped else None)
     if not declared:
         inputs = {name: each.without_types(columns.type, columns.time) for name, each in inputs.items()}
     return Source(inputs, columns, mapped=mapped)

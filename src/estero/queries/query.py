@@ -102,8 +102,9 @@ class Query:
     ) -> Answer:
         """The complex events of this query, lazily, evaluated in this process.
 
-        `events` is a path or glob (Parquet, CSV, JSON lines, Arrow), anything with the Arrow C stream
-        interface, a pandas frame, an iterator of record batches, or a mapping of type name to any of these.
+        `events` is a path, directory or glob (Parquet, CSV, JSON lines, Arrow), a list of these, of whatever
+        formats, anything with the Arrow C stream interface, a pandas frame, an iterator of record batches, or
+        a mapping of type name to any of these.
 
         Raises `QueryError` where the query does not fit the events and `DataError` where they cannot be read.
         """

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from estero.events.files.arrow_messages import (
     blocks,
     dictionary_types,
 )
+from estero.events.files.partitions import Partitions
 from estero.events.reading_errors import reading
 
 _IN_COLUMN = re.compile(r"In column (\d+): (.*)", re.DOTALL)
@@ -59,16 +60,36 @@ def arrow_batches(file: str, columns: Sequence[str] | None = None) -> Iterator[p
             yield chosen
 
 
-def arrow_stream(files: list[str], schema: pa.Schema, columns: Sequence[str] | None) -> pa.RecordBatchReader:
-    """The batches of several files with this schema; as `arrow_batches` with `columns`."""
+def arrow_stream(
+    files: Sequence[str], schema: pa.Schema, partitions: Partitions | None, columns: Sequence[str] | None
+) -> pa.RecordBatchReader:
+    """The batches of several files with this schema; as `arrow_batches` with `columns`.
+
+    The columns of `partitions` have one value for each file.
+    """
+    named = () if partitions is None else partitions.names
+    asked = columns if columns is not None or not named else schema.names
+    there = None if asked is None else [name for name in asked if name not in named]
 
     def batches() -> Iterator[pa.RecordBatch]:
         for file in files:
+            values = {} if partitions is None else partitions.values(file)
             with reading(file):
-                yield from arrow_batches(file, columns)
+                for batch in arrow_batches(file, there):
+                    yield _with_values(batch, values, asked) if asked is not None and values else batch
 
     chosen = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     return pa.RecordBatchReader.from_batches(chosen, batches())
+
+
+def _with_values(
+    batch: pa.RecordBatch, values: Mapping[str, pa.Scalar], names: Sequence[str]
+) -> pa.RecordBatch:
+    """The columns of these names, from the batch or with one value in all rows."""
+    columns = [
+        pa.repeat(values[name], batch.num_rows) if name in values else batch.column(name) for name in names
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
 def sound_batch(stream: pa.Buffer) -> pa.RecordBatch:

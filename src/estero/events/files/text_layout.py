@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from estero.errors import DataError
 from estero.events.database import Connection
+from estero.events.files.partitions import FILE, Partitions
 from estero.events.files.paths import as_one_file
 from estero.events.files.text_kinds import (
     NONE,
@@ -80,9 +81,21 @@ class Part:
         """The rows of all files, in SQL."""
         return self.relation_of(*self.files)
 
+    @property
+    def named_relation(self) -> str:
+        """The rows of all files, in SQL, with the path of the file of each in `FILE`."""
+        return rows_of(self.reader, self.files, f"{self.options}{NAMING}")
+
     def relation_of(self, *files: str) -> str:
         """The rows of some of the files, in SQL."""
-        return rows_of(self.reader, files, self.options)
+        return rows_of(self.reader, files, f"{self.options}{NO_HIVE}")
+
+
+NO_HIVE = ", hive_partitioning = false"
+"""What tells a reader of DuckDB to leave the names of directories alone."""
+
+NAMING = f"{NO_HIVE}, filename = {literal(FILE)}"
+"""The same, and to name the file of each row."""
 
 
 def rows_of(reader: str, files: Iterable[str], options: str = "") -> str:
@@ -105,11 +118,27 @@ class TextLayout:
     form: Literal["csv", "json"]
     columns: tuple[TextColumn, ...]
     parts: tuple[Part, ...]
+    partitions: Partitions | None = None
 
     @property
     def query(self) -> str:
-        """The query that reads all rows, each column in its type."""
-        return _rows(self.columns, self.parts, converted)
+        """The query that reads all rows, each column in its type; those of directories come last."""
+        return _rows(self.columns, self.parts, converted, self.partitions)
+
+    def partitioned(self, partitions: Partitions | None) -> TextLayout:
+        """The same with the columns that directories name; a `DataError` where files have one of them."""
+        if partitions is None:
+            return self
+        taken = {column.name.lower() for column in self.columns}
+        for name in partitions.names:
+            if name.lower() in taken:
+                raise DataError(
+                    "the column is in the files and in the names of their directories",
+                    file=self.parts[0].files[0],
+                    column=name,
+                    hint="leave it out of the files, or name the files themselves: ['…/a.csv', '…/b.csv']",
+                )
+        return replace(self, partitions=partitions)
 
 
 def settled(
@@ -136,13 +165,20 @@ def settled(
     return TextLayout(form, tuple(ordered), tuple(parts))
 
 
-def _rows(columns: Sequence[TextColumn], parts: Sequence[Part], value: Callable[[TextColumn], str]) -> str:
+def _rows(
+    columns: Sequence[TextColumn],
+    parts: Sequence[Part],
+    value: Callable[[TextColumn], str],
+    partitions: Partitions | None = None,
+) -> str:
     """The query that reads all rows, with the `value` in SQL of each column."""
     queries = []
+    named = () if partitions is None else partitions.columns
     for part in parts:
         here = [column for column in columns if column.name in part.names]
-        selected = ", ".join(f"{value(column)} AS {quoted(column.name)}" for column in here)
-        queries.append(f"SELECT {selected} FROM {part.relation}")
+        selected = [f"{value(column)} AS {quoted(column.name)}" for column in here]
+        selected += [column.sql for column in named]
+        queries.append(f"SELECT {', '.join(selected)} FROM {part.named_relation if named else part.relation}")
     return " UNION ALL BY NAME ".join(queries)
 
 

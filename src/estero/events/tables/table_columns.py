@@ -24,7 +24,7 @@ _HINT = "rename one of the two columns, or convert it"
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column in the table of a type of events: DuckDB's type, and how expressions read it."""
+    """A column of a table, called `type_name` in messages: DuckDB's type, and how expressions read it."""
 
     type_name: str
     engine_type: str
@@ -32,7 +32,7 @@ class TableColumn:
 
 
 Tables = Mapping[str, Mapping[str, TableColumn]]
-"""For each type of events the columns of its table, by name; one table for all types is that of any name."""
+"""For each table the columns, by name; a table is called by the type of its events, or by its file."""
 
 
 def union_columns(tables: Tables) -> dict[str, ColumnType]:
@@ -48,11 +48,18 @@ def union_columns(tables: Tables) -> dict[str, ColumnType]:
     return {name: found.column for name, found in union.items()}
 
 
-def union_query(tables: Tables, union: Mapping[str, ColumnType], type_column: str) -> str:
-    """All events of ``events0``, ``events1``, …, the tables in order, with their types in `type_column`."""
+def union_query(
+    tables: Tables, union: Mapping[str, ColumnType], types: Sequence[str | None], type_column: str
+) -> str:
+    """All events of ``events0``, ``events1``, …, the tables in order.
+
+    Those of a table whose type is known have it in `type_column`.
+    """
     parts = []
-    for place, (type_name, columns) in enumerate(tables.items()):
-        selected = [f"{exp.Literal.string(type_name).sql('duckdb')} AS {DUCKDB.quoted(type_column)}"]
+    for place, (type_name, columns) in enumerate(zip(types, tables.values(), strict=True)):
+        selected = []
+        if type_name is not None:
+            selected.append(f"{exp.Literal.string(type_name).sql('duckdb')} AS {DUCKDB.quoted(type_column)}")
         for name, here in columns.items():
             sharing = [each[name] for each in tables.values() if name in each]
             value = _in_union(name, here, union[name], sharing)

@@ -7,7 +7,8 @@ both engines see the same events, and a value that does not fit is an error, nev
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,16 +19,17 @@ import pyarrow as pa
 from estero.errors import DataError
 from estero.events.database import connect
 from estero.events.files.temporary_files import is_pipe
-from estero.events.inputs import open_input
+from estero.events.inputs import Input, open_inputs
 from estero.events.reading_errors import reading
 from estero.events.tables.shown_types import plain_type
 from estero.spark.failures import jobs
 from estero.spark.files.parquet_files import parquet_frame
+from estero.spark.files.partitions import finding, typed
 from estero.spark.files.text_files import TextReading
 from estero.spark.sessions.session import local_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 OF_GLOBS = re.compile(r"[*?{}\[\]\\]")
 """The characters that have a meaning in globs of Spark."""
@@ -35,50 +37,82 @@ OF_GLOBS = re.compile(r"[*?{}\[\]\\]")
 _ROWS = 65_536
 
 
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+"""A file, directory or glob, or a list of these."""
+
+
 def read_events(
-    path: str | PathLike[str],
+    path: Paths,
     *,
     csv_options: Mapping[str, object] | None = None,
     master: str = "local[*]",
 ) -> DataFrame:
     """The events in a file, glob or directory (Parquet, CSV, JSON lines, Arrow) as a DataFrame.
 
-    Uses the session that is running, else starts one on `master`. Names and types of columns are those that
-    `Query.run` sees in the same files. `csv_options` mean the same, too: those of DuckDB that say how
+    A list of these, of whatever formats, is read as one. Uses the session that is running, else starts one on
+    `master`. Names and types of columns are those that `Query.run` sees in the same files, with the columns
+    that directories name (``year=2024``). `csv_options` mean the same, too: those of DuckDB that say how
     a CSV file is written: delim, header, names, types, timestampformat, nullstr, quote, escape. Arrow files
     are read by this process and sent to Spark.
 
     Raises `DataError` where the files cannot be read, and `EnvironmentProblem` where Spark cannot start; a
     malformed row is found by the job that meets it.
     """
-    found = open_input(fspath(path), csv_options)  # says what is wrong before a session is waited for
+    opened = _opened(path, csv_options)  # says what is wrong before a session is waited for
     spark = local_session(master)
-    if found.stream is None:
-        _check_colons(found.files)
-    if found.layout is not None:
-        parts = TextReading.of(found.layout, csv_options or {})
-        frames = [part.load(spark.read, [as_named(file) for file in part.files]) for part in parts]
-        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+    return _together([_frame(spark, each, csv_options) for each in opened])
+
+
+def _opened(path: Paths, csv_options: Mapping[str, object] | None) -> list[Input]:
+    """What is at a path, or at each of several; raises `DataError` for what is none."""
+    several = _several(path)
+    if not several:
+        raise DataError("the list of paths is empty")
+    return list(open_inputs(several, csv_options).values())
+
+
+def _several(path: Paths) -> list[str]:
+    """The paths; TypeError for what is none."""
+    return [fspath(path)] if isinstance(path, str | PathLike) else [fspath(each) for each in path]
+
+
+def _frame(spark: SparkSession, found: Input, csv_options: Mapping[str, object] | None) -> DataFrame:
+    """The events of one input as a DataFrame."""
     if found.stream is not None:
         with reading(found.file):
             return spark.createDataFrame(_plain(found.stream(None).read_all()))
+    _check_colons(found.files)
+    if found.layout is not None:
+        options = (csv_options or {}) if found.layout.form == "csv" else {}
+        parts = TextReading.of(found.layout, options)
+        named = () if found.partitions is None else found.partitions.names
+        with jobs(), finding(spark, found.partitions) as reader:
+            frames = [
+                replace(part, beside=named).load(reader(), [as_named(file) for file in part.files])
+                for part in parts
+            ]
+        return typed(_together(frames), found.partitions)
     with jobs():
-        return parquet_frame(spark, found.files, list(map(as_named, found.files)))
+        return parquet_frame(spark, found.files, list(map(as_named, found.files)), found.partitions)
 
 
-def check_rows(path: str | PathLike[str], csv_options: Mapping[str, object] | None = None) -> None:
+def _together(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows; a column that a frame does not have is NULL in its rows."""
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+
+
+def check_rows(path: Paths, csv_options: Mapping[str, object] | None = None) -> None:
     """Reads every row of text files in this process; a malformed one is a `DataError` with file and line.
 
     Spark says that a row is malformed, and not which one. What comes through a pipe has gone by.
     """
-    name = fspath(path)
-    if is_pipe(name):
+    if any(map(is_pipe, _several(path))):
         return
-    found = open_input(name, csv_options)
-    if found.layout is not None:
-        with connect() as connection, reading(found.file):
-            for _ in connection.sql(found.layout.query).to_arrow_reader(_ROWS):
-                pass
+    for found in _opened(path, csv_options):
+        if found.layout is not None:
+            with connect() as connection, reading(found.file):
+                for _ in connection.sql(found.layout.query).to_arrow_reader(_ROWS):
+                    pass
 
 
 def located(path: str) -> str:

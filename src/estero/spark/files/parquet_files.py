@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 
 from estero.classify.column_names import COLUMN
 from estero.errors import DataError
+from estero.events.files.partitions import Partitions
 from estero.spark.failures import ILLEGAL_NANOSECONDS, NANOS_AS_INTEGERS
+from estero.spark.files.partitions import finding, typed
 from estero.spark.frames import in_room
 
 if TYPE_CHECKING:
@@ -24,28 +26,35 @@ _FINER = "estero: a time has nanoseconds, and those of Spark end at microseconds
 _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 
 
-def parquet_frame(spark: SparkSession, files: Sequence[str], places: Sequence[str]) -> DataFrame:
+def parquet_frame(
+    spark: SparkSession, files: Sequence[str], places: Sequence[str], partitions: Partitions | None = None
+) -> DataFrame:
     """The rows of Parquet files at `places`, which are the `files` as Spark is told of them.
 
-    Raises `DataError` for nanoseconds inside other values.
+    The columns of `partitions` come last, but for those that the files have as well. Raises `DataError` for
+    nanoseconds inside other values.
     """
     from pyspark.errors import AnalysisException
 
-    try:
-        return spark.read.parquet(*places)
-    except AnalysisException as error:
-        if ILLEGAL_NANOSECONDS not in str(error):
-            raise
-    return _with_nanoseconds(spark, files[0], places)
+    with finding(spark, partitions) as reader:
+        try:
+            return typed(reader().parquet(*places), partitions)
+        except AnalysisException as error:
+            if ILLEGAL_NANOSECONDS not in str(error):
+                raise
+        return typed(_with_nanoseconds(spark, files[0], places, partitions), partitions)
 
 
-def _with_nanoseconds(spark: SparkSession, file: str, places: Sequence[str]) -> DataFrame:
+def _with_nanoseconds(
+    spark: SparkSession, file: str, places: Sequence[str], partitions: Partitions | None
+) -> DataFrame:
     """The same of files with nanoseconds; a session beside the user's tells what else they hold."""
     from pyspark.sql.types import LongType
 
     beside = spark.newSession()
     beside.conf.set(NANOS_AS_INTEGERS, "true")
-    schema = beside.read.parquet(*places).schema
+    with finding(beside, partitions) as reader:
+        schema = reader().parquet(*places).schema
     kinds = {field.name: field.type for field in pq.read_schema(file)}
     texts = []
     for place, field in enumerate(schema.fields):
@@ -55,7 +64,8 @@ def _with_nanoseconds(spark: SparkSession, file: str, places: Sequence[str]) -> 
         else:
             _check_inside(kind, field.name, file)
             texts.append(f"{COLUMN}{place}")
-    read = spark.read.schema(schema).parquet(*places)
+    with finding(spark, partitions) as reader:
+        read = reader().schema(schema).parquet(*places)
     return in_room(read).selectExpr(*texts).toDF(*schema.names)
 
 

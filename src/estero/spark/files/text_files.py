@@ -30,13 +30,17 @@ _ZONED = "TIMESTAMP WITH TIME ZONE"
 
 @dataclass(frozen=True, slots=True)
 class TextReading:
-    """How Spark reads the `files` of one part: format, options, schema, then the types of all `columns`."""
+    """How Spark reads the `files` of one part: format, options, schema, then the types of all `columns`.
+
+    `beside` are columns that Spark finds in the names of directories.
+    """
 
     files: tuple[str, ...]
     form: str
     options: Mapping[str, Any]
     columns: tuple[TextColumn, ...]
     nulls: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
     @staticmethod
     def of(layout: TextLayout, options: Mapping[str, object]) -> list[TextReading]:
@@ -71,7 +75,8 @@ class TextReading:
         """The frame with each column in its type; with `strict` a text that does not fit is an error."""
         if all(self._is_read(column) for column in self.columns):
             return frame
-        return frame.select(*(self._column(column, strict=strict) for column in self.columns))
+        beside = (quoted(name, mark="`") for name in self.beside)
+        return frame.select(*(self._column(column, strict=strict) for column in self.columns), *beside)
 
     def _is_read(self, column: TextColumn) -> bool:
         """Whether Spark's reader makes the values of a column itself."""
