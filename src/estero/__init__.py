@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         prev,
         var,
     )
-    from estero.language.builder.queries import event
+    from estero.language.builder.queries import absent, event
     from estero.queries.automaton_query import automaton
     from estero.queries.decisions.equivalence import contains, equivalent
     from estero.queries.predicates import predicate
@@ -59,6 +59,7 @@ __all__ = [
     "LimitExceeded",
     "Query",
     "QueryError",
+    "absent",
     "aggregate",
     "attribute",
     "automaton",
@@ -91,6 +92,7 @@ _HOMES = {
     "ComplexEvent": "estero.answers.complex_event",
     "ContinuousRecognizer": "estero.recognize.continuous",
     "Query": "estero.queries.query",
+    "absent": "estero.language.builder.queries",
     "aggregate": "estero.language.builder.conditions",
     "attribute": "estero.language.builder.conditions",
     "automaton": "estero.queries.automaton_query",

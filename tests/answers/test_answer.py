@@ -58,6 +58,9 @@ class FakeRun:
             elif i < self.batch.num_rows:
                 yield self.batch.slice(i, 1)
 
+    def undecided(self) -> int:
+        return 0
+
     def funnel(self, *, by_partition: bool) -> pa.Table:
         self.asked.append(f"funnel {by_partition}")
         return pa.table({"step": [1], "starts": [self.batch.num_rows]})

@@ -24,7 +24,14 @@ from estero.language.builder.conditions import (
     prev,
     var,
 )
-from estero.language.builder.queries import PatternBuilder, QueryBuilder, event, select
+from estero.language.builder.queries import (
+    AbsenceBuilder,
+    PatternBuilder,
+    QueryBuilder,
+    absent,
+    event,
+    select,
+)
 from estero.language.tree import distances as d
 from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
@@ -142,11 +149,16 @@ def pattern(node: p.Pattern) -> PatternBuilder:  # noqa: C901, PLR0911, PLR0912 
             return pattern(inner).unless(pattern(forbidden))
         case p.Sequence(parts, links):
             built = _first(parts)
+            if node.before:
+                built = _absent(node.before[0]).then(*map(_absent, node.before[1:]), pattern(parts[0]))
             for link, part in zip(links, parts[1:], strict=True):
                 follow = built.followed_directly_by if link.contiguous else built.then
-                absent = [pattern(each) for each in link.absent]
-                built = follow(pattern(part), without=absent, apart=link.distances)
-            return built
+                nothing = [pattern(each) for each in link.absent]
+                if link.lacking:
+                    built = built.then(*map(_absent, link.lacking), pattern(part), without=nothing)
+                else:
+                    built = follow(pattern(part), without=nothing, apart=link.distances)
+            return built.then(*map(_absent, node.after)) if node.after else built
         case p.Iteration(inner, contiguous, minimum, maximum, step):
             return pattern(inner).repeated(
                 minimum,
@@ -167,6 +179,17 @@ def pattern(node: p.Pattern) -> PatternBuilder:  # noqa: C901, PLR0911, PLR0912 
             return pattern(inner).partitioned_by(*map(_key, keys))
         case _:
             raise TypeError(f"{node!r} has no builder")
+
+
+def _absent(absence: p.Absence) -> AbsenceBuilder:
+    begun = absent(pattern(absence.event))
+    match absence.apart.lengths[0]:
+        case d.AttributeWindow(ticks, attribute):
+            return begun.within(ticks=ticks, attribute=attribute)
+        case d.DurationWindow(parts):
+            return begun.within(*parts)
+        case _:
+            raise TypeError("a deadline is a time")
 
 
 def _first(parts: tuple[p.Pattern, ...]) -> PatternBuilder:

@@ -57,6 +57,7 @@ PATTERNS = {
     "optional": ("a ; b?", "a ; ?"),
     "as": ("(a ; b) AS x", "a AS (x)"),
     "rename": ("a [a -> b]", "a [a - b]"),
+    "lacking": ("NOT(c) FOR 1 HOUR ; a ; NOT(b AS x) FOR 5 [ts]", "a ; NOT(b) FORM 1 HOUR"),
     "event_type": ("a", "1"),
     "modified": ("START(a ; STRICT(b))", "BEGIN(a)"),
     "group": ("(a)", "(a"),

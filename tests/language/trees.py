@@ -118,6 +118,9 @@ distances = st.lists(
 ).map(tuple)
 
 
+_deadlines = windows.filter(lambda window: not isinstance(window, d.EventWindow))
+
+
 def _sequences(parts: st.SearchStrategy[p.Pattern]) -> st.SearchStrategy[p.Pattern]:
     several = st.lists(absent, max_size=2).map(tuple)
     links = st.one_of(
@@ -125,12 +128,23 @@ def _sequences(parts: st.SearchStrategy[p.Pattern]) -> st.SearchStrategy[p.Patte
         st.builds(p.Link, st.just(value=False), several, distances),
         st.builds(p.Link, st.just(value=True), st.just(()), distances),
     )
-    further = st.lists(st.tuples(links, parts), min_size=1, max_size=3)
-    return st.builds(
-        lambda first, rest: p.Sequence((first, *(part for _, part in rest)), tuple(link for link, _ in rest)),
-        parts,
-        further,
+    lacking = st.lists(st.builds(p.Absence, absent, st.builds(d.Apart, st.just(">"), _deadlines)), max_size=2)
+    absences = lacking.map(tuple)
+    further = st.lists(
+        st.tuples(links | st.builds(p.Link, st.just(value=False), several, lacking=absences), parts),
+        max_size=3,
     )
+
+    def sequence(
+        first: p.Pattern,
+        rest: list[tuple[p.Link, p.Pattern]],
+        before: tuple[p.Absence, ...],
+        after: tuple[p.Absence, ...],
+    ) -> p.Pattern:
+        whole = (first, *(part for _, part in rest)), tuple(link for link, _ in rest)
+        return p.Sequence(*whole, before, after) if rest or before or after else first
+
+    return st.builds(sequence, parts, further, absences, absences)
 
 
 def _named(pattern: p.Pattern, name: str) -> p.Pattern:

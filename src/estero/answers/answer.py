@@ -60,6 +60,9 @@ class Run(Protocol):
         An index past the last one ends the iteration.
         """
 
+    def undecided(self) -> int:
+        """How many complex events wait for a deadline that has not passed."""
+
     def funnel(self, *, by_partition: bool) -> pa.Table:
         """How many starts come how far: the table of a `Funnel`."""
 
@@ -142,6 +145,16 @@ class Answer:
         total = self._whole.count(self._stop)
         end = total if self._stop is None else min(total, self._stop)
         return max(0, end - self._start)
+
+    def undecided(self) -> int:
+        """How many complex events would be in the answer if nothing came any more, and are not decided yet.
+
+        They end less than the deadline of ``NOT(…) FOR d``, at the end of the query, before the last event
+        or before ``until``. 0 for queries that do not end so. ValueError for a part of an answer.
+        """
+        if self._picked is not None or self._start > 0 or self._stop is not None:
+            raise ValueError("undecided() is of the whole answer, not of a part of it")
+        return self._run.undecided()
 
     def limit(self, n: int) -> Answer:
         """The first `n` complex events in order of their end position; ValueError if n is negative."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from estero.answers.report import SUPPRESSED_KEY, label_of, measure_of, positions_in
+from estero.answers.report import DECIDED_KEY, SUPPRESSED_KEY, label_of, measure_of, positions_in
 from estero.answers.shown_values import BEYOND_PYTHON, not_held, shown_rows, shown_values
 from estero.errors import legible
 
@@ -28,6 +28,7 @@ class AnswerColumns:
     partition: Mapping[str, int]
     has_time: bool
     suppressed: int | None = None
+    decided_time: int | None = None
     measures: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
@@ -38,9 +39,11 @@ class AnswerColumns:
         first = 4 if has_time else 2
         measures = {name: i for i, field in enumerate(schema) if (name := measure_of(field)) is not None}
         left_out = [i for i, field in enumerate(schema) if SUPPRESSED_KEY in (field.metadata or {})]
-        others = {*labels.values(), *left_out, *measures.values()}
+        decided = [i for i, field in enumerate(schema) if DECIDED_KEY in (field.metadata or {})]
+        others = {*labels.values(), *left_out, *decided, *measures.values()}
         partition = {field.name: i for i, field in enumerate(schema) if i >= first and i not in others}
-        return AnswerColumns(labels, partition, has_time, next(iter(left_out), None), measures)
+        further = next(iter(left_out), None), next(iter(decided), None), measures
+        return AnswerColumns(labels, partition, has_time, *further)
 
 
 class ComplexEvent:
@@ -87,6 +90,12 @@ class ComplexEvent:
         if self._layout.suppressed is None:
             return None
         return int(self._value(self._layout.suppressed))
+
+    @property
+    def decided_time(self) -> Any:
+        """When the last deadline behind its end had passed, or None where none is asked for."""
+        column = self._layout.decided_time
+        return None if column is None else self._value(column)
 
     @property
     def positions(self) -> dict[str, tuple[int, ...]]:

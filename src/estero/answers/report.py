@@ -23,6 +23,7 @@ from estero.answers.measures.marked import EventsAtHand, Marked
 from estero.answers.measures.measures import Measures
 from estero.classify.column_names import POSITION, TIME, event_column
 from estero.classify.remembered import Remembered
+from estero.engine.int64 import GREATEST
 from estero.errors import DataError
 from estero.events.tables.shown_types import plain_type
 from estero.language.tree.selection import END_TIME, START_TIME, Measure, Shown
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 LABEL_KEY = b"estero:label"
 SUPPRESSED_KEY = b"estero:suppressed"
 """In the metadata of the column that says how many were left out before a complex event."""
+DECIDED_TIME: Final = "decided_time"
+DECIDED_KEY = b"estero:decided"
+"""In the metadata of the column that says when a complex event was decided."""
 MEASURE_KEY = b"estero:measure"
 MATCH_KEY = b"estero:match"
 """In the metadata of a column that says to which complex event a row belongs."""
@@ -46,7 +50,7 @@ class Reporter:
     batches, `time` the type of the time column (None: no time), `measures` the values of each complex event.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (one argument per kind of column)
         self,
         shown: Sequence[Shown],
         label_sets: Sequence[frozenset[str]],
@@ -57,6 +61,7 @@ class Reporter:
         positions: bool = True,
         suppressed: bool = False,
         measures: Sequence[Measure] = (),
+        wait: int | None = None,
     ) -> None:
         self.schema: pa.Schema = answer_schema(
             shown,
@@ -66,7 +71,9 @@ class Reporter:
             positions=positions,
             suppressed=suppressed,
             measures=measures,
+            waits=wait is not None,
         )
+        self._wait = wait
         self._shown = tuple(shown)
         self._keys = tuple(tuple(alternatives) for alternatives in keys)
         self._time = time
@@ -103,6 +110,11 @@ class Reporter:
         if self._time is not None:
             columns += [_in_type(rows_taken(events, TIME, rows), self._time) for rows in (start, end)]
         columns += [key_column(events, alternatives, end) for alternatives in self._keys]
+        if self._wait is not None and self._time is not None:
+            ended = numbers_in(rows_taken(events, TIME, end))
+            late = ended > GREATEST - self._wait
+            decided = np.where(late, GREATEST, ended + np.where(late, 0, self._wait))
+            columns.append(_in_type(pa.array(decided), self._time))
         if self._suppressed:
             none = np.zeros(matches.start.size, np.int64)
             columns.append(pa.array(none if suppressed is None else suppressed))
@@ -152,15 +164,17 @@ def answer_schema(
     positions: bool = True,
     suppressed: bool = False,
     measures: Sequence[Measure] = (),
+    waits: bool = False,
 ) -> pa.Schema:
     """The schema of the public table, known before any event is read.
 
     `events` gives the types of the shown attributes and of the keys: the schema of the classified
     batches. `time` is the type of the time column, or None. Without `positions`, ``start``, ``end`` and the
-    ``position`` of each event are left out; with `suppressed` there is a column of that name. The last ones
-    are remembered.
+    ``position`` of each event are left out; with `suppressed` there is a column of that name, and one for
+    ``decided_time`` where what ends `waits` for deadlines. The last ones are remembered.
     """
-    asked = tuple(shown), [tuple(each) for each in keys], events, time, positions, suppressed, tuple(measures)
+    columns = [tuple(each) for each in keys], events, time, positions
+    asked = tuple(shown), *columns, suppressed, tuple(measures), waits
     return _schemas.of(asked, lambda: _schema(*asked))
 
 
@@ -175,6 +189,7 @@ def _schema(
     positions: bool,
     suppressed: bool,
     measures: Sequence[Measure],
+    waits: bool,
 ) -> pa.Schema:
     """See `answer_schema`."""
     ends = ("start", "end") if positions else ()
@@ -182,10 +197,12 @@ def _schema(
     if time is not None:
         fields += [pa.field(name, time, nullable=False) for name in ("start_time", "end_time")]
     said = [key[0] for key in keys], [each.label for each in shown]
-    names = iter(column_names(*said, timed=time is not None, suppressed=suppressed))
+    names = iter(column_names(*said, timed=time is not None, suppressed=suppressed, waits=waits))
     for alternatives in keys:
         key_type = common_type([_shown_type(events, name) for name in alternatives])
         fields.append(pa.field(next(names), key_type))
+    if waits and time is not None:
+        fields.append(pa.field(DECIDED_TIME, time, nullable=False, metadata={DECIDED_KEY: b""}))
     if suppressed:
         marked = {SUPPRESSED_KEY: b""}
         fields.append(pa.field("suppressed", pa.int64(), nullable=False, metadata=marked))
@@ -222,7 +239,7 @@ def _named(keys: Sequence[Sequence[str]], time: pa.DataType | None) -> list[str]
 
 
 def column_names(
-    keys: Sequence[str], labels: Sequence[str], *, timed: bool, suppressed: bool = False
+    keys: Sequence[str], labels: Sequence[str], *, timed: bool, suppressed: bool = False, waits: bool = False
 ) -> list[str]:
     """What the columns of keys and labels are called in an answer: those whose name is taken get underscores.
 
@@ -231,6 +248,7 @@ def column_names(
     """
     taken = {"start", "end", "start_time", "end_time"} if timed else {"start", "end"}
     taken |= {"suppressed"} if suppressed else set()
+    taken |= {DECIDED_TIME} if waits else set()
     return [untaken(name, taken) for name in (*keys, *labels)]
 
 
@@ -316,6 +334,12 @@ def key_column(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArra
             column=alternatives[0],
             hint=f"give {' and '.join(alternatives)} one type",
         ) from error
+
+
+def numbers_in(column: pa.Array) -> NDArray[np.int64]:
+    """A column of integers without NULLs as an array."""
+    numbers: NDArray[np.int64] = column.to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _in_type(ticks: pa.Array, wanted: pa.DataType) -> pa.Array:

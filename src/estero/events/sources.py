@@ -64,6 +64,7 @@ class Source:
         self._inputs = inputs
         self._sorted: bool | None = None
         self._spent = False
+        self._followed: OrderCheck | None = None
         self._databases: dict[int, Database] = {}
         self._described: tuple[Classification, pa.Schema] | None = None
         self._screening = 0
@@ -198,6 +199,26 @@ class Source:
             self._sorted = self.one_shot or not self._columns.order or self._check_order()
         return self._sorted
 
+    def last_time(self) -> int | None:
+        """The time of the last event, in ticks; None without events or a time.
+
+        Of a stream that passes once it is that of the last event that was read.
+        """
+        time = self.schema.time
+        if time is None:
+            return None
+        ticks = Clauses(Classification((), self.schema), DUCKDB, self.column_types).time()
+        if not self.one_shot:
+            ((last,),) = self._rows(f"SELECT max({ticks}) AS last FROM {EVENTS}")
+            return None if last is None else int(last)
+        last_read = None if self._followed is None else self._followed.last
+        if last_read is None:
+            return None
+        with self._connection.cursor() as connection:
+            connection.register(EVENTS, pa.table([last_read[0]], names=[time]))
+            ((last,),) = connection.execute(f"SELECT {ticks} FROM {EVENTS}").fetchall()
+        return int(last)
+
     def has_type(self, name: str) -> bool:
         """Whether an event of this type occurs; for a stream that passes once, whether one may."""
         if self.type_column is None:
@@ -288,7 +309,10 @@ class Source:
 
     def _follower(self) -> OrderCheck | None:
         names = self._columns.order
-        return OrderCheck(names, timed=self.schema.time is not None) if self.one_shot and names else None
+        if not (self.one_shot and names):
+            return None
+        self._followed = OrderCheck(names, timed=self.schema.time is not None)
+        return self._followed
 
     def _refuse_nat(self) -> None:
         """Names an event of a pandas frame whose time was NaT before it became an integer."""

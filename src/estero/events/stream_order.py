@@ -31,6 +31,11 @@ class OrderCheck:
         self.is_sorted = True
         self.first_unsorted: int | None = None
 
+    @property
+    def last(self) -> list[pa.Array] | None:
+        """The columns of the last event, arrays of one value; None before the first."""
+        return self._last
+
     def follow(self, batch: pa.RecordBatch) -> None:
         """Takes the next batch into account."""
         if batch.num_rows == 0 or not self._columns:

@@ -12,11 +12,14 @@ from estero.automata.ages import AgedAutomaton, AgeProgram, by_age, with_distanc
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, LabelSet, Transition
 from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, LazyAutomaton
 from estero.automata.exploration import leaving, reached
+from estero.automata.lacking import of_one_event
 from estero.automata.registers import RegisterProgram, drop_hidden
 from estero.automata.residual import NO_HIDDEN, Apartness, Hidden, HiddenSet, predicates_called
 from estero.automata.strategies import MaxAutomaton
 from estero.language.check.set_predicates import registered_among
+from estero.language.tree import pattern as p
 from estero.language.tree.query import Consume, Strategy
+from estero.plan.deadlines import deadlines_of
 from estero.plan.draft import Compilation, Draft
 from estero.plan.plan import Opened, Plan, Section, measured_in_places, residual_text
 
@@ -55,6 +58,13 @@ class AutomatonPlan(Plan):
         """Whether runs carry labels that answers do not show."""
         asked = frozenset(label for label, _ in self.ages.bounds) if self.ages is not None else NO_HIDDEN
         return any(transition.hidden - asked for transition in self.automaton.transitions)
+
+    @property
+    def bits_for_deadlines(self) -> tuple[int, ...]:
+        """The bits that only deadlines ask for."""
+        guards = (each.guard for each in self.automaton.transitions)
+        asked = {bit for guard in guards for bit in guard.present | guard.absent}
+        return tuple(sorted({each.forbidden for each in self.deadlines} - asked))
 
     @property
     def forgets_by_age(self) -> bool:
@@ -109,6 +119,7 @@ class AutomatonPlan(Plan):
     def estimated_by(self) -> CEA | None:
         """The automaton, where its runs depend on classes of events alone and mark several."""
         told_apart = self.registers is not None or self.ages is not None or self.has_hidden
+        told_apart = told_apart or bool(self.deadlines)
         if told_apart or self.decides_later or not _marks_several(self.automaton):
             return None
         return self.automaton
@@ -199,10 +210,15 @@ end stays"
 
     def filter_lines(self) -> Iterator[str]:
         """Each filter, and the strategy, with the place where it is applied."""
-        conditions = [each for each in self.automaton.predicates if each.condition is not None]
+        conditions = [each for each in self.classification.predicates if each.condition is not None]
         if conditions:
             yield "in the automaton, as bits that the SQL computes (each over one event):"
-            yield from (f"  {each}" for each in conditions)
+            yield from (f"  {each}" for each in dict.fromkeys(conditions))
+        if self.deadlines:
+            yield "in the automaton, as bits that are taken back where such an event is near:"
+            yield from (f"  {each}" for each in self.deadlines)
+        if self.wait is not None:
+            yield "events wait for their deadlines: complex events are given when these have passed"
         aged = [each for each in self.pushed if isinstance(each.condition, Apartness)]
         if aged:
             yield "by the age of runs, while they go on (what is too old for its next step is dropped):"
@@ -290,6 +306,8 @@ def in_partitions(draft: Draft) -> AutomatonPlan | str:
     if isinstance(found, str):
         return found
     tree = draft.tree
+    if p.has_deadlines(tree.pattern) and tree.partition_by != found.tree.partition_by:
+        return "NOT(…) FOR looks at the partitions of PARTITION BY alone"
     if (tree.disjoint or tree.per is not None) and tree.partition_by not in ((), found.tree.partition_by):
         which = "DISJOINT" if tree.disjoint else "LIMIT … PER"
         return f"{which} looks at the partitions of PARTITION BY alone"
@@ -326,7 +344,7 @@ def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
         text=str(draft),
         automaton=automaton,
         classification=draft.classification(
-            [each for each in automaton.predicates if each != FIRST],
+            [of_one_event(each) for each in automaton.predicates if each != FIRST],
             residuals,
             registers.values if registers is not None else (),
             keys=keys,
@@ -336,6 +354,8 @@ def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
         measures=draft.measures,
         window=draft.window,
         interval=draft.interval,
+        deadlines=tuple(deadlines_of(automaton.predicates)),
+        wait=draft.wait,
         gaps=contiguous and not keys,
         state_cap=draft.state_cap,
         registers=registers,

@@ -23,6 +23,7 @@ from estero.automata.pcea import PceaTransition
 from estero.automata.residual import Residual, predicates_called
 from estero.errors import LimitExceeded
 from estero.language.check.set_predicates import registered_among
+from estero.language.tree.pattern import has_deadlines
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.draft import NOTHING_COMPARED, Draft
 from estero.plan.keyed import KeyedPlan
@@ -157,6 +158,8 @@ class ChainPlan(KeyedPlan):
 def chained(draft: Draft) -> ChainPlan | str:
     """The plan on a chain automaton, or why there is none or why another one is better."""
     tree, schema = draft.tree, draft.layout.schema
+    if has_deadlines(tree.pattern):
+        return "NOT(…) FOR asks for what does not happen beside it"
     if tree.strategy is not Strategy.ALL:
         return f"the strategy {tree.strategy.value} compares whole complex events"
     if not draft.compiled.residuals:

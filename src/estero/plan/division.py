@@ -67,6 +67,8 @@ def _across_keys(plan: Plan) -> str:
     """Why keys that are told apart have to be seen in one order all the same; empty if they need not."""
     if plan.consume is Consume.ANY:
         return "what is forgotten depends on all earlier events"
+    if plan.deadlines and not plan.shown_keys:
+        return "NOT(…) FOR looks at the events of all keys"
     if plan.tree.disjoint and not plan.shown_keys:
         return "DISJOINT depends on what was kept before"
     if plan.interval is not None and not plan.shown_keys:
@@ -82,6 +84,8 @@ def _why_uncut(plan: Plan) -> str:
         return "LIMIT … PER depends on what was given before"
     if plan.tree.disjoint:
         return "DISJOINT depends on what was kept before"
+    if plan.deadlines:
+        return "what must not happen before or after a complex event is outside of its window"
     if plan.decides_later:
         return "what is given for a start is decided by what comes after it"
     # Without a window any event can matter to any end. Without a time there is nothing to cut by: how many

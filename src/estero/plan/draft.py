@@ -69,7 +69,12 @@ class Draft:
     @cached_property
     def pattern(self) -> Pattern:
         """The pattern, with comparisons for negations of comparisons, and with distances in ticks."""
-        pattern = positive(self.tree.pattern)
+        return positive(self.pattern_in_ticks)
+
+    @cached_property
+    def pattern_in_ticks(self) -> Pattern:
+        """The pattern with distances in ticks."""
+        pattern = self.tree.pattern
         if not any(any(p.distances_of(node)) for node in pattern.walk()):
             return pattern
         tick = self.layout.tick_ns
@@ -134,6 +139,12 @@ class Draft:
                 return None
             case _:
                 raise ValueError("an interval needs a time: check the query first")
+
+    @cached_property
+    def wait(self) -> int | None:
+        """After how many ticks what has ended is decided; None where it is at once."""
+        after = p.ending(self.pattern_in_ticks)
+        return max((each.apart.bounds(None).low - 1 for each in after), default=None)
 
     def classification(
         self,

@@ -22,7 +22,7 @@ from estero.errors import LimitExceeded
 from estero.language.check.atoms import named_atoms
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree.conjunctive import ConjunctiveTree
-from estero.language.tree.pattern import All, As, Pattern
+from estero.language.tree.pattern import All, As, Pattern, has_deadlines
 from estero.language.tree.query import Consume, QueryTree, SelectItem, Strategy
 from estero.plan.chains import ChainPlan, chained
 from estero.plan.draft import NOTHING_COMPARED, Draft
@@ -126,6 +126,8 @@ def joined(draft: Draft) -> JoinPlan | str:
     in_any_order = any(isinstance(node, All) for node in tree.pattern.walk())
     if not in_any_order and not draft.asked_for:
         return _NOTHING_JOINED
+    if has_deadlines(tree.pattern):
+        return "NOT(…) FOR asks for what does not happen beside it"
     if tree.strategy is not Strategy.ALL:
         return f"the strategy {tree.strategy.value} chooses among complex events"
     try:

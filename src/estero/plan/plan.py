@@ -23,6 +23,7 @@ from estero.language.tree.query import Consume, QueryTree, Strategy
 from estero.language.tree.schema import Schema
 from estero.language.tree.selection import Measure, Shown
 from estero.language.tree.words import quoted
+from estero.plan.deadlines import Deadline
 from estero.plan.identity import Columns, digest
 
 if TYPE_CHECKING:
@@ -141,7 +142,9 @@ class Plan(ABC):
 
     `pushed` are the comparisons of several events that are checked while runs go on, `residuals` those that
     are checked of what is enumerated, with the user's `predicates` by name; `reasons` says of each residual
-    why. `interval` is how long that of LIMIT … PER is, in ticks of time. `shared` names for each type an
+    why. `interval` is how long that of LIMIT … PER is, in ticks of time.
+    `deadlines` are what must not happen before or after some events; complex events are decided when their end
+    is more than `wait` ticks ago, at their end where it is None. `shared` names for each type an
     attribute whose value all events of an answer share, where the query has no partition key; it is empty
     where there is none. `refused` says of each rule that was asked before, by its title, why it did not
     serve.
@@ -158,6 +161,8 @@ class Plan(ABC):
     window: Window | None = None
     interval: int | None = None
     pushed: tuple[Residual, ...] = ()
+    deadlines: tuple[Deadline, ...] = ()
+    wait: int | None = None
     residuals: tuple[Residual, ...] = ()
     reasons: tuple[str, ...] = ()
     predicates: Mapping[str, RegisteredPredicate] = field(default_factory=dict)
@@ -298,7 +303,7 @@ class Plan(ABC):
         """
         columns = tuple(f"{name} {kind}" for name, kind in zip(events.names, events.types, strict=True))
         if columns not in self._fingerprints:
-            common = ("text", "classification", "window", "residuals", "predicates")
+            common = ("text", "classification", "window", "residuals", "predicates", "deadlines", "wait")
             parts = [getattr(self, name) for name in (*common, *self.evaluated)]
             self._fingerprints[columns] = digest([type(self).__name__, *parts, columns])
         return self._fingerprints[columns]
@@ -329,6 +334,11 @@ class Plan(ABC):
     def counts_places(self) -> bool:
         """Whether runs depend on the places that events have in the whole stream (contiguity, START)."""
         return False
+
+    @property
+    def bits_for_deadlines(self) -> tuple[int, ...]:
+        """The bits that only deadlines ask for."""
+        return ()
 
     @property
     def forgets_by_age(self) -> bool:

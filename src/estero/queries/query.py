@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from estero.queries.explanation import Explanation
     from estero.recognize.continuous import ContinuousRecognizer
     from estero.recognize.state_bytes import State
+    from estero.recognize.until import Until
 
 
 class Query:
@@ -99,12 +100,15 @@ class Query:
         time_unit: str | None = None,
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
+        until: Until | None = None,
     ) -> Answer:
         """The complex events of this query, lazily, evaluated in this process.
 
         `events` is a path, directory or glob (Parquet, CSV, JSON lines, Arrow), a list of these, of whatever
         formats, anything with the Arrow C stream interface, a pandas frame, an iterator of record batches, or
         a mapping of type name to any of these.
+        `until` is for queries that end with ``NOT(…) FOR d``: the time up to which events are known, that of
+        the last one unless it is given, or "end" where nothing comes any more.
 
         Raises `QueryError` where the query does not fit the events and `DataError` where they cannot be read.
         """
@@ -113,7 +117,13 @@ class Query:
         from estero.recognize.in_process import InProcessRun
 
         source = self._open(events, layout, csv_options)
-        return Answer(InProcessRun(self._checked_plan(source, layout), source))
+        plan = self._checked_plan(source, layout)
+        if until is None:
+            return Answer(InProcessRun(plan, source))
+        from estero.recognize.in_process import time_type
+        from estero.recognize.until import known_until
+
+        return Answer(InProcessRun(plan, source, until=known_until(until, plan, time_type(source))))
 
     def recognizer(
         self,
@@ -279,7 +289,8 @@ def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:
 
     keys = [alternatives[0] for alternatives in plan.shown_keys]
     labels = [each.label for each in plan.shown]
-    columns = column_names(keys, labels, timed=timed, suppressed=plan.interval is not None)
+    further = {"suppressed": plan.interval is not None, "waits": plan.wait is not None}
+    columns = column_names(keys, labels, timed=timed, **further)
     for place, (name, column) in enumerate(zip((*keys, *labels), columns, strict=True)):
         if name != column:
             what, advice = ("key", "") if place < len(keys) else ("label", "; AS gives it another name")

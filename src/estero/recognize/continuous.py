@@ -33,6 +33,7 @@ from estero.recognize.state_bytes import (
     sound_content,
     written,
 )
+from estero.recognize.until import Until, check_until, known_until
 
 T = TypeVar("T")
 
@@ -70,14 +71,16 @@ class ContinuousRecognizer:
         self._held = ReorderBuffer(_held_columns(self._events), types, layout.lateness)
         self._position = 0
         self._ended = False
+        self._until: int | None = None
         self._late = 0
         self._late_events = self._classifier.columns.empty_table()
         self._no_events = self._late_events
         self._turn = Turn()
+        self._time = time_type(source)
         self._recognition: Recognition = Recognition(
             plan,
             self._events,
-            time=time_type(source),
+            time=self._time,
             endless=True,
             state=None if state is None else self._taken_up(state),
         )
@@ -89,6 +92,9 @@ class ContinuousRecognizer:
         self._why_slow: str | None = None
         if plan.decides_later:
             self._why_slow = f"SELECT {plan.strategy.value} is decided after the end, whatever comes then"
+            return
+        if plan.deadlines:
+            self._why_slow = "NOT(…) FOR looks at the events before and after"
             return
         try:
             self._single = SingleEvents(
@@ -204,8 +210,17 @@ class ContinuousRecognizer:
         self._late_events = self._late_events.slice(0, 0)
         return self._told_of(self._let_go(everything=True))
 
-    def close(self) -> Answer:
-        """As `flush`; nothing can be pushed afterwards, so that all is decided that was not."""
+    def close(self, *, until: Until | None = None) -> Answer:
+        """As `flush`; nothing can be pushed afterwards, so that all is decided that was not.
+
+        Only what waits for a deadline of ``NOT(…) FOR d`` is decided if that is before the last event, or before
+        `until`: a time, or "end" where nothing comes any more. Raises `DataError` for a time before the last
+        event.
+        """
+        if until is not None:
+            known = known_until(until, self._plan, self._time)
+            check_until(known, self._held.greatest)
+            self._until = known
         self._ended = True
         answer = self.flush()
         self._classifier.close()
@@ -272,11 +287,11 @@ class ContinuousRecognizer:
     def _found_in(self, relevant: pa.RecordBatch, count: int) -> list[Ended]:
         """What ends with events, the relevant ones of the next `count`, or is decided by them."""
         found = list(self._recognition.recognize(relevant))
-        known = self._position + count - 1 if self._plan.by_position else self._held.watermark
         if self._ended:
-            found += self._recognition.decided()
-        elif known is not None:
-            found += self._recognition.decided(until=known)
+            found += self._recognition.ended(self._held.watermark if self._until is None else self._until)
+        else:
+            position = self._position + count - 1
+            found += self._recognition.decided(position=position, time=self._held.watermark)
         return found
 
     def _answer(self, recognize: Callable[[], list[Ended]]) -> Answer:

@@ -15,6 +15,7 @@ from estero.events.sources import Source
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Plan
 from estero.recognize.recognition import Found, Recognition, number_of
+from estero.recognize.until import AFTER_ALL, check_until
 
 _PICKED_AT_ONCE = 256
 """Complex events that are gone to by their indexes before they are handed on."""
@@ -113,12 +114,14 @@ class _Ahead:
 class InProcessRun(Reading):
     """One query on one source of events; every question reads the events anew.
 
-    With a `share` all of them are about that share of the complex events.
+    With a `share` all of them are about that share of the complex events. Events are known up to time `until`,
+    in ticks, and up to the last one where it is None.
     """
 
     plan: Plan
     source: Source
     share: Share = WHOLE
+    until: int | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -130,6 +133,7 @@ class InProcessRun(Reading):
             time=time_type(self.source),
             suppressed=plan.interval is not None,
             measures=plan.measures,
+            waits=plan.wait is not None,
         )
 
     @property
@@ -172,8 +176,29 @@ class InProcessRun(Reading):
         for batch in self.source.read(recognition.plan.classification):
             for ended in recognition.recognize(batch):
                 yield recognition, ended
-        for ended in recognition.decided():
+        for ended in recognition.ended(self._known()):
             yield recognition, ended
+
+    def undecided(self) -> int:
+        if self.plan.wait is None:
+            return 0
+        recognition = self._recognition(self.plan.showing_nothing())
+        for batch in self.source.read(recognition.plan.classification):
+            for _ in recognition.recognize(batch):
+                pass  # decided, as the times of later events say
+        known = self._known()
+        waiting = recognition.ended(AFTER_ALL)
+        return 0 if known is None else sum(recognition.undecided(ended, known) for ended in waiting)
+
+    def _known(self) -> int | None:
+        """Up to which time events are known; None where that does not matter."""
+        if self.plan.wait is None:
+            return None
+        last = self.source.last_time()
+        if self.until is None:
+            return AFTER_ALL if last is None else last  # without events nothing waits
+        check_until(self.until, last)
+        return self.until
 
     def _recognition(self, plan: Plan, *, counting: bool = False) -> Recognition:
         events = self.source.classified_schema(plan.classification)

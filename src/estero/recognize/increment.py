@@ -75,6 +75,9 @@ class PushedRun(Reading):
     def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002
         raise ValueError("the events of a recognizer are not kept: ask the answer of query.run for plot(y=…)")
 
+    def undecided(self) -> NoReturn:
+        raise _not_of_a_push()
+
     def shared(self, share: Share) -> PushedRun:
         self._check_valid()
         if self.share != WHOLE:
@@ -124,6 +127,9 @@ class NothingFound(Reading):
     def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002
         raise ValueError("the events of a recognizer are not kept: ask the answer of query.run for plot(y=…)")
 
+    def undecided(self) -> NoReturn:
+        raise _not_of_a_push()
+
     def shared(self, share: Share) -> NothingFound:
         return replace(self, share=share)
 
@@ -134,6 +140,10 @@ class NothingFound(Reading):
     def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
         del share, counting, showing
         return iter(())
+
+
+def _not_of_a_push() -> ValueError:
+    return ValueError("an answer of a recognizer is decided; what is not yet comes with later pushes")
 
 
 def _no_funnel() -> ValueError:

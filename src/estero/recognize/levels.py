@@ -18,8 +18,8 @@ from estero.engine.levels.run_levels import NEVER
 from estero.events.sources import Source
 from estero.plan.levels import LevelsInOne, LevelsPlan
 from estero.plan.plan import Plan
+from estero.recognize.batch_columns import numbers_of, side_by_side
 from estero.recognize.in_process import InProcessRun, time_type
-from estero.recognize.recognition import numbers_of, side_by_side
 
 START: Final = "start"
 """The column with the position of a start."""

@@ -26,6 +26,7 @@ from estero.classify.join_keys import join_keys
 from estero.classify.rows.classifier import as_integer
 from estero.classify.values import as_integers
 from estero.engine.batch import NO_PARTITION, EventBatch, OneEvent
+from estero.engine.int64 import LEAST, are_before
 from estero.engine.recognizer import Recognizer
 from estero.engine.throttle import MOST_COUNTED, Throttle
 from estero.engine.walk.matches import Matches, chosen, joined
@@ -33,6 +34,8 @@ from estero.engine.walk.roots import Roots, best_roots, by_end
 from estero.engine.walk.share import Dealer, Part, Share
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.plan import Opened, Plan
+from estero.recognize.batch_columns import numbers_of, side_by_side
+from estero.recognize.deadlines import DeadlineHold
 from estero.recognize.state import Holding
 
 _FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 16
@@ -116,6 +119,7 @@ class Recognition:
         if limit is not None and limit.interval is not None:
             self._throttle = Throttle(limit.most, limit.interval)
         self._starts = Starts(plan, events, ordered=in_order) if plan.lists_for_starts else None
+        self._waiting = DeadlineHold(plan, events) if plan.deadlines else None
         self._partition_columns = partition_columns(plan)
         self.store = EventStore(events, self._partition_columns)
         self.reporter = Reporter(
@@ -127,6 +131,7 @@ class Recognition:
             positions=positions,
             suppressed=self._throttle is not None,
             measures=plan.measures,
+            wait=plan.wait,
         )
         self._opened = runs
         self._events = events
@@ -137,9 +142,15 @@ class Recognition:
         self._sieve = _sieve_of(plan, runs, placed=positions or plan.needs_positions)
         self._dealer: Dealer | None = None
         self._room = _FIRST_ROOM
+        self._time = LEAST
         self._dealt_at_once = 1
         self._holding = Holding(
-            self.recognizer, self.store, runs.automaton, self.reporter.marks, self._throttle, self._starts
+            self.recognizer,
+            self.store,
+            runs.automaton,
+            self.reporter.marks,
+            [each for each in (self._throttle, self._waiting) if each is not None],
+            self._starts,
         )
         if state is not None:
             self._holding.resume(state, plan, events)
@@ -155,9 +166,22 @@ class Recognition:
             yield from self.tables(ended)
 
     def recognize(self, classified: pa.RecordBatch) -> Iterator[Ended]:
-        """The compact sets that end in this batch."""
+        """The compact sets that end in this batch, or that its times decide."""
         if classified.num_rows == 0:
             return
+        if self._waiting is None:
+            yield from self._recognized(classified)
+        else:
+            self._waiting.enter(classified)
+            yield from self._past_deadlines(int(numbers_of(classified, TIME)[-1]))
+
+    def _past_deadlines(self, time: int | None) -> Iterator[Ended]:
+        """What ends with events whose deadlines are before `time`, or with all that wait (None)."""
+        if self._waiting is not None:
+            for ready in self._waiting.let_go(time):
+                yield from self._recognized(ready)
+
+    def _recognized(self, classified: pa.RecordBatch) -> Iterator[Ended]:
         self.store.append(classified)
         first = self.recognizer.seen
         positions = numbers_of(classified, POSITION)
@@ -181,20 +205,49 @@ class Recognition:
         if not self.recognizer.holding:
             self._trim()
 
-    def decided(self, *, until: int | None = None) -> Iterator[Ended]:
-        """The compact sets that are decided as no event before stamp `until` comes, or none at all (None).
+    def decided(self, *, position: int, time: int | None) -> Iterator[Ended]:
+        """The compact sets that are decided as no event before `position`, or before `time` in ticks, comes.
 
-        Stamps are times in ticks, or positions (`Plan.by_position`). Empty where all is known at its end.
+        Empty where all is known at its end.
         """
-        if not self.plan.decides_later:
-            return
-        if until is not None:
-            self.recognizer.expire(until)
+        if time is not None:
+            yield from self._past_deadlines(time)
+        if self.plan.decides_later:
+            until = self._known_through(position, time)
+            if until is not None:
+                self.recognizer.expire(until)
+                yield from self._decided(until)
+
+    def ended(self, known: int | None = None) -> Iterator[Ended]:
+        """The compact sets that are decided as the stream ends, whose events are known up to time `known`.
+
+        None: nothing comes any more. What then waits for a deadline is not decided.
+        """
+        yield from self._past_deadlines(known)
+        if self.plan.decides_later:
+            yield from self._decided(None)
+
+    def _decided(self, until: int | None) -> Iterator[Ended]:
+        """What is chosen for the starts whose windows end before stamp `until`, or for all (None)."""
         if self._starts is not None:
             yield from self._chosen(self._starts, until)
             return
         for roots in self.recognizer.decided(ended=until is None):
             yield from self._given(self._ended(roots))
+
+    def _known_through(self, position: int, time: int | None) -> int | None:
+        """The stamp before which no event is recognized any more."""
+        if not self.plan.by_position:
+            return None if time is None else time - (self.plan.wait or 0)
+        first = None if self._waiting is None else self._waiting.first_position
+        return position if first is None else min(position, first)
+
+    def undecided(self, ended: Ended, known: int) -> int:
+        """How many complex events of `ended` wait for their deadlines where times are known up to `known`."""
+        times = numbers_of((ended.store or self.store).take(ended.roots.event, [TIME]), TIME)
+        waiting = ~are_before(times, known - (self.plan.wait or 0))
+        open_ends = set(ended.position[waiting].tolist())
+        return sum(number for position, number in self.counts(ended) if position in open_ends)
 
     def _add_to(self, starts: Starts, roots: Roots) -> None:
         """Adds those complex events of `roots` that may be chosen for their start."""
@@ -265,7 +318,8 @@ class Recognition:
     ) -> list[Ended]:
         """The compact sets that end in a single event; `as_batch` makes a classified batch of some."""
         consumed_when_asked = self._sieve is not None and self.plan.consume is not Consume.NONE
-        if consumed_when_asked or self._opened.keys or self._dealer is not None:
+        slow = consumed_when_asked or self._opened.keys or self._waiting is not None
+        if slow or self._dealer is not None:
             return list(self.recognize(as_batch([event])))
         self.store.append_one(event, as_batch)
         position, row = event
@@ -488,7 +542,8 @@ class Recognition:
         What was recognized before must have been read.
         """
         if not self.plan.by_position:
-            self.recognizer.expire(time)
+            self.recognizer.expire(time - (self.plan.wait or 0))
+        self._time = max(self._time, time)
         self.let_go()
 
     def let_go(self) -> None:
@@ -500,7 +555,14 @@ class Recognition:
     def idle(self) -> bool:
         """Whether nothing is open: to begin anew would change no later answer."""
         others = self._throttle, self._starts
-        return self.recognizer.idle and all(each is None or each.idle for each in others)
+        waits = self._waiting is not None and not self._waiting.idle(self._time)
+        return not waits and self.recognizer.idle and all(each is None or each.idle for each in others)
+
+    @property
+    def due(self) -> int | None:
+        """The time of the first deadline that something waits for; None where nothing waits."""
+        first = None if self._waiting is None else self._waiting.first_time
+        return None if first is None else first + (self.plan.wait or 0)
 
 
 Found = Iterator[tuple[Recognition, Ended]]
@@ -545,15 +607,3 @@ def _sieve_of(plan: Plan, opened: Opened, *, placed: bool) -> Sieve | None:
         repeats=plan.has_hidden,
         placed=placed,
     )
-
-
-def side_by_side(batch: pa.RecordBatch, names: Sequence[str]) -> NDArray[np.uint64]:
-    """The bits of some columns, uint64[events, columns]."""
-    columns = [numbers_of(batch, name).view(np.uint64) for name in names]
-    return columns[0].reshape(-1, 1) if len(columns) == 1 else np.column_stack(columns)
-
-
-def numbers_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
-    """A column as an array, which is read where Arrow has it."""
-    numbers: NDArray[np.int64] = batch.column(name).to_numpy(zero_copy_only=False)
-    return numbers

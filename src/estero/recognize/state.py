@@ -7,7 +7,8 @@ are worked out again when they are asked for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +17,8 @@ from numpy.typing import NDArray
 from estero.answers.event_store import EventStore
 from estero.answers.sieve.starts import Starts
 from estero.engine.recognizer import Recognizer, Runs
+from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.snapshot import Snapshot
-from estero.engine.throttle import Throttle
 from estero.plan.plan import Plan
 from estero.recognize.state_bytes import (
     State,
@@ -42,11 +43,21 @@ _OF_CANDIDATES = "events_of_candidates"
 _FEW = 1 << 13
 
 
+class Remembering(Protocol):
+    """What a recognition remembers beside what is open."""
+
+    def arrays(self) -> Arrays:
+        """What has to be remembered, for `resume`."""
+
+    def resume(self, arrays: Arrays) -> None:
+        """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
+
+
 class Holding:
     """What a recognizer and a store hold together, so that both can be made smaller together.
 
     Events are marked by label sets number 0 … `marks` - 1. `automaton` is what works out states on demand.
-    `throttle` remembers what was given, and `starts` what may be chosen, whatever is made smaller.
+    What `others` remember is kept, and what may be chosen for `starts`, whatever is made smaller.
     """
 
     def __init__(
@@ -55,11 +66,11 @@ class Holding:
         store: EventStore,
         automaton: LazyAutomaton | MaxAutomaton | AgedAutomaton | None,
         marks: int,
-        throttle: Throttle | None = None,
+        others: Sequence[Remembering] = (),
         starts: Starts | None = None,
     ) -> None:
         self._recognizer = recognizer
-        self._throttle = throttle
+        self._others = others
         self._starts = starts
         self._marks = marks
         self._store = store
@@ -85,7 +96,7 @@ class Holding:
         stood_for = [self._stands_for(number) for number in snapshot.states.tolist()]
         arrays = {
             **snapshot.arrays,
-            **({} if self._throttle is None else self._throttle.arrays()),
+            **{name: array for each in self._others for name, array in each.arrays().items()},
             "states": np.array([each for numbers in stood_for for each in numbers], np.int64),
             "states_sizes": np.array([len(numbers) for numbers in stood_for], np.int64),
             "events": batch_as_array(self._store.take(snapshot.events)),
@@ -103,8 +114,8 @@ class Holding:
             kept = batch_of_array(arrays.pop("events"))
             if not kept.schema.equals(self._store.schema):
                 raise ValueError("other columns of events")
-            if self._throttle is not None:
-                self._throttle.resume(arrays)
+            for each in self._others:
+                each.resume(arrays)
             if self._starts is not None:
                 of_candidates = batch_of_array(arrays.pop(_OF_CANDIDATES))
                 self._starts.resume(arrays, of_candidates, self._marks)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 
 from estero.errors import DataError, QueryError
 from estero.language.tree import pattern as p
@@ -192,20 +192,62 @@ def _sequence(sequence: p.Sequence, stream: Stream) -> Iterable[Found]:
         so_far, may_be_empty = joined, may_be_empty and optional
     if may_be_empty:
         raise QueryError("a sequence needs a part that is not optional", span=sequence.span)
-    return so_far
+    before = [(each, _at_positions(find(each.event, stream))) for each in sequence.before]
+    after = [(each, _at_positions(find(each.event, stream))) for each in sequence.after]
+    return {
+        kept
+        for found in so_far
+        for kept in _without(
+            found,
+            [
+                *_too_close(before, range(found.start), lambda place: (place, found.start), stream),
+                *_too_close(after, _behind(found, stream), partial(_pair, found.end), stream),
+            ],
+        )
+    }
+
+
+def _pair(one: int, other: int) -> tuple[int, int]:
+    return one, other
+
+
+def _behind(found: Found, stream: Stream) -> range:
+    return range(found.end + 1, len(stream.events))
+
+
+def _too_close(
+    absences: Iterable[tuple[p.Absence, Mapping[int, list[Found]]]],
+    places: range,
+    ends: Callable[[int], tuple[int, int]],
+    stream: Stream,
+) -> list[Found]:
+    """What must be absent and is at one of `places`, less far from an end than the deadline says.
+
+    `ends` are the two events whose distance counts.
+    """
+    return [
+        bad
+        for absence, atoms in absences
+        for place in places
+        for bad in atoms.get(place, ())
+        if not _is_apart(absence.apart, *ends(place), stream)
+    ]
 
 
 def _join(before: Iterable[Found], link: p.Link, after: Iterable[Found], stream: Stream) -> Iterator[Found]:
     """Every one of `before` followed by every one of `after`, as the link allows."""
     absent = [_at_positions(find(pattern, stream)) for pattern in link.absent]
+    lacking = [(each, _at_positions(find(each.event, stream))) for each in link.lacking]
+    distances = (*link.distances, *(each.apart for each in link.lacking))
     for first, second in _successions(before, after, len(absent) if link.contiguous else None):
-        if not _are_apart(first, second, link.distances, stream):
+        if not _are_apart(first, second, distances, stream):
             continue
         gap = range(first.end + 1, second.start)
         if link.contiguous:
             unwanted = [found for place, atoms in zip(gap, absent, strict=True) for found in atoms[place]]
         else:
             unwanted = [found for place in gap for atoms in absent for found in atoms[place]]
+            unwanted += _too_close(lacking, gap, partial(_pair, first.end), stream)
         yield from _without(first.union(second), unwanted)
 
 

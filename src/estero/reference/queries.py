@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from estero.errors import DataError, QueryError
-from estero.language.tree.distances import DurationWindow, EventWindow, Window
+from estero.language.tree.distances import AttributeWindow, DurationWindow, EventWindow, Window
 from estero.language.tree.literals import Value
-from estero.language.tree.pattern import Pattern
+from estero.language.tree.pattern import Pattern, ending
 from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
 from estero.reference.filters import SetPredicates
 from estero.reference.patterns import Found, Stream, find, is_interval, unbound_variables
@@ -93,8 +93,12 @@ def evaluate_query(
     *,
     tick: int = 1,
     predicates: SetPredicates | None = None,
+    until: float | None = None,
 ) -> dict[int, set[ComplexEvent]]:
     """The answers of a query by end position; positions without answers are not in it.
+
+    All that happens before time `until` is known, or up to the last event where it is None; what an absence at
+    the end leaves undecided is no answer. With infinity nothing comes any more.
 
     `events` are in stream order, their times in ticks of `tick` nanoseconds. All labels are in the
     answer, whatever SELECT shows. With LIMIT these are the first n in the order of `str`; any other n
@@ -119,6 +123,8 @@ def evaluate_query(
         )
         for found in found_here:
             each = _at(found, part)
+            if not _is_decided(tree, each.end, events, tick, until):
+                continue
             if tree.window is None or is_within(tree.window, each, events, tick):
                 by_end[each.end].add(each)
 
@@ -139,6 +145,30 @@ def evaluate_query(
                 forgotten[part_of[end]] = end
     given = given_at(tree, events, answers, tick=tick)
     return {end: limited(answers[end], number) for end, (number, _) in given.items()}
+
+
+def undecided(tree: QueryTree, events: Sequence[Event], *, tick: int = 1, until: float | None = None) -> int:
+    """How many complex events would be answers if nothing came any more, and are not decided yet."""
+    found = evaluate_query(tree, events, tick=tick, until=math.inf)
+    return sum(len(found[end]) for end in found if not _is_decided(tree, end, events, tick, until))
+
+
+def _is_decided(tree: QueryTree, end: int, events: Sequence[Event], tick: int, until: float | None) -> bool:
+    """Whether all deadlines of an end have passed at time `until`, at the last event's where it is None."""
+    for absence in ending(tree.pattern):
+        (length,) = absence.apart.lengths
+        ended, known = events[end].time, events[-1].time if until is None else until
+        if ended is None or known is None:
+            raise DataError("NOT(…) FOR needs the time of each event", row=end + 1)
+        passed = known - ended
+        over = (
+            passed * tick > length.nanoseconds
+            if isinstance(length, DurationWindow)
+            else isinstance(length, AttributeWindow) and passed > length.ticks
+        )
+        if not over:
+            return False
+    return True
 
 
 def given_at(

@@ -70,6 +70,7 @@ class Work:
     positions: bool
     answer: pa.Schema
     kernels: Sent | None = None
+    known: int | None = None
 
     @classmethod
     def of(cls, events: StructType, plan: Plan, *, positions: bool, every: bool = False) -> Work:
@@ -78,6 +79,12 @@ class Work:
         With `every` a task sees all events that the plan asks for, irrelevant ones, too. Without, contiguity
         inside partitions goes by ordinals, so that no event crosses only to be counted.
         """
+        if plan.deadlines:
+            raise QueryError(
+                "NOT(…) FOR before a start or after an end is not served on Spark",
+                text=plan.tree.text,
+                hint="run it in process: estero.query(…).run, or a recognizer",
+            )
         division = division_of(plan, positions=positions)
         if every:
             division = replace(division, ordinals=False)
@@ -93,6 +100,7 @@ class Work:
             positions=positions,
             suppressed=plan.interval is not None,
             measures=plan.measures,
+            waits=plan.wait is not None,
         )
         return cls(plan, division, classified, time, positions, told_apart(shown))
 
@@ -146,7 +154,7 @@ class Work:
                 if piece.own:
                     yield recognition, ended
         if recognition is not None:
-            for ended in recognition.decided():
+            for ended in recognition.ended(self.known):
                 yield recognition, ended
 
     def recognition(

@@ -21,6 +21,7 @@ from estero.automata.compile.fragment import FREE, Arc, Fragment, Part, Pass, Pa
 from estero.automata.compile.products import all_of, also_seen, conjunction, passed_over, strict, unless
 from estero.automata.compile.residual_filters import Atom, Places, find_places
 from estero.automata.compile.symbolic_guard import ANYTHING, SymbolicGuard, guard_of
+from estero.automata.lacking import Lacking
 from estero.automata.residual import NO_HIDDEN, Hidden, Residual, carries
 from estero.language.tree import pattern as p
 from estero.language.tree.schema import type_names
@@ -160,6 +161,26 @@ class _Compiler:
     # ----------------------------------------------------------------------------------- in succession
 
     def _sequence(self, sequence: p.Sequence) -> Fragment:
+        fragment = self._in_turn(sequence)
+        if not (sequence.before or sequence.after):
+            return fragment
+        first = [self._lacking(each, ahead=False) for each in sequence.before]
+        last = [self._lacking(each, ahead=True) for each in sequence.after]
+
+        def asked(arc: Arc) -> Arc:
+            begins, ends = arc.source == fragment.initial, arc.target == fragment.final
+            conditions = [*(first if begins else ()), *(last if ends else ())]
+            if conditions and arc.guard.types is None:
+                raise TypeError("what is asked of an event of any type")
+            return arc._replace(guard=reduce(SymbolicGuard.also, conditions, arc.guard))
+
+        return self.workshop.relabel(fragment, asked)
+
+    def _lacking(self, absence: p.Absence, *, ahead: bool) -> Lacking:
+        forbidden = self._predicate(self.places.absent[id(absence.event)])
+        return Lacking(forbidden, absence.apart, ahead, str(absence))
+
+    def _in_turn(self, sequence: p.Sequence) -> Fragment:
         parts = [self._part(sequence.parts[0], ())]
         for link, part in zip(sequence.links, sequence.parts[1:], strict=True):
             if link.contiguous:
@@ -199,7 +220,16 @@ class _Compiler:
             passed_over(
                 self.workshop,
                 [self._predicate(atom) for atom in atoms if not atom.hidden],
-                [(self._predicate(atom), atom.hidden) for atom in atoms if atom.hidden],
+                [
+                    *((self._predicate(atom), atom.hidden) for atom in atoms if atom.hidden),
+                    *(
+                        (
+                            self._predicate(self.places.absent[id(each.event)]),
+                            frozenset({Hidden(self.places.number(each))}),
+                        )
+                        for each in step.lacking
+                    ),
+                ],
             )
         )
 

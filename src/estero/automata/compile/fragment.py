@@ -17,6 +17,7 @@ from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, Guard, La
 from estero.automata.compile.symbolic_guard import ANYTHING, SymbolicGuard, guard_of
 from estero.automata.exploration import between
 from estero.automata.growth import too_large
+from estero.automata.lacking import lacking
 from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.language.tree.pattern import Pattern
 
@@ -247,6 +248,7 @@ def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> C
     numbers.setdefault(fragment.final, len(numbers))
     symbolic = {id(arc.guard): arc.guard for arc in arcs}
     asked = [each for guard in symbolic.values() for each in (*guard.present, *sorted(guard.absent, key=str))]
+    asked += [each.forbidden for predicate in dict.fromkeys(asked) for each in lacking(predicate)]
     named = [each for each in dict.fromkeys(asked) if each != FIRST]
     bits = {each: bit for bit, each in enumerate([*named, FIRST] if FIRST in asked else named)}
     guards = {

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from estero.automata.compile.fragment import FREE, Passed
 from estero.automata.residual import ALL_MARKED, BEFORE, Agreement, Apartness, Hidden, Key, Residual
+from estero.errors import QueryError
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import (
     as_previous,
@@ -24,6 +25,7 @@ from estero.language.tree.conditions import (
     residuals,
     variables_of,
 )
+from estero.language.tree.distances import Distance
 from estero.language.tree.expressions import Node
 from estero.language.tree.nodes import SyntaxNode
 from estero.language.tree.selection import label_types, marking
@@ -70,10 +72,13 @@ class Places:
 
     def passing(self, step: p.Link | p.Step) -> Passed:
         """The hidden labels of what ends before a step and of what begins after it, if it has distances."""
-        if not step.distances:
+        asked: list[SyntaxNode] = [*step.lacking, *([step] if step.distances else [])]
+        if not asked:
             return FREE
-        number = self.number(step)
-        return Passed(frozenset({Hidden(number, BEFORE)}), frozenset({Hidden(number)}))
+        numbers = list(map(self.number, asked))
+        return Passed(
+            frozenset(Hidden(number, BEFORE) for number in numbers), frozenset(map(Hidden, numbers))
+        )
 
     def give(self, node: p.Pattern, variable: str = "") -> Hidden:
         """A hidden label for a variable of the node, or for the first event of its instances."""
@@ -105,6 +110,8 @@ class _Search:
             case p.Sequence(links=links):
                 for link in links:
                     self._step(link, around)
+                for absence in (*node.before, *node.after):
+                    self._deadline(absence, around)
             case p.Iteration(contiguous=contiguous, step=step):
                 self._step(step, around, contiguous=contiguous)
             case p.Unless(forbidden=forbidden) if any(residuals(forbidden)):
@@ -122,10 +129,26 @@ class _Search:
         for absent in () if contiguous else step.absent:
             self._absent(absent, around)
         if step.distances:
-            passed = self.places.passing(step)
-            bindings = tuple((BEFORE, each) for each in passed.ended)
-            (begun,) = passed.begun
-            self.places.residuals.append(Residual(Apartness(step.distances), bindings, begun.place))
+            self._apart(step, step.distances)
+        for absence in step.lacking:
+            self._deadline(absence, around)
+            self._apart(absence, (absence.apart,))
+
+    def _apart(self, step: SyntaxNode, distances: tuple[Distance, ...]) -> None:
+        number = self.places.number(step)
+        bindings = ((BEFORE, Hidden(number, BEFORE)),)
+        self.places.residuals.append(Residual(Apartness(distances), bindings, number))
+
+    def _deadline(self, absence: p.Absence, around: tuple[p.Pattern, ...]) -> None:
+        """An event that must be absent for so long."""
+        self._absent(absence.event, around)
+        if self.places.absent[id(absence.event)].hidden:
+            raise QueryError(
+                "what NOT(…) FOR forbids is compared with other events",
+                span=absence.span,
+                expected="conditions on the forbidden event alone: NOT(b AS r FILTER r[x > 1]) FOR 1 HOUR",
+                hint="where the two agree on an attribute, write PARTITION BY: it holds for both",
+            )
 
     def _filter(self, node: p.Filter, around: tuple[p.Pattern, ...]) -> None:
         inside = set(self.places.labels(node.pattern))

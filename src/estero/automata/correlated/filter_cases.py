@@ -128,7 +128,7 @@ class _Cases:
             if parted is None:
                 return None
             parts = (*pattern.parts[:first], parted, *pattern.parts[last + 1 :])
-            return p.Sequence(parts, (*pattern.links[:first], *pattern.links[last:]))
+            return replace(pattern, parts=parts, links=(*pattern.links[:first], *pattern.links[last:]))
         nodes = _size(condition) * sum(1 for _ in pattern.walk())
         if self._nodes + nodes > MOST_NODES:
             return None

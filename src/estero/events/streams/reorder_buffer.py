@@ -60,6 +60,11 @@ class ReorderBuffer:
         return sum(chunk.events.num_rows for chunk in self._chunks)
 
     @property
+    def greatest(self) -> int | None:
+        """The greatest time seen; None before the first."""
+        return self._greatest
+
+    @property
     def watermark(self) -> int | None:
         """Events up to this time have been let go; None before the first one."""
         if self._greatest is None:

@@ -13,6 +13,7 @@ that the next link starts a chain of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -31,6 +32,22 @@ PatternLike: TypeAlias = "PatternBuilder | p.Pattern"
 def event(type: str, *, stream: str | None = None) -> PatternBuilder:
     """One event of a type, of any stream or of one; what the events are called unless `named` otherwise."""
     return PatternBuilder(p.EventType(type, stream))
+
+
+def absent(what: str | PatternLike) -> AbsentEvent:
+    """An event that must not happen `within` some time: a type, or one event with a name and conditions.
+
+    It is a part of a sequence: ``NOT(R) FOR d``.
+
+    >>> paid, shipped = event("paid"), event("shipped")
+    >>> print(paid.then(absent("shipped").within("1 hour")))
+    paid ; NOT(shipped) FOR 1 HOURS
+    >>> from estero import var
+    >>> large = shipped.named("s").where(var("s").weight > 5)
+    >>> print(absent(large).within(days=1).then(paid).then(absent("refund").within("5 min"), event("fraud")))
+    NOT(shipped AS s FILTER s[weight > 5]) FOR 1 DAYS ; paid ; NOT(refund) FOR 5 MINUTES ; fraud
+    """
+    return AbsentEvent(p.EventType(what) if isinstance(what, str) else _pattern(what))
 
 
 def select(pattern: PatternLike) -> QueryBuilder:
@@ -65,14 +82,14 @@ class PatternBuilder:
 
     def then(
         self,
-        *others: PatternLike,
+        *others: PatternLike | AbsenceBuilder,
         without: PatternLike | SequenceOf[PatternLike] = (),
         within: Length | None = None,
         after: Length | None = None,
         events: int | None = None,
         apart: SequenceOf[d.Distance] = (),
     ) -> PatternBuilder:
-        """This, later each of the others in turn: ``φ ; ψ``.
+        """This, later each of the others in turn: ``φ ; ψ``. Some may be `absent` for some time.
 
         `without` are event types that must not happen between two of them: ``φ ; NOT(χ) ; ψ``. From the end
         of one to the start of the next it takes at most `within`, at least `after` (texts such as "5 min",
@@ -107,16 +124,21 @@ class PatternBuilder:
             raise ValueError("what follows directly after events that are left out has no distance")
         return self._followed(others, link)
 
-    def _followed(self, others: SequenceOf[PatternLike], link: p.Link) -> PatternBuilder:
-        parts, links = (
-            (self.tree.parts, self.tree.links)
-            if isinstance(self.tree, p.Sequence) and not self.is_group
-            else ((self.tree,), ())
-        )
-        added = tuple(map(_pattern, others))
-        if not added:
+    def _followed(self, others: SequenceOf[PatternLike | AbsenceBuilder], link: p.Link) -> PatternBuilder:
+        sequence = self.tree
+        if not isinstance(sequence, p.Sequence) or self.is_group:
+            sequence = p.Sequence((sequence,), ())
+        if not others:
             raise ValueError("a sequence needs at least one more pattern")
-        return PatternBuilder(p.Sequence((*parts, *added), (*links, *[link] * len(added))))
+        for each in others:
+            if isinstance(each, AbsenceBuilder):
+                sequence = replace(sequence, after=(*sequence.after, *each.absences))
+                continue
+            if sequence.after and (link.contiguous or link.distances):
+                raise ValueError("what is absent for some time goes between steps without distances")
+            links = (*sequence.links, replace(link, lacking=sequence.after))
+            sequence = replace(sequence, parts=(*sequence.parts, _pattern(each)), links=links, after=())
+        return PatternBuilder(sequence)
 
     def or_(self, *others: PatternLike) -> PatternBuilder:
         """This or any of the others: ``φ OR ψ``.
@@ -263,6 +285,53 @@ class PatternBuilder:
 
 
 @dataclass(frozen=True, slots=True)
+class AbsentEvent:
+    """An event that must not happen; `within` says for how long."""
+
+    event: p.Pattern
+
+    def within(
+        self,
+        *durations: tuple[int, TimeUnit | str] | timedelta | str,
+        ticks: int | None = None,
+        attribute: str | None = None,
+        **units: int,
+    ) -> AbsenceBuilder:
+        """For so long: ``hours=2, minutes=30``, ``"1 hour"``, or ``ticks=5, attribute="ts"``.
+
+        Durations are as in `QueryBuilder.within`. Raises ValueError for what is none.
+        """
+        length = _window(durations, None, ticks, attribute, units)
+        return AbsenceBuilder((p.Absence(self.event, d.Apart(">", length)),))
+
+
+@dataclass(frozen=True, slots=True)
+class AbsenceBuilder:
+    """What must not happen for some time, as a part of a sequence; it needs a part that happens."""
+
+    absences: tuple[p.Absence, ...]
+
+    def __str__(self) -> str:
+        return " ; ".join(map(str, self.absences))
+
+    def then(
+        self, first: PatternLike | AbsenceBuilder, *others: PatternLike | AbsenceBuilder
+    ) -> PatternBuilder:
+        """This not, before the others in turn: ``NOT(R) FOR d ; φ``. Raises ValueError without a pattern.
+
+        >>> print(absent("login").within("1 day").then(event("transfer")))
+        NOT(login) FOR 1 DAYS ; transfer
+        """
+        absences, rest = self.absences, [first, *others]
+        while rest and isinstance(rest[0], AbsenceBuilder):
+            absences, rest = (*absences, *rest[0].absences), rest[1:]
+        if not rest or isinstance(rest[0], AbsenceBuilder):
+            raise ValueError("what does not happen needs something that happens before or after it")
+        begun = PatternBuilder(p.Sequence((_pattern(rest[0]),), (), before=absences))
+        return begun.then(*rest[1:]) if rest[1:] else begun
+
+
+@dataclass(frozen=True, slots=True)
 class QueryBuilder:
     """A query to which clauses are added, in any order; a clause said again replaces the one before."""
 
@@ -345,18 +414,8 @@ class QueryBuilder:
         SELECT * WHERE a WITHIN 90 MINUTES
         SELECT * WHERE a WITHIN 1 HOURS 30 MINUTES
         """
-        pairs = [pair for each in durations for pair in durations_of(each)]
-        pairs += [(amount, unit_named(name)) for name, amount in units.items()]
-        given = [events is not None, ticks is not None or attribute is not None, bool(pairs)]
-        if sum(given) != 1 or (ticks is None) != (attribute is None):
-            raise ValueError(
-                "a window is events=…, or a duration such as hours=2, or ticks=… with attribute=…"
-            )
-        if events is not None:
-            return replace(self, tree=replace(self.tree, window=d.EventWindow(events)))
-        if ticks is not None and attribute is not None:
-            return replace(self, tree=replace(self.tree, window=d.AttributeWindow(ticks, attribute)))
-        return replace(self, tree=replace(self.tree, window=d.DurationWindow(tuple(pairs))))
+        window = _window(durations, events, ticks, attribute, units)
+        return replace(self, tree=replace(self.tree, window=window))
 
     def consume_by(self, policy: q.Consume | str) -> Self:
         """What is forgotten after an answer: ``CONSUME BY ANY``.
@@ -393,6 +452,26 @@ class QueryBuilder:
         elif ticks is not None and attribute is not None:
             length = d.AttributeWindow(ticks, attribute)
         return replace(self, tree=replace(self.tree, limit=most, per=length))
+
+
+def _window(
+    durations: SequenceOf[Length],
+    events: int | None,
+    ticks: int | None,
+    attribute: str | None,
+    units: Mapping[str, int],
+) -> d.Window:
+    """The one length that the arguments say."""
+    pairs = [pair for each in durations for pair in durations_of(each)]
+    pairs += [(amount, unit_named(name)) for name, amount in units.items()]
+    given = [events is not None, ticks is not None or attribute is not None, bool(pairs)]
+    if sum(given) != 1 or (ticks is None) != (attribute is None):
+        raise ValueError("a window is events=…, or a duration such as hours=2, or ticks=… with attribute=…")
+    if events is not None:
+        return d.EventWindow(events)
+    if ticks is not None and attribute is not None:
+        return d.AttributeWindow(ticks, attribute)
+    return d.DurationWindow(tuple(pairs))
 
 
 def _patterns(patterns: PatternLike | SequenceOf[PatternLike]) -> tuple[p.Pattern, ...]:

@@ -109,14 +109,21 @@ def check_bounds(
         )
 
 
-_NAMED: Final = {"window": "a window", "distance": "a distance", "interval": "an interval"}
-_BEFORE: Final = {"window": "WITHIN ", "interval": "PER "}
+_NAMED: Final = {
+    "window": "a window",
+    "distance": "a distance",
+    "interval": "an interval",
+    "deadline": "a deadline",
+}
+_BEFORE: Final = {"window": "WITHIN ", "interval": "PER ", "deadline": "FOR "}
 _WITHOUT: Final = {
     "window": "leave WITHIN out for no limit on the length",
     "distance": "leave it out for no limit",
     "interval": "LIMIT n without PER is at each end",
+    "deadline": "NOT(b) between two parts needs no deadline",
 }
-"""Of a length what it is called, what is written before it, and what is written instead."""
+_INSTEAD: Final = {"interval": "LIMIT n, or a time column", "deadline": "a time column"}
+"""Of a length what it is called, what is written before it, and what is written instead: of it, of a time."""
 
 
 def check_length(
@@ -175,7 +182,7 @@ def _check_duration(window: d.DurationWindow, schema: Schema, problems: Problems
         problems.add(
             "a duration needs a time column",
             window.span,
-            expected=f"{'LIMIT n' if what == 'interval' else f'{within}n EVENTS'}, or a time column",
+            expected=_INSTEAD.get(what, f"{within}n EVENTS, or a time column"),
             hint='name it where the events are given: time="…"',
         )
         return
@@ -209,7 +216,7 @@ def _check_attribute(window: d.AttributeWindow, schema: Schema, problems: Proble
             place,
             expected="a column of integers or timestamps",
             hint=_WITHOUT[what]
-            if what == "interval"
+            if what in ("interval", "deadline")
             else f"{_BEFORE.get(what, '')}n EVENTS counts events instead",
         )
 

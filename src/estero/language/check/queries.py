@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from estero.errors import QueryError
+from estero.language.check.absences import check_absences
 from estero.language.check.clauses import check_clauses
 from estero.language.check.filters import check_filter
 from estero.language.check.keys import check_keys
@@ -47,6 +48,7 @@ def check_query(tree: QueryTree, schema: Schema | None = None) -> list[QueryErro
     _PatternCheck(tree, known, problems).run()
     check_clauses(tree, known, problems)
     check_steps(tree.pattern, schema, problems)
+    check_absences(tree, schema, problems)
     check_scopes(tree.pattern, problems)
     return problems.in_order()
 
@@ -127,7 +129,7 @@ class _PatternCheck:
             )
         for index, part in enumerate(node.parts):
             around: list[p.Link] = [*node.links[max(0, index - 1) : index], *node.links[index : index + 1]]
-            if isinstance(part, p.Optional) and any(link.absent for link in around):
+            if isinstance(part, p.Optional) and any(link.absent or link.lacking for link in around):
                 self.problems.add(
                     "a part next to NOT(…) cannot be optional",
                     part.span,

@@ -8,7 +8,7 @@ from estero.errors import Span
 from estero.language.check.clauses import check_length
 from estero.language.check.problems import Problems
 from estero.language.tree import pattern as p
-from estero.language.tree.distances import Apart, ApartBetween, AttributeWindow, Distance, EventWindow, Window
+from estero.language.tree.distances import AttributeWindow, Distance, EventWindow, Window
 from estero.language.tree.schema import Schema
 
 
@@ -50,7 +50,7 @@ def _check_step(distances: Sequence[Distance], schema: Schema | None, problems: 
 
 def _check_distance(distance: Distance, schema: Schema | None, problems: Problems) -> bool:
     """Notes what is wrong with a distance; whether nothing is."""
-    lengths = _lengths(distance)
+    lengths = distance.lengths
     alright = [check_length(each, schema, problems, what="distance") for each in lengths]
     if len({_unit(each) for each in lengths}) > 1:
         problems.add(
@@ -61,16 +61,6 @@ def _check_distance(distance: Distance, schema: Schema | None, problems: Problem
         )
         return False
     return all(alright)
-
-
-def _lengths(distance: Distance) -> list[Window]:
-    match distance:
-        case Apart(length=length):
-            return [length]
-        case ApartBetween(low, high):
-            return [low, high]
-        case _:
-            return []
 
 
 def _unit(length: Window) -> str:
@@ -87,5 +77,5 @@ def _alike(distances: Iterable[Distance]) -> list[list[Distance]]:
     """Distances measured in one unit, together."""
     groups: dict[str, list[Distance]] = {}
     for each in distances:
-        groups.setdefault(_unit(_lengths(each)[0]), []).append(each)
+        groups.setdefault(_unit(each.lengths[0]), []).append(each)
     return list(groups.values())

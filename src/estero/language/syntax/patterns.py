@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from estero.errors import QueryError, Span
@@ -18,7 +19,7 @@ from estero.language.syntax.productions import (
 )
 from estero.language.tree import distances
 from estero.language.tree import pattern as p
-from estero.language.tree.distances import Distance
+from estero.language.tree.distances import Apart, Distance
 from estero.language.tree.literals import integer_value
 from estero.language.tree.names import suggestion
 
@@ -105,13 +106,27 @@ def _absent(children: Children, span: Span) -> _Absent:
 
 @dataclass(slots=True)
 class _Chain:
-    """A sequence as far as it is read: `absent` are the NOT(…) since the last part."""
+    """A sequence as far as it is read: `absent` are the NOT(…) since the last part, `lacking` those FOR d."""
 
     parts: list[p.Pattern] = field(default_factory=list)
     links: list[p.Link] = field(default_factory=list)
     absent: list[p.Pattern] = field(default_factory=list)
+    lacking: list[p.Absence] = field(default_factory=list)
+    before: tuple[p.Absence, ...] = ()
     contiguous: bool = False
     distances: tuple[Distance, ...] = ()
+
+    def take(self, part: p.Pattern) -> None:
+        """One more part, behind what must be absent before it."""
+        if self.parts:
+            link = p.Link(self.contiguous, tuple(self.absent), self.distances, tuple(self.lacking))
+            self.links.append(link)
+        else:
+            self.before = tuple(self.lacking)
+        self.parts.append(part)
+        self.absent.clear()
+        self.lacking.clear()
+        self.distances = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,43 +170,85 @@ def _stepped(children: Children, span: Span) -> p.Pattern:
 
 
 def _sequence(children: Children, span: Span) -> p.Pattern:
-    for end, item in (("start", children[0]), ("end", children[-1])):
+    _check_ends(children, span)
+    chain = _Chain()
+    for operator, item in zip((None, *children[1::2]), children[::2], strict=True):
+        if operator is not None:
+            _take_operator(chain, operator, item)
         if isinstance(item, _Absent):
+            chain.absent.append(item.pattern)
+        elif isinstance(item, p.Absence):
+            chain.lacking.append(item)
+        else:
+            chain.take(item)
+    return p.Sequence(tuple(chain.parts), tuple(chain.links), chain.before, tuple(chain.lacking), span=span)
+
+
+def _check_ends(children: Children, span: Span) -> None:
+    """Refuses a NOT(…) without FOR that no part follows or precedes, and a sequence without any part."""
+    items = children[::2]
+    ends = (("start", _until_part(items)), ("end", _until_part(items[::-1])))
+    for end, absent in ends:
+        for item in (each for each in absent if isinstance(each, _Absent)):
             raise QueryError(
                 "NOT(…) goes between two parts of a sequence",
                 span=item.span,
                 found=f"NOT at the {end} of a sequence",
                 expected="a part that happens before it and one that happens after it",
-                hint="for a pattern that must not happen inside another, write UNLESS",
+                hint="with a time it may be first or last: NOT(b) FOR 1 HOUR; "
+                "for a pattern that must not happen inside another, write UNLESS",
             )
-    chain = _Chain(parts=[children[0]])
-    for operator, item in zip(children[1::2], children[2::2], strict=True):
-        contiguous = operator.contiguous
-        if chain.absent and contiguous != chain.contiguous:
-            raise refused(
-                operator.sign,
-                "the links on both sides of NOT(…) differ",
-                ":" if chain.contiguous else ";",
-                "';' forbids such events between the parts, ':' requires one event that is not such an event",
-            )
-        chain.contiguous = contiguous
-        if operator.step is not None:
-            _take_step(chain, operator, isinstance(item, _Absent))
-        if isinstance(item, _Absent):
-            chain.absent.append(item.pattern)
-            continue
-        chain.parts.append(item)
-        chain.links.append(p.Link(contiguous, tuple(chain.absent), chain.distances))
-        chain.absent.clear()
-        chain.distances = ()
-    return p.Sequence(tuple(chain.parts), tuple(chain.links), span=span)
+    if all(isinstance(each, p.Absence) for each in items):
+        raise QueryError(
+            "what does not happen needs something that happens before or after it",
+            span=span,
+            found="a sequence of nothing but NOT(…)",
+            expected="a part that happens: a ; NOT(b) FOR 1 HOUR",
+            hint="an event of any type that comes often enough can be that part",
+        )
+
+
+def _until_part(items: Children) -> Children:
+    return list(takewhile(lambda each: isinstance(each, _Absent | p.Absence), items))
+
+
+def _take_operator(chain: _Chain, operator: _Operator, item: object) -> None:
+    contiguous, not_there = operator.contiguous, isinstance(item, _Absent | p.Absence)
+    if chain.absent and contiguous != chain.contiguous:
+        raise refused(
+            operator.sign,
+            "the links on both sides of NOT(…) differ",
+            ":" if chain.contiguous else ";",
+            "';' forbids such events between the parts, ':' requires one event that is not such an event",
+        )
+    if contiguous and (chain.lacking or isinstance(item, p.Absence)):
+        raise refused(
+            operator.sign,
+            "NOT(…) FOR is joined by ; alone",
+            ";",
+            "what follows directly leaves no time: a : b has nothing between a and b",
+        )
+    chain.contiguous = contiguous
+    if operator.step is not None:
+        _take_step(chain, operator, not_there)
+
+
+def _lacking(children: Children, span: Span) -> p.Absence:
+    sign, pattern, word, length = children
+    if word.upper() != "FOR":
+        raise refused(
+            word, "NOT(…) is followed by what happens then, or by FOR", "FOR, or ;", "a ; NOT(b) ; c"
+        )
+    absent = _absent([sign, pattern], span)
+    apart = Apart(">", length, span=length.span)
+    return p.Absence(absent.pattern, apart, span=span)
 
 
 def _take_step(chain: _Chain, operator: _Operator, before_absent: bool) -> None:
     step = operator.step
     if step is None:
         return
-    if before_absent or chain.absent:
+    if before_absent or chain.absent or chain.lacking:
         raise QueryError(
             "a step leads from one part to the next, and NOT(…) is no part",
             span=step.span,
@@ -249,6 +306,7 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "lone_key": _lone_key,
     **nodes_of(distances),
     "absent": _absent,
+    "lacking": _lacking,
     "nothing": lambda children, span: _Absent(children[1], span),
     "link": _link,
     "step": _step,

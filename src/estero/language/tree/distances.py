@@ -59,6 +59,11 @@ class Distance(SyntaxNode):
         """What it allows, in ticks of `tick` nanoseconds; raises ValueError where that is needed and None."""
         raise NotImplementedError
 
+    @property
+    def lengths(self) -> tuple[Window, ...]:
+        """What it compares the distance with."""
+        return tuple(each for each in self.below() if isinstance(each, Window))
+
 
 @dataclass(frozen=True, slots=True)
 class Apart(Distance, form="{operator!s} {length}"):

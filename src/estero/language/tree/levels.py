@@ -54,9 +54,12 @@ def parts_of(pattern: Pattern) -> tuple[str, ...]:
 
 def _between(sequence: Sequence, first: int, last: int) -> Pattern:
     """The parts from number `first` to before `last`; a sequence where these are several."""
-    if last - first == 1:
+    before = sequence.before if first == 0 else ()
+    after = sequence.after if last == len(sequence.parts) else ()
+    if last - first == 1 and not (before or after):
         return sequence.parts[first]
-    return replace(sequence, parts=sequence.parts[first:last], links=sequence.links[first : last - 1])
+    parts, links = sequence.parts[first:last], sequence.links[first : last - 1]
+    return replace(sequence, parts=parts, links=links, before=before, after=after)
 
 
 def prefix_query(tree: QueryTree, parts: int) -> QueryTree:
@@ -136,8 +139,8 @@ def _negated(pattern: Pattern) -> tuple[Pattern, ...]:
     match pattern:
         case Unless(forbidden=forbidden):
             return (forbidden,)
-        case Sequence(links=links):
-            return tuple(each for link in links for each in link.absent)
+        case Sequence(parts=parts):
+            return tuple(each for each in pattern.children() if not any(each is part for part in parts))
         case Iteration(step=step):
             return step.absent
         case _:

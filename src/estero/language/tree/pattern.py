@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from estero.language.tree.distances import Distance
+from estero.language.tree.distances import Distance, Measured
 from estero.language.tree.expressions import Node as Condition
 from estero.language.tree.literals import integer_text
 from estero.language.tree.nodes import SyntaxNode, walked, with_changed
@@ -30,6 +30,9 @@ class Pattern(SyntaxNode, level=_ATOM):
                 yield each
             elif isinstance(each, Link | Step):
                 yield from each.absent
+                yield from (absence.event for absence in each.lacking)
+            elif isinstance(each, Absence):
+                yield each.event
 
     def walk(self) -> Iterator[Pattern]:
         """This pattern and all patterns below it, parents first."""
@@ -99,24 +102,42 @@ class Unless(Pattern, level=_UNLESS, form="{pattern:=} UNLESS {forbidden:+}"):
 
 
 @dataclass(frozen=True, slots=True)
+class Absence(SyntaxNode):
+    """``NOT(R AS r FILTER f) FOR d``: no such event for so long, before a start or after an end.
+
+    `event` is an `EventType` with any number of `As` and `Filter` around. `apart` says how far away such an
+    event has to be: more than d.
+    """
+
+    event: Pattern
+    apart: Distance
+
+    def __str__(self) -> str:
+        said = self.apart.said if isinstance(self.apart, Measured) else self.apart
+        return f"NOT({self.event}) FOR {said.lengths[0]}"
+
+
+@dataclass(frozen=True, slots=True)
 class Link(SyntaxNode):
     """How one part of a sequence follows the one before it.
 
     `contiguous` is ``:``, else ``;``. `absent` are the ``NOT(…)`` between them: with ``;`` no event
     strictly between matches any of them; with ``:`` there is one event between for each of them, in
     turn, and it does not match it. Each is an `EventType` with any number of `As` and `Filter` around.
-    `distances` are how far apart the end of what is before and the start of what follows are.
+    `distances` are how far apart the end of what is before and the start of what follows are. `lacking` are
+    the ``NOT(…) FOR d`` between them.
     """
 
     contiguous: bool = False
     absent: tuple[Pattern, ...] = ()
     distances: tuple[Distance, ...] = ()
+    lacking: tuple[Absence, ...] = ()
 
     def __str__(self) -> str:
         sign = ":" if self.contiguous else ";"
         if self.distances:
             return f" {sign}{conditions_text(self.distances, self.absent)} "
-        return f" {sign} ".join(["", *(f"NOT({each})" for each in self.absent), ""])
+        return f" {sign} ".join(["", *(f"NOT({each})" for each in self.absent), *map(str, self.lacking), ""])
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +146,11 @@ class Step(SyntaxNode):
 
     absent: tuple[Pattern, ...] = ()
     distances: tuple[Distance, ...] = ()
+
+    @property
+    def lacking(self) -> tuple[Absence, ...]:
+        """None: a round is no part of a sequence."""
+        return ()
 
     def __str__(self) -> str:
         return conditions_text(self.distances, self.absent) if self.absent or self.distances else ""
@@ -141,14 +167,21 @@ def _absent_text(absent: Pattern) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sequence(Pattern, level=_SEQUENCE):
-    """``φ ; ψ : χ …``: `links[i]` is between `parts[i]` and `parts[i + 1]`; left to right."""
+    """``φ ; ψ : χ …``: `links[i]` is between `parts[i]` and `parts[i + 1]`; left to right.
+
+    `before` and `after` are the ``NOT(…) FOR d`` before the first and after the last part. Only where there
+    are some it may have one part.
+    """
 
     parts: tuple[Pattern, ...]
     links: tuple[Link, ...]
+    before: tuple[Absence, ...] = ()
+    after: tuple[Absence, ...] = ()
 
     def __str__(self) -> str:
         first, *others = (part.at_level(_POSTFIX) for part in self.parts)
-        return first + "".join(f"{link}{part}" for link, part in zip(self.links, others, strict=True))
+        text = first + "".join(f"{link}{part}" for link, part in zip(self.links, others, strict=True))
+        return " ; ".join([*map(str, self.before), text, *map(str, self.after)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +270,12 @@ class PartitionBy(Pattern, level=_LOOSE, form="{pattern} PARTITION BY [{keys:, }
 
 
 def distances_of(pattern: Pattern) -> Iterator[Distance]:
-    """The distances that the steps of this node ask for, but not those of patterns below it."""
+    """The distances that the steps and absences of this node ask for, but not those of patterns below it."""
     match pattern:
-        case Sequence(links=links):
+        case Sequence(links=links, before=before, after=after):
             yield from (each for link in links for each in link.distances)
+            lacking = (each for link in links for each in link.lacking)
+            yield from (each.apart for each in (*before, *lacking, *after))
         case Iteration(step=step):
             yield from step.distances
         case _:
@@ -264,9 +299,22 @@ def with_children(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Pat
     def changed(item: object) -> object:
         if isinstance(item, Pattern):
             return change(item)
-        return with_changed(item, changed) if isinstance(item, Link | Step) else item
+        return with_changed(item, changed) if isinstance(item, Link | Step | Absence) else item
 
     return with_changed(pattern, changed)
+
+
+def ending(pattern: Pattern) -> tuple[Absence, ...]:
+    """The ``NOT(…) FOR d`` with which a pattern ends, inside its tails (FILTER, KEEP, PARTITION BY)."""
+    while isinstance(pattern, Filter | Keep | PartitionBy):
+        pattern = pattern.pattern
+    return pattern.after if isinstance(pattern, Sequence) else ()
+
+
+def has_deadlines(pattern: Pattern) -> bool:
+    """Whether some ``NOT(…) FOR d`` is in it, wherever that may be."""
+    sequences = (node for node in pattern.walk() if isinstance(node, Sequence))
+    return any(each.before or each.after or any(link.lacking for link in each.links) for each in sequences)
 
 
 def with_distances(pattern: Pattern, change: Callable[[Distance], Distance]) -> Pattern:
@@ -274,7 +322,7 @@ def with_distances(pattern: Pattern, change: Callable[[Distance], Distance]) -> 
 
     def changed(item: object) -> object:
         match item:
-            case Pattern() | Link() | Step():
+            case Pattern() | Link() | Step() | Absence():
                 return with_changed(item, changed)
             case Distance():
                 return change(item)

@@ -215,10 +215,10 @@ class Turn:
     def _decided(self) -> Iterator[pa.RecordBatch]:
         """The answers that nothing can change any more, where that is later than at their end."""
         work, begun = self._duty.work, self._recognition is not None or self._held.recognition is not None
-        if not (work.plan.decides_later and begun):
+        if not ((work.plan.decides_later or work.plan.wait is not None) and begun):
             return
         recognition = self._recognizing()
-        for ended in recognition.decided(until=self._seen - 1 if work.plan.by_position else self._closed):
+        for ended in recognition.decided(position=self._seen - 1, time=self._closed):
             yield from map(work.shown, recognition.tables(ended))
 
     def _in_time(self, come: pa.RecordBatch) -> pa.RecordBatch:

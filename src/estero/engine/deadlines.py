@@ -1,0 +1,275 @@
+"""Which events are followed, or were preceded, by certain others so soon: absences with a deadline.
+
+Events wait here until their deadlines have passed (semantics-2.md, "What did not happen"). What waits for the
+same deadline in one partition is a list, the newest first: a forbidden event goes through it until one is too
+old, and then the list is empty. So each event enters a list once and leaves it once, and a deadline takes
+amortised constant time per event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.batch import BITS_IN_WORD, words_of
+from estero.engine.jit import kernel
+from estero.engine.snapshots.columns import Arrays, taken
+from estero.engine.snapshots.sound import need
+from estero.engine.store.arena import copy_columns
+from estero.engine.store.hashing import new_table, number_rows, table_of
+
+NOTHING: Final = -1
+_ROOM: Final = 64
+
+
+class Asked(NamedTuple):
+    """Deadlines as arrays: D of them.
+
+    asking uint64[D, W]: the bits that an event loses; word int64[D], bit uint64[D]: where that of forbidden
+    events is; ticks uint64[D]; ahead bool[D].
+    """
+
+    asking: NDArray[np.uint64]
+    word: NDArray[np.int64]
+    bit: NDArray[np.uint64]
+    ticks: NDArray[np.uint64]
+    ahead: NDArray[np.bool_]
+
+
+class Waiting(NamedTuple):
+    """Events that wait, in stream order: times uint64[n], words uint64[n, W], next int64[n, D] in lists."""
+
+    times: NDArray[np.uint64]
+    words: NDArray[np.uint64]
+    next: NDArray[np.int64]
+
+
+class Partitions(NamedTuple):
+    """Of each partition and deadline: the newest event of its list, or the last forbidden one's time.
+
+    newest int64[p, D], NOTHING where there is none; last uint64[p, D], where seen bool[p, D] is true.
+    """
+
+    newest: NDArray[np.int64]
+    last: NDArray[np.uint64]
+    seen: NDArray[np.bool_]
+
+
+def asked_of(deadlines: Sequence[tuple[Sequence[int], int, int, bool]], words: int) -> Asked:
+    """The deadlines as arrays: each is the bits that ask, the bit of what is forbidden, ticks, and ahead."""
+    masks = [words_of(sum(1 << bit for bit in asking), words)[0] for asking, *_ in deadlines]
+    forbidden = np.array([bit for _, bit, _, _ in deadlines], np.int64)
+    return Asked(
+        np.array(masks, np.uint64).reshape(-1, words),
+        forbidden // BITS_IN_WORD,
+        (forbidden % BITS_IN_WORD).astype(np.uint64),
+        np.array([ticks for _, _, ticks, _ in deadlines], np.uint64),
+        np.array([ahead for *_, ahead in deadlines], np.bool_),
+    )
+
+
+class Deadlines:
+    """Events of one stream, told apart by keys of two words, and what they wait for.
+
+    Times are ticks, and do not fall.
+    """
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._keys = new_table(_ROOM, 2)
+        self._partitions = self._no_partitions(_ROOM)
+        self._waiting = self._no_events(_ROOM)
+        self._first = self._last = 0
+        self._now = 0
+
+    @property
+    def held(self) -> int:
+        """How many events wait."""
+        return self._last - self._first
+
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """Their times."""
+        return self._waiting.times[self._first : self._last].view(np.int64)
+
+    @property
+    def words(self) -> NDArray[np.uint64]:
+        """Their bits, as far as these are left; uint64[n, W]."""
+        return self._waiting.words[self._first : self._last]
+
+    def enter(
+        self,
+        keys: NDArray[np.uint64],
+        times: NDArray[np.int64],
+        words: NDArray[np.uint64],
+        *,
+        again: bool = False,
+    ) -> None:
+        """Takes the next events: keys uint64[n, 2], times int64[n], words uint64[n, W].
+
+        Bits are taken from them, and from those that wait, as the deadlines say; not so if they come `again`.
+        """
+        count = times.size
+        if not count:
+            return
+        self._make_room(count)
+        here = slice(self._last, self._last + count)
+        self._waiting.times[here] = np.ascontiguousarray(times, np.int64).view(np.uint64)
+        self._waiting.words[here] = words
+        numbers = self._numbered(keys)
+        _pass(numbers, self._first, self._last, self._asked, self._waiting, self._partitions, again)
+        self._last += count
+        self._now = int(times[-1])
+
+    def leave(self, count: int) -> None:
+        """Lets the first events go."""
+        self._first += count
+
+    def keep(self, rows: NDArray[np.intp]) -> None:
+        """Lets all events go but these, ascending places among those that wait; others ask for nothing."""
+        self._keep(self._first + rows)
+
+    def remembered(self, time: int) -> Arrays:
+        """What of the past still counts for events from `time` on, for `resume`."""
+        kept, deadline = np.nonzero(self._near(time))
+        return {
+            "deadline_keys": self._keys.words[kept],
+            "deadline_number": deadline.astype(np.int64),
+            "deadline_last": self._partitions.last[kept, deadline].view(np.int64),
+        }
+
+    def resume(self, arrays: Arrays) -> None:
+        """Takes what `remembered` gave out of the arrays; raises ValueError or KeyError for other arrays."""
+        deadline = taken(arrays, "deadline_number", np.int64, None)
+        last = taken(arrays, "deadline_last", np.int64, None)
+        keys = taken(arrays, "deadline_keys", np.uint64, deadline.size, 2)
+        need(last.size == deadline.size, "each deadline has its time")
+        need((deadline >= 0) & (deadline < self._asked.ticks.size), "deadlines are those of the query")
+        for name in ("deadline_keys", "deadline_number", "deadline_last"):
+            del arrays[name]
+        if deadline.size:
+            numbers = self._numbered(np.ascontiguousarray(keys))
+            self._partitions.last[numbers, deadline] = last.view(np.uint64)
+            self._partitions.seen[numbers, deadline] = True
+            self._now = int(last.max())
+
+    # ---------------------------------------------------------------------------------------- memory
+
+    def _near(self, time: int) -> NDArray[np.bool_]:
+        """For which partitions and deadlines the last forbidden event still counts at `time`."""
+        used = int(self._keys.size[0])
+        now = np.array([max(time, self._now)]).view(np.uint64)
+        passed = now - self._partitions.last[:used]
+        near: NDArray[np.bool_] = self._partitions.seen[:used] & (passed <= self._asked.ticks)
+        return near
+
+    def _no_partitions(self, capacity: int) -> Partitions:
+        shape = capacity, self._asked.ticks.size
+        newest = np.full(shape, NOTHING, np.int64)
+        return Partitions(newest, np.zeros(shape, np.uint64), np.zeros(shape, np.bool_))
+
+    def _no_events(self, capacity: int) -> Waiting:
+        width, deadlines = self._asked.asking.shape[1], self._asked.ticks.size
+        following = np.full((capacity, deadlines), NOTHING, np.int64)
+        return Waiting(np.zeros(capacity, np.uint64), np.zeros((capacity, width), np.uint64), following)
+
+    def _make_room(self, count: int) -> None:
+        """Room for so many events more: where half of it is of those that went, theirs."""
+        if self._last + count <= self._waiting.times.size:
+            return
+        self._keep(np.arange(self._first, self._last))
+        if 2 * (self._last + count) > self._waiting.times.size:
+            larger = self._no_events(2 * (self._last + count))
+            copy_columns(self._waiting, larger, self._last)
+            self._waiting = larger
+
+    def _keep(self, rows: NDArray[np.intp]) -> None:
+        """Only the events at these places stay; lists go on where they went on."""
+        place = np.full(self._last, NOTHING, np.int64)
+        place[rows] = np.arange(rows.size)
+        waiting, used = self._waiting, int(self._keys.size[0])
+        _renumber(place, self._first, waiting.next, self._partitions.newest[:used])
+        for column in waiting:
+            column[: rows.size] = column[rows]
+        self._first, self._last = 0, rows.size
+
+    def _numbered(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """The numbers of partitions. Where there is no room, those go first that nothing is known of."""
+        numbers = np.empty(keys.shape[0], np.int32)
+        while number_rows(self._keys, keys, numbers, insert=True) < keys.shape[0]:
+            self._forget(keys.shape[0])
+        return numbers
+
+    def _forget(self, count: int) -> None:
+        """Leaves out the partitions of which nothing is known, and makes room for so many more."""
+        used = int(self._keys.size[0])
+        waits = (self._partitions.newest[:used] >= self._first).any(1)
+        kept = np.flatnonzero(waits | self._near(self._now).any(1))
+        words, known = (
+            self._keys.words[kept],
+            Partitions._make(each[:used][kept] for each in self._partitions),
+        )
+        capacity = max(_ROOM, 2 * kept.size + count)
+        self._keys = table_of(np.ascontiguousarray(words), capacity)
+        self._partitions = self._no_partitions(capacity)
+        copy_columns(known, self._partitions, kept.size)
+
+
+@kernel
+def _pass(numbers, first, begin, asked, waiting, partitions, again):  # type: ignore[no-untyped-def]
+    """Events from place `begin` on pass by, one by one; what is before place `first` waits no longer.
+
+    numbers int32[n] of their partitions. If they come `again`, they only begin to wait. Invariant: the list
+    of a deadline of a partition has the events that ask for it and came after the last forbidden one.
+    """
+    times, words, following = waiting
+    newest, last, seen = partitions
+    width = words.shape[1]
+    for row in range(numbers.size):
+        place, number = begin + row, numbers[row]
+        for deadline in range(asked.ticks.size):
+            bit = words[place, asked.word[deadline]] >> asked.bit[deadline]
+            forbidden = not again and (bit & np.uint64(1)) != np.uint64(0)
+            asks = False
+            for word in range(width):
+                asks |= (words[place, word] & asked.asking[deadline, word]) != np.uint64(0)
+            if asked.ahead[deadline]:
+                if forbidden:
+                    other = newest[number, deadline]
+                    while other >= first and times[place] - times[other] <= asked.ticks[deadline]:
+                        for word in range(width):
+                            words[other, word] &= ~asked.asking[deadline, word]
+                        other = following[other, deadline]
+                    newest[number, deadline] = NOTHING
+                if asks:
+                    following[place, deadline] = newest[number, deadline]
+                    newest[number, deadline] = place
+            elif not again:
+                passed = times[place] - last[number, deadline]
+                if asks and seen[number, deadline] and passed <= asked.ticks[deadline]:
+                    for word in range(width):
+                        words[place, word] &= ~asked.asking[deadline, word]
+                if forbidden:
+                    seen[number, deadline] = True
+                    last[number, deadline] = times[place]
+
+
+@kernel
+def _renumber(place, first, following, newest):  # type: ignore[no-untyped-def]
+    """Lists without what is not kept; place int64[n]: the new place of each event, or NOTHING."""
+    deadlines = following.shape[1]
+    for deadline in range(deadlines):
+        for number in range(newest.shape[0]):
+            other = newest[number, deadline]
+            while other >= first and place[other] == NOTHING:
+                other = following[other, deadline]
+            newest[number, deadline] = place[other] if other >= first else NOTHING
+        for event in range(place.size - 1, first - 1, -1):
+            if place[event] != NOTHING:
+                other = following[event, deadline]
+                while other >= first and place[other] == NOTHING:
+                    other = following[other, deadline]
+                following[event, deadline] = place[other] if other >= first else NOTHING

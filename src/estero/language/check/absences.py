@@ -1,0 +1,80 @@
+"""What did not happen, ``NOT(R) FOR d``: where it may stand, its length, and what does not go with it."""
+
+from __future__ import annotations
+
+from estero.errors import NOWHERE
+from estero.language.check.clauses import check_length
+from estero.language.check.problems import Problems
+from estero.language.tree import pattern as p
+from estero.language.tree.distances import AttributeWindow, DurationWindow, EventWindow, Window
+from estero.language.tree.query import Consume, QueryTree
+from estero.language.tree.schema import Schema
+
+
+def check_absences(tree: QueryTree, schema: Schema | None, problems: Problems) -> None:
+    """Note what is wrong with the absences of a pattern that have a deadline."""
+    at_the_end = {id(each) for each in p.ending(tree.pattern)}
+    for node in tree.pattern.walk():
+        if not isinstance(node, p.Sequence):
+            continue
+        between = [each for link in node.links for each in link.lacking]
+        for each in (*node.before, *between, *node.after):
+            _check_deadline(each, schema, problems)
+        for each in between:
+            _check_window(each, tree.window, problems)
+        for each in node.after:
+            if id(each) not in at_the_end:
+                problems.add(
+                    "what must not happen afterwards goes at the end of the whole pattern",
+                    each.span,
+                    found="NOT(…) FOR at the end of a part",
+                    expected="a pattern that is one sequence, with NOT(…) FOR as its last part",
+                    hint="with something behind it, leave the parentheses out: a ; NOT(b) FOR 1 HOUR ; c; "
+                    "alternatives with deadlines are queries of their own",
+                )
+    if at_the_end and tree.consume is not Consume.NONE:
+        problems.add(
+            "NOT(…) FOR at the end and CONSUME BY do not go together",
+            tree.places.get("CONSUME BY", NOWHERE),
+            expected="the query without CONSUME BY",
+            hint="what is forgotten would not be known before the deadline has passed",
+        )
+
+
+def _check_deadline(absence: p.Absence, schema: Schema | None, problems: Problems) -> None:
+    (length,) = absence.apart.lengths
+    if isinstance(length, EventWindow):
+        problems.add(
+            "a deadline is a time",
+            length.span,
+            expected="a duration, or n [time]",
+            hint="a ;[<= 5 EVENTS] b counts events up to what happens",
+        )
+    elif not check_length(length, schema, problems, what="deadline"):
+        pass
+    elif schema is not None and schema.time is None and isinstance(length, AttributeWindow):
+        problems.add(
+            "NOT(…) FOR needs a time column",
+            absence.span,
+            expected="a time column",
+            hint='name it where the events are given: time="…"',
+        )
+
+
+def _check_window(absence: p.Absence, window: Window | None, problems: Problems) -> None:
+    """Notes a deadline after which the window is over: what follows comes later still."""
+    (length,) = absence.apart.lengths
+    match length, window:
+        case DurationWindow(), DurationWindow():
+            too_long = length.nanoseconds >= window.nanoseconds
+        case AttributeWindow(), AttributeWindow():
+            too_long = length.ticks >= window.ticks
+        case _:
+            too_long = False
+    if too_long:
+        problems.add(
+            "this deadline is as long as the window or longer: nothing can follow",
+            length.span,
+            expected=f"less than {window}",
+            hint="what follows comes after the deadline and inside the window",
+        )

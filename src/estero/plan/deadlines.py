@@ -1,0 +1,38 @@
+"""What must not happen before or after an event for so long, as bits: what recognition finds out by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from estero.automata.cea import EventPredicate
+from estero.automata.lacking import Lacking, lacking
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """An event with one of the bits `asking` has it no longer where one with bit `forbidden` is near.
+
+    Near is: before it, or behind it where it looks `ahead`, and no more than `ticks` of time away, in the
+    partition that the query writes. `said` is what the query says.
+    """
+
+    asking: tuple[int, ...]
+    forbidden: int
+    ticks: int
+    ahead: bool
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.said} {'after' if self.ahead else 'before'} it"
+
+
+def deadlines_of(predicates: Sequence[EventPredicate]) -> Iterator[Deadline]:
+    """The deadlines that predicates ask for; predicate k is bit k."""
+    asking: dict[Lacking, list[int]] = {}
+    for bit, predicate in enumerate(predicates):
+        for each in lacking(predicate):
+            asking.setdefault(each, []).append(bit)
+    for each, bits in asking.items():
+        near = each.apart.bounds(None).low - 1
+        yield Deadline(tuple(bits), predicates.index(each.forbidden), near, each.ahead, each.said)

@@ -1,0 +1,21 @@
+"""Columns of classified batches as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+def side_by_side(batch: pa.RecordBatch, names: Sequence[str]) -> NDArray[np.uint64]:
+    """The bits of some columns, uint64[events, columns]."""
+    columns = [numbers_of(batch, name).view(np.uint64) for name in names]
+    return columns[0].reshape(-1, 1) if len(columns) == 1 else np.column_stack(columns)
+
+
+def numbers_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
+    """A column as an array, which is read where Arrow has it."""
+    numbers: NDArray[np.int64] = batch.column(name).to_numpy(zero_copy_only=False)
+    return numbers
