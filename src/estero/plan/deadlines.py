@@ -1,4 +1,4 @@
-"""What must not happen before or after an event for so long, as bits: what recognition finds out by itself."""
+"""What must not happen before or after an event for so long, as bits that recognition takes back."""
 
 from __future__ import annotations
 

@@ -142,9 +142,9 @@ class Plan(ABC):
 
     `pushed` are the comparisons of several events that are checked while runs go on, `residuals` those that
     are checked of what is enumerated, with the user's `predicates` by name; `reasons` says of each residual
-    why. `interval` is how long that of LIMIT … PER is, in ticks of time.
-    `deadlines` are what must not happen before or after some events; complex events are decided when their end
-    is more than `wait` ticks ago, at their end where it is None. `shared` names for each type an
+    why. `interval` is how long that of LIMIT … PER is, in ticks of time. `deadlines` are what must not happen
+    before or after some events; complex events are decided when their end is more than `wait` ticks ago, at
+    once where it is None. `shared` names for each type an
     attribute whose value all events of an answer share, where the query has no partition key; it is empty
     where there is none. `refused` says of each rule that was asked before, by its title, why it did not
     serve.

@@ -213,7 +213,7 @@ class ContinuousRecognizer:
     def close(self, *, until: Until | None = None) -> Answer:
         """As `flush`; nothing can be pushed afterwards, so that all is decided that was not.
 
-        Only what waits for a deadline of ``NOT(…) FOR d`` is decided if that is before the last event, or before
+        What waits for a deadline of ``NOT(…) FOR d`` is decided if that is before the last event, or before
         `until`: a time, or "end" where nothing comes any more. Raises `DataError` for a time before the last
         event.
         """

@@ -1,8 +1,9 @@
-"""Events that wait for their deadlines: classified batches in, the same events out when it is known what is true.
+"""Events that wait for their deadlines: classified batches in, the same events out when these have passed.
 
-What a query forbids for so long before or after an event is a bit of that event (`plan.deadlines`). It is there
-as SQL has written it, and is taken back here where a forbidden event is near. A look ahead takes time: all
-events wait until time has passed the longest deadline at the end of the query, so that their order stays.
+What a query forbids for so long before or after an event is a bit of that event (`plan.deadlines`). SQL has
+written it as if nothing were forbidden, and it is taken back here where a forbidden event is near. A look
+ahead takes time: all events wait until time has passed the longest deadline at the end, so that their order
+stays.
 """
 
 from __future__ import annotations

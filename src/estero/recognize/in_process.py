@@ -114,8 +114,8 @@ class _Ahead:
 class InProcessRun(Reading):
     """One query on one source of events; every question reads the events anew.
 
-    With a `share` all of them are about that share of the complex events. Events are known up to time `until`,
-    in ticks, and up to the last one where it is None.
+    With a `share` all of them are about that share of the complex events. Events are known up to time
+    `until`, in ticks, and up to the last one where it is None.
     """
 
     plan: Plan

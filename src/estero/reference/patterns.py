@@ -200,15 +200,15 @@ def _sequence(sequence: p.Sequence, stream: Stream) -> Iterable[Found]:
         for kept in _without(
             found,
             [
-                *_too_close(before, range(found.start), lambda place: (place, found.start), stream),
-                *_too_close(after, _behind(found, stream), partial(_pair, found.end), stream),
+                *_too_close(before, range(found.start), partial(_ends, found.start), stream),
+                *_too_close(after, _behind(found, stream), partial(_ends, found.end), stream),
             ],
         )
     }
 
 
-def _pair(one: int, other: int) -> tuple[int, int]:
-    return one, other
+def _ends(one: int, other: int) -> tuple[int, int]:
+    return min(one, other), max(one, other)
 
 
 def _behind(found: Found, stream: Stream) -> range:
@@ -247,7 +247,7 @@ def _join(before: Iterable[Found], link: p.Link, after: Iterable[Found], stream:
             unwanted = [found for place, atoms in zip(gap, absent, strict=True) for found in atoms[place]]
         else:
             unwanted = [found for place in gap for atoms in absent for found in atoms[place]]
-            unwanted += _too_close(lacking, gap, partial(_pair, first.end), stream)
+            unwanted += _too_close(lacking, gap, partial(_ends, first.end), stream)
         yield from _without(first.union(second), unwanted)
 
 

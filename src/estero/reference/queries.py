@@ -97,8 +97,8 @@ def evaluate_query(
 ) -> dict[int, set[ComplexEvent]]:
     """The answers of a query by end position; positions without answers are not in it.
 
-    All that happens before time `until` is known, or up to the last event where it is None; what an absence at
-    the end leaves undecided is no answer. With infinity nothing comes any more.
+    All that happens before time `until` is known, or up to the last event where it is None; what an absence
+    at the end leaves undecided is no answer. With infinity nothing comes any more.
 
     `events` are in stream order, their times in ticks of `tick` nanoseconds. All labels are in the
     answer, whatever SELECT shows. With LIMIT these are the first n in the order of `str`; any other n
@@ -214,9 +214,11 @@ def _is_before_end(per: Window, passed: int, tick: int) -> bool:
     return passed < per.ticks
 
 
-def is_answer(tree: QueryTree, events: Sequence[Event], answer: Answer, *, tick: int = 1) -> bool:
+def is_answer(
+    tree: QueryTree, events: Sequence[Event], answer: Answer, *, tick: int = 1, until: float | None = None
+) -> bool:
     """Whether `answer` is right: all complex events, or under LIMIT any that are as many at each end."""
-    unlimited = evaluate_query(replace(tree, limit=None, per=None), events, tick=tick)
+    unlimited = evaluate_query(replace(tree, limit=None, per=None), events, tick=tick, until=until)
     if tree.limit is None:
         return dict(answer) == unlimited
     if tree.per is not None:

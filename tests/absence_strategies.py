@@ -1,0 +1,85 @@
+"""Random queries of what did not happen: absences with a deadline before, between and after parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from estero.language.check.queries import check_query
+from estero.language.tree.distances import Apart, AttributeWindow, DurationWindow
+from estero.language.tree.durations import TimeUnit
+from estero.language.tree.expressions import EventFilter
+from estero.language.tree.pattern import (
+    Absence,
+    As,
+    EventType,
+    Filter,
+    Optional,
+    Pattern,
+    Sequence,
+    with_children,
+)
+from estero.language.tree.query import Consume, QueryTree
+from step_strategies import stepped_queries
+from strategies import SCHEMA, TYPES, predicates, queries
+
+
+@st.composite
+def absences(draw: st.DrawFn) -> Absence:
+    """An event type, with a condition on its events sometimes, for a few seconds."""
+    event: Pattern = EventType(draw(st.sampled_from(TYPES)))
+    if draw(st.integers(0, 2)) == 0:
+        event = Filter(As(event, "r"), EventFilter("r", draw(predicates(1))))
+    length = draw(
+        st.one_of(
+            st.integers(0, 6).map(lambda ticks: AttributeWindow(ticks, "time")),
+            st.integers(0, 6000).map(lambda amount: DurationWindow(((amount, TimeUnit.MILLISECONDS),))),
+        )
+    )
+    return Absence(event, Apart(">", length))
+
+
+def _few(draw: st.DrawFn, *, often: bool) -> tuple[Absence, ...]:
+    return tuple(draw(st.lists(absences(), min_size=int(often), max_size=2)))
+
+
+def _inside(draw: st.DrawFn, pattern: Pattern) -> Pattern:
+    """The same pattern with absences before and between parts of its sequences."""
+    pattern = with_children(pattern, lambda each: _inside(draw, each))
+    if not isinstance(pattern, Sequence):
+        return pattern
+    links = list(pattern.links)
+    for number, link in enumerate(links):
+        optional = any(isinstance(part, Optional) for part in pattern.parts[number : number + 2])
+        if not (link.contiguous or link.distances or optional) and draw(st.integers(0, 3)) == 0:
+            links[number] = replace(link, lacking=_few(draw, often=True))
+    before = _few(draw, often=True) if draw(st.integers(0, 3)) == 0 else ()
+    return replace(pattern, links=tuple(links), before=before)
+
+
+def _around(draw: st.DrawFn, pattern: Pattern) -> Pattern:
+    """The same with absences at the beginning and at the end of all of it."""
+    if isinstance(pattern, Filter):
+        return replace(pattern, pattern=_around(draw, pattern.pattern))
+    before = _few(draw, often=draw(st.booleans()))
+    after = _few(draw, often=draw(st.integers(0, 3)) > 0)
+    if not (before or after):
+        return pattern
+    if isinstance(pattern, Sequence) and draw(st.booleans()):
+        return replace(pattern, before=(*before, *pattern.before), after=after)
+    return Sequence((pattern,), (), before, after)
+
+
+@st.composite
+def absent_queries(draw: st.DrawFn, max_operators: int = 3) -> QueryTree:
+    """Queries with absences that `check_query` accepts, of every strategy."""
+    tree = draw(st.one_of(queries(max_operators), stepped_queries(max_operators)))
+    pattern = _around(draw, _inside(draw, tree.pattern))
+    changed = replace(tree, pattern=pattern)
+    if check_query(changed, SCHEMA):
+        changed = replace(changed, consume=Consume.NONE)
+    if check_query(changed, SCHEMA):
+        pattern = _around(draw, tree.pattern)
+        changed = replace(tree, pattern=pattern, consume=Consume.NONE)
+    return tree if check_query(changed, SCHEMA) else changed

@@ -1,0 +1,158 @@
+"""What did not happen: found as the reference says, however the stream is cut, stopped and known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import estero
+from absence_strategies import absent_queries
+from estero.answers.answer import Answer
+from estero.engine import deadlines as engine
+from estero.language.syntax.parser import parse_query
+from estero.language.tree.pattern import ending, has_deadlines
+from estero.language.tree.query import QueryTree
+from estero.plan.rules import plan_of
+from estero.recognize import deadlines as hold
+from estero.recognize.in_process import InProcessRun, time_type
+from estero.recognize.recognition import Recognition
+from estero.recognize.until import AFTER_ALL
+from estero.reference.queries import Event, evaluate_query, is_answer, undecided
+from laws.evaluators import ByEnd, by_end
+from laws.test_plans_agree import layout_of, source_of
+from laws.test_restart_laws import MOST, SIZES
+from laws.test_stream_laws import cut
+from strategies import TABLE, TICK, streams, to_table
+
+QUERIES = [
+    "A ; NOT(B) FOR 3 [time]",
+    "A ; NOT(B AS r FILTER r[n > 0]) FOR 3 SECONDS PARTITION BY [k]",
+    "A ; C ; NOT(B) FOR 2 [time] ; NOT(A) FOR 4 [time] WITHIN 6 [time]",
+    "NOT(B) FOR 3 [time] ; A ; C+ WITHIN 6 [time]",
+    "A ; NOT(B) FOR 2 [time] ; NOT(A) ; C PARTITION BY [k] WITHIN 8 [time]",
+    "(NOT(B) FOR 2 [time] ; A)+ ; C WITHIN 9 [time]",
+    "(A ; NOT(B) FOR 1 [time] ; C)+ WITHIN 9 [time]",
+    "A : C ; NOT(B) FOR 2 [time] PARTITION BY [k]",
+    "START(A) ; C ; NOT(A) FOR 2 [time] PARTITION BY [k] WITHIN 9 [time]",
+    "A ; C ; NOT(A) FOR 2 [time] FILTER A.n < C.n WITHIN 8 [time] LIMIT 1 PER 5 [time]",
+    "NOT(A) FOR 2 [time] ; A ; NOT(A) FOR 2 [time]",
+    "(A ; NOT(B) FOR 1 [time] ; C KEEP [A]) ; B WITHIN 7 [time]",
+    "A ; B? ; NOT(C) FOR 2 [time] WITHIN 5 [time]",
+    "(A ALL C) ; NOT(B) FOR 1 [time] WITHIN 5 [time]",
+]
+SELECTED = ["*", "MAX *", "LAST *", "NEXT *", "STRICT *", "LONGEST *", "SHORTEST *", "LONGEST DISJOINT *"]
+_asked = st.one_of(
+    absent_queries().map(lambda tree: replace(tree, select=None)),
+    st.builds(
+        lambda select, where: parse_query(f"SELECT {select} WHERE {where}"),
+        st.sampled_from(SELECTED),
+        st.sampled_from(QUERIES),
+    ).filter(lambda tree: not tree.strategy.one_for_each_start or tree.window is not None),
+)
+
+
+def run_of(tree: QueryTree, events: list[Event], until: int | None = None) -> InProcessRun:
+    return InProcessRun(plan_of(tree, layout_of()), source_of(events), until=until)
+
+
+def check(tree: QueryTree, events: list[Event], found: ByEnd, until: float | None = None) -> None:
+    assert is_answer(tree, events, found, tick=TICK, until=until), (str(tree), found)
+
+
+@pytest.mark.parametrize("where", QUERIES)
+def test_each_of_these_forbids_something_for_a_time(where: str) -> None:
+    assert has_deadlines(parse_query(f"SELECT * WHERE {where}").pattern)
+
+
+@settings(max_examples=max(60, 2 * MOST))
+@given(_asked, streams(max_size=12), st.sampled_from([None, 0, 1, 3, 20, AFTER_ALL]))
+def test_it_is_found_and_counted(tree: QueryTree, events: list[Event], later: int | None) -> None:
+    last = events[-1].time if events else 0
+    assert last is not None
+    until = None if later is None or not ending(tree.pattern) else last + later
+    answer = Answer(run_of(tree, events, until))
+    known: float | None = math.inf if until is not None and until >= AFTER_ALL else until
+    found = by_end(answer.batches())
+    check(tree, events, found, known)
+    assert answer.count() == sum(map(len, found.values()))
+    assert answer.undecided() == undecided(tree, events, tick=TICK, until=known)
+
+
+def restarted(run: InProcessRun, sizes: list[int]) -> Iterator[pa.RecordBatch]:
+    """The answer of a new recognition for each batch, which has nothing but the state of the one before."""
+    events = run.source.classified_schema(run.plan.classification)
+
+    def begun(state: bytes | None) -> Recognition:
+        return Recognition(run.plan, events, time=time_type(run.source), endless=True, state=state)
+
+    state: bytes | None = None
+    for batch in cut(run, sizes):
+        recognition = begun(state)
+        yield from recognition.push(batch)
+        state = recognition.snapshot()
+        assert begun(state).snapshot() == state, "a state is read and written without change"
+    recognition = begun(state)
+    last = run.source.last_time()
+    for ended in recognition.ended(AFTER_ALL if last is None else last):
+        yield from recognition.tables(ended)
+
+
+@settings(max_examples=max(40, MOST), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tree=_asked, events=streams(max_size=12), sizes=SIZES, little=st.booleans())
+def test_a_restart_at_every_cut_changes_nothing_nor_does_little_memory(
+    monkeypatch: pytest.MonkeyPatch, tree: QueryTree, events: list[Event], sizes: list[int], little: bool
+) -> None:
+    with monkeypatch.context() as patched:
+        if little:
+            patched.setattr(engine, "_ROOM", 1)
+            patched.setattr(hold, "_FEW", 0)
+        check(tree, events, by_end(restarted(run_of(tree, events), sizes)))
+
+
+@settings(max_examples=max(40, MOST))
+@given(
+    _asked, streams(max_size=12), SIZES, st.sampled_from([None, "3 seconds"]), st.booleans(), st.booleans()
+)
+def test_a_recognizer_decides_by_its_watermark(
+    tree: QueryTree,
+    events: list[Event],
+    sizes: list[int],
+    lateness: str | None,
+    everything: bool,
+    restored: bool,
+) -> None:
+    query = estero.query(str(replace(tree, select=None)))
+    recognizer = query.recognizer(TABLE, type="type", time="time", time_unit="s", lateness=lateness)
+    batches: list[pa.RecordBatch] = []
+    table, first, turn = to_table(events), 0, 0
+    while first < table.num_rows:
+        size = sizes[turn % len(sizes)]
+        answer = recognizer.push(table.slice(first, size))
+        batches += answer.to_arrow().to_batches()
+        known = table["time"][min(first + size, table.num_rows) - 1].as_py() - (3 if lateness else 0)
+        decided = answer.to_arrow()
+        if "decided_time" in decided.column_names:
+            assert all(time < known for time in decided["decided_time"].to_pylist())
+        if restored:
+            recognizer = estero.restore(query, recognizer.snapshot())
+        first, turn = first + size, turn + 1
+    everything = everything and bool(ending(tree.pattern))
+    batches += recognizer.close(until="end" if everything else None).to_arrow().to_batches()
+    check(tree, events, by_end(batches), math.inf if everything else None)
+
+
+def test_an_answer_says_when_it_was_decided_and_how_much_is_not() -> None:
+    events = [
+        Event("A" if n else "B", {"time": time, "n": 0, "k": 0}, time) for n, time in enumerate((0, 0, 4, 9))
+    ]
+    tree = parse_query("SELECT * WHERE A ; NOT(A) FOR 3 [time] ; NOT(B) FOR 4 [time]")
+    answer = estero.query(str(tree)).run(to_table(events), type="type", time="time")
+    assert [(each.end_time, each.decided_time) for each in answer] == [(0, 4), (4, 8)]
+    assert answer.undecided() == undecided(tree, events) == 1
+    assert evaluate_query(tree, events).keys() == {1, 2}
