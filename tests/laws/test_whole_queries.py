@@ -45,7 +45,7 @@ def in_pieces(tree: QueryTree, events: list[Event], sizes: list[int]) -> Iterato
         yield from recognition.push(batch)
         state = recognition.snapshot()
     recognition = begun(run, state)
-    for ended in recognition.decided():
+    for ended in recognition.ended():
         yield from recognition.tables(ended)
 
 
