@@ -83,7 +83,10 @@ class Simulation:
         plan, source = self.run.plan, self.run.source
         events = source.classified_schema(plan.classification)
         time, positions = time_type(source), self.counted
-        answer = answer_schema(plan.shown, events, keys=plan.shown_keys, time=time, positions=positions)
+        waits = plan.wait is not None
+        answer = answer_schema(
+            plan.shown, events, keys=plan.shown_keys, time=time, positions=positions, waits=waits
+        )
         division = Division(by_key=plan.keyed, positions=self.counted)
         work = Work(plan, division, events, time, positions, answer)
         packed = self.crossing(pa.RecordBatch.from_pylist([], schema=events)).schema

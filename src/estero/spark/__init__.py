@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from estero.plan.plan import Layout
     from estero.queries.explanation import Explanation
     from estero.queries.query import Query
+    from estero.recognize.until import Until
     from estero.spark.batch.collected import collect
     from estero.spark.connectors.address import sink_address, source_address, trigger_of
     from estero.spark.connectors.packages import stream_session
@@ -94,6 +95,7 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     share: int | None = None,
     lateness: Lateness | None = None,
     late_events: bool = False,
+    until: Until | None = None,
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
@@ -135,6 +137,10 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     `df`, one of which is NULL in each row. `partitions` buckets share the keys (default: 16); a checkpoint
     keeps its number. Positions, and windows of so many events, put all keys into one bucket.
 
+    A query that ends with ``NOT(…) FOR d`` has one more column, ``decided_time``. In a batch events are
+    known up to the last one, for which a job looks, or up to `until`: a time, or "end" where nothing comes
+    any more. What is not decided then is not in the answer. On a stream the watermark decides.
+
     The result is lazy, except that deciding what to cut or to share reads the events once where no footers
     tell, and for positions their times twice. Spark keeps what it has read while this DataFrame is held.
     Errors in single events, such as a relevant event without a time, are raised by whatever reads them
@@ -167,6 +173,8 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
             raise ValueError(
                 "split_keys is for batch DataFrames; on a stream, a key is never split: leave it out"
             )
+        if until is not None:
+            raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
         if rows is not None and late_events:
             raise ValueError(
                 'rows="events" and late_events do not go together: late events are in no complex event'
@@ -193,10 +201,11 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
         split_keys=split_keys,
         share=share,
         event_rows=rows is not None,
+        until=until,
     )
 
 
-def match_count(
+def match_count(  # noqa: PLR0913 (as `recognize`)
     df: DataFrame,
     query: Query | QueryTree | Pattern | str,
     *,
@@ -206,6 +215,7 @@ def match_count(
     time_unit: str | None = None,
     partitions: int | None = None,
     split_keys: bool = True,
+    until: Until | None = None,
 ) -> int:
     """How many complex events `query` has in the batch DataFrame `df`: exact, of any size.
 
@@ -227,7 +237,7 @@ def match_count(
         )
     asked = _query(query)
     layout = _layout(df, EventLayout.of(type, time, order, time_unit, only_type=asked.only_type))
-    return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys)
+    return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys, until=until)
 
 
 def explain(

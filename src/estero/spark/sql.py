@@ -16,7 +16,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,9 @@ from pyspark.sql.udtf import AnalyzeResult, OrderingColumn, PartitioningColumn, 
 
 from estero.classify.column_names import KEYS, POSITION, RELEVANT, TIME
 from estero.engine.int64 import fall
-from estero.errors import DataError, EsteroError
+from estero.errors import NOWHERE, DataError, EsteroError, QueryError
 from estero.language.tree.distances import AttributeWindow
+from estero.language.tree.pattern import distances_of
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.queries.query import Query
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 _TEMPLATE = "${"
 
-_OPTIONS = ("events", "query", "type", "time", "order", "time_unit", "positions")
+_OPTIONS = ("events", "query", "type", "time", "order", "time_unit", "positions", "until")
 
 
 def register(spark: SparkSession, *, name: str = "recognize") -> None:
@@ -57,9 +58,10 @@ def register(spark: SparkSession, *, name: str = "recognize") -> None:
 
     Named arguments after the query say what the keyword arguments of `estero.spark.recognize` say:
     ``type => 'kind'``, ``time => 'ts'``, ``order => array('id')``, ``time_unit => 'ms'``,
-    ``positions => true``. Without ``time`` it is the column of the window, or the only column of timestamps;
-    ``time => ''`` says that there is none. The columns are those of `estero.spark.recognize`, without a key
-    that only SQL partitions by.
+    ``positions => true``. A query that ends with ``NOT(…) FOR d`` needs ``until => 'end'``, or a time: no
+    task knows the last event of all. Without ``time`` it is the column of the window, or the only column of
+    timestamps; ``time => ''`` says that there is none. The columns are those of `estero.spark.recognize`,
+    without a key that only SQL partitions by.
 
     A query that has PARTITION BY itself shares and orders the rows as it needs them: ``TABLE(trades)`` is
     enough then, and many keys are fast.
@@ -141,6 +143,12 @@ class Recognize:
         for table in self._recognition.push(classified_batch(relevant, self._work.events, 0)):
             yield self._work.shown(table)
 
+    def terminate(self) -> Iterator[pa.RecordBatch]:
+        """The complex events that are decided when all rows are there."""
+        if self._recognition is not None:
+            for ended in self._recognition.ended(self._work.known):
+                yield from map(self._work.shown, self._recognition.tables(ended))
+
     def _check_order(self, batch: pa.RecordBatch) -> None:
         if self._analyzed.time is None or batch.num_rows == 0:
             return
@@ -174,6 +182,7 @@ def analyze(schema: StructType, query: Query, options: Mapping[str, Any], bucket
     relevant, texts, order = clauses.relevant(), clauses.texts(), clauses.order()
     work = Work.of(schema, plan, positions=bool(options.get("positions")), every=True)
     work.check_shown()
+    work = replace(work, known=_known(work, options.get("until")))
     by_query, counted = bool(query.tree.partition_by), work.division.positions
     if counted:
         crossing = {RELEVANT: relevant} | spared(texts, relevant)
@@ -193,6 +202,23 @@ def analyze(schema: StructType, query: Query, options: Mapping[str, Any], bucket
         analyzed.partitionBy = [] if counted else [PartitioningColumn(_where(relevant, bucket))]
         analyzed.orderBy = [OrderingColumn(text, overrideNullsFirst=False) for text in order]
     return analyzed
+
+
+def _known(work: Work, until: str | None) -> int | None:
+    """Up to which time all rows are known; None where that does not matter."""
+    from estero.recognize.until import known_until
+
+    if until is not None:
+        return known_until(until, work.plan, work.time)
+    if work.plan.wait is None:
+        return None
+    raise QueryError(
+        "NOT(…) FOR at the end needs to know how far the rows are known, and a table function sees only some",
+        text=work.plan.tree.text,
+        span=NOWHERE,
+        expected="until => 'end', where nothing comes any more, or a time that is not before any row",
+        hint="estero.spark.recognize(df, …) looks for the last event itself",
+    )
 
 
 def _where(condition: str, value: str) -> str:
@@ -222,10 +248,11 @@ def _check_templates(columns: Sequence[str], sql: str) -> None:
 
 
 def _time(schema: StructType, tree: QueryTree, named: str | None) -> str | None:
-    """The time column: the one that is named, else that of the window, else the only one of timestamps."""
+    """The time column: the one that is named, else that of a length, else the only one of timestamps."""
     if named is not None:
         return named or None
-    for length in (tree.window, tree.per):
+    distances = (each for node in tree.pattern.walk() for each in distances_of(node))
+    for length in (tree.window, tree.per, *(length for each in distances for length in each.lengths)):
         if isinstance(length, AttributeWindow):
             return length.attribute
     instants = [

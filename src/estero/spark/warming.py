@@ -15,6 +15,7 @@ import tempfile
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,7 +61,7 @@ def warm_up(
     `sent` are kernels from the driver, which are not compiled where they can run. Kernels that only count are
     not among these.
     """
-    family = plan.kernels + "-state" * snapshots
+    family = plan.kernels + "-deadlines" * bool(plan.deadlines) + "-state" * snapshots
     if family in _WARM:
         return
     patience.compile_first()
@@ -88,6 +89,11 @@ def kernels_to_send(
 
 def _call_kernels(plan: Plan, events: pa.Schema, time: pa.DataType | None, *, snapshots: bool) -> None:
     """Has each kernel called, on one event that no predicate wants."""
+    if plan.deadlines:
+        waiting = Recognition(plan, events, time=time)
+        deque(waiting.recognize(_nothing_special(events)), maxlen=0)
+        deque(waiting.ended(), maxlen=0)
+        plan = replace(plan, deadlines=(), wait=None)  # nothing waits before the other kernels
     recognition = Recognition(plan, events, time=time)
     deque(recognition.recognize(_nothing_special(events)), maxlen=0)
     deque(recognition.recognizer.matches(_NO_ROOTS), maxlen=0)

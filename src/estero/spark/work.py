@@ -59,8 +59,9 @@ class Work:
     """What one task does: the plan, how events are divided among tasks, and the shape of the answers.
 
     `events` is the schema of classified events, `time` the type in which answers show times, `positions`
-    whether they show positions, `answer` their schema, `kernels` what the driver sends of compiled ones. It
-    travels to workers by pickle.
+    whether they show positions, `answer` their schema, `kernels` what the driver sends of compiled ones, and
+    `known` the time up to which the events of a batch are known, where that matters. It travels to workers by
+    pickle.
     """
 
     plan: Plan
@@ -79,12 +80,6 @@ class Work:
         With `every` a task sees all events that the plan asks for, irrelevant ones, too. Without, contiguity
         inside partitions goes by ordinals, so that no event crosses only to be counted.
         """
-        if plan.deadlines:
-            raise QueryError(
-                "NOT(…) FOR before a start or after an end is not served on Spark",
-                text=plan.tree.text,
-                hint="run it in process: estero.query(…).run, or a recognizer",
-            )
         division = division_of(plan, positions=positions)
         if every:
             division = replace(division, ordinals=False)

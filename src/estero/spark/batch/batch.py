@@ -28,6 +28,8 @@ from estero.spark.work import Batches, Work, spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from estero.recognize.until import Until
+
 _COUNT = pa.schema([pa.field("count", pa.binary(), nullable=False)])
 
 
@@ -40,6 +42,7 @@ def recognize_frame(
     split_keys: bool = True,
     share: int | None = None,
     event_rows: bool = False,
+    until: Until | None = None,
 ) -> DataFrame:
     """The complex events of `plan` in `df`, one row each: lazily, but for cutting ranges (distribute.py).
 
@@ -47,8 +50,9 @@ def recognize_frame(
     and the ``position`` of events are left out, because positions in the whole stream cost a move and
     a sort of all events. `partitions` is the number of tasks that share the partition keys, or of the ranges
     of time that a windowed query without keys is cut into; with `split_keys` hot keys are cut as well.
-    `share` tasks share the enumeration (None: as the planner says). With `event_rows` there is one row for
-    each marked event and label (`rows_of`).
+    `share` tasks share the enumeration (None: as the planner says). `until` is the time up to which events
+    are known, that of the last one if it is None: a job looks for it, if the query asks. With `event_rows`
+    there is one row for each marked event and label (`rows_of`).
 
     Raises `QueryError` where no column is left to show, and `DataError` for a column that cannot cross or
     that Spark does not find.
@@ -56,6 +60,7 @@ def recognize_frame(
     df, plan = keyed(df, plan)
     work = Work.of(df.schema, plan, positions=positions)
     work.check_shown()
+    work = replace(work, known=_known(df, work, until))
     shares = number_of_shares(work.plan, df.sparkSession, share=share, partitions=partitions)
     distributed = distribute(df, work.plan, work.division, partitions, split_keys=split_keys, shares=shares)
     work = work.with_kernels(df.sparkSession)
@@ -66,7 +71,33 @@ def recognize_frame(
     return found
 
 
-def count_frame(df: DataFrame, plan: Plan, *, partitions: int | None = None, split_keys: bool = True) -> int:
+def _known(df: DataFrame, work: Work, until: Until | None) -> int | None:
+    """Up to which time events are known; None where that does not matter, or without events.
+
+    Raises `DataError` where `until` is before the last event.
+    """
+    from estero.recognize.until import AFTER_ALL, check_until, known_until
+
+    known = None if until is None else known_until(until, work.plan, work.time)
+    if work.plan.wait is None or known == AFTER_ALL:
+        return known
+    text = Clauses(work.plan.classification, SPARK, columns_in_room(df.schema)).time()
+    with jobs():
+        last = in_room(df).selectExpr(f"max({text}) AS last").collect()[0]["last"]
+    if known is not None:
+        check_until(known, last)
+        return known
+    return AFTER_ALL if last is None else int(last)
+
+
+def count_frame(
+    df: DataFrame,
+    plan: Plan,
+    *,
+    partitions: int | None = None,
+    split_keys: bool = True,
+    until: Until | None = None,
+) -> int:
     """The exact number of complex events of `plan` in `df`, of any size; one job, and those of cutting.
 
     Nothing is enumerated, except where a sieve has to look at each complex event, and no attribute crosses
@@ -74,6 +105,7 @@ def count_frame(df: DataFrame, plan: Plan, *, partitions: int | None = None, spl
     """
     df, plan = keyed(df, plan.showing_nothing())
     work = Work.of(df.schema, plan, positions=False)
+    work = replace(work, known=_known(df, work, until))
     distributed = distribute(df, work.plan, work.division, partitions, split_keys=split_keys)
     work = work.with_kernels(df.sparkSession)
     counted = distributed.rows.mapInArrow(_counting(work), "count binary")

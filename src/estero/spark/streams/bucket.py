@@ -161,7 +161,9 @@ class Turn:
     def close(self) -> Held | None:
         """What is to be kept; None where nothing that is held can matter to what comes."""
         snapshot, idle = self._held.recognition, True
-        if self._recognition is not None or (snapshot is not None and self._spark > self._held.closed):
+        waits = self._duty.work.plan.wait is not None
+        closed = snapshot is not None and (waits or self._spark > self._held.closed)
+        if self._recognition is not None or closed:
             recognition = self._recognizing()
             recognition.advance(self._closed)
             snapshot, idle = recognition.snapshot(), recognition.idle
@@ -183,8 +185,12 @@ class Turn:
     def _look_again(self, *, idle: bool) -> int:
         """The millisecond with which something here is over: a wait, or the windows of all that is open."""
         ticks, plan = self._duty.ticks, self._duty.work.plan
-        if self.waiting:
-            return max(0, ticks.ms_of(_first_time(self._waiting)) - 1)
+        soon = [ticks.ms_of(_first_time(self._waiting)) - 1] if self.waiting else []
+        due = None if self._recognition is None else self._recognition.due
+        if due is not None and ticks.ms_of(due) <= _LAST_MS:
+            soon.append(ticks.ms_of(due))
+        if soon:
+            return max(0, min(soon))
         if self._duty.counted:
             return NEVER
         last = _first_time(self._last)
