@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -10,13 +11,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner, Result
 
-from estero import demo
+from estero import DataError, demo
 from estero.cli.commands import app
+from estero.cli.stream import check_note
 from waiting import FAR_OFF
 
 LAYOUT = ["--type", "kind", "--time", "time", "--order", "id"]
@@ -104,6 +107,7 @@ def test_a_wrong_query_is_refused_before_anything_starts(night: Path) -> None:
         ({"query": "SELECT * WHERE Wind"}, "this checkpoint has another query: SELECT * WHERE Wind"),
         ({"source": "json:lines"}, "this checkpoint has another source: json:lines"),
         ({"sink": "csv:found"}, "this checkpoint has another sink: csv:found"),
+        ({"kind of rows": "events"}, "this checkpoint has another kind of rows: events"),
     ],
 )
 def test_a_checkpoint_goes_on_as_what_it_was(night: Path, changed: dict[str, str], message: str) -> None:
@@ -116,6 +120,35 @@ def test_a_checkpoint_goes_on_as_what_it_was(night: Path, changed: dict[str, str
     assert result.exit_code == 1
     hint = "a new query starts with a new checkpoint, and reads everything from the beginning"
     assert result.stderr == f"error: state: {message}\n  hint: {hint}\n"
+
+
+def test_an_older_note_is_of_complex_events(night: Path) -> None:
+    check_note(night, note := {"kind of rows": "matches"})
+    (night / "estero.json").write_text("{}")
+    check_note(night, note)
+    with pytest.raises(DataError, match="this checkpoint has another kind of rows: matches"):
+        check_note(night, {"kind of rows": "events"})
+
+
+@pytest.mark.spark
+def test_rows_of_events_are_written_as_they_come(
+    spark: object, night: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from estero.spark.connectors import sinks
+
+    lines = io.BytesIO()
+    monkeypatch.setattr(sinks, "sys", SimpleNamespace(stdout=SimpleNamespace(buffer=lines)))
+    query = "SELECT calm[value], frost[value] WHERE Wind AS calm ; Temperature AS frost"
+    (night / "frost.ceql").write_text(
+        f"{query} FILTER frost[value < 0] PARTITION BY [station] WITHIN 1 MINUTE"
+    )
+    result = stream("--from", "parquet:events", "--trigger", "available-now", "--rows", "events", *LAYOUT)
+    assert result.exit_code == 0, result.stderr
+    rows = [json.loads(line) for line in lines.getvalue().splitlines()]
+    assert rows
+    assert {row["label"] for row in rows} == {"calm", "frost"}
+    assert list(rows[0]) == ["match", "label", "station", "value"]
+    assert len({row["match"] for row in rows}) * 2 == len(rows)
 
 
 @pytest.mark.spark

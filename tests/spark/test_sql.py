@@ -141,6 +141,28 @@ def test_columns_are_typed_as_those_of_recognize(spark: SparkSession) -> None:
     assert found.collect() == expected.collect()
 
 
+@pytest.mark.parametrize("positions", [True, False])
+def test_rows_are_those_of_recognize(
+    spark: SparkSession, sql: Callable[[str], DataFrame], positions: bool
+) -> None:
+    query = "SELECT a, b[price] WHERE A AS a ; B AS b PARTITION BY [name] WITHIN 9 [t]"
+    found = sql(
+        f"SELECT * FROM recognize(TABLE(trades), '{query}', type => 'kind', order => array('place'),"
+        f" rows => 'events', positions => {positions})"
+    )
+    wanted = recognize(spark.table("trades"), query, **HOW, rows="events", positions=positions)
+    assert found.columns == wanted.columns
+
+    def groups(df: DataFrame) -> list[list[str]]:
+        together: dict[int, list[str]] = {}
+        for row in rows_of(df):
+            together.setdefault(row["match"], []).append(str({**row, "match": None}))
+        return sorted(map(sorted, together.values()))
+
+    assert groups(found) == groups(wanted) != []
+    assert sorted(map(str, rows_of(found))) == sorted(map(str, rows_of(found)))
+
+
 def test_an_empty_table_has_no_complex_events(sql: Callable[[str], DataFrame]) -> None:
     none = "TABLE(SELECT * FROM trades WHERE false)"
     assert sql(f"SELECT * FROM recognize({none}, '{AFTER} PARTITION BY [name]', type => 'kind')").count() == 0

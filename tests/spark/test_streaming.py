@@ -183,6 +183,23 @@ def test_late_events_are_counted_and_can_be_had(spark: SparkSession, tmp_path: P
     assert {(row["start_time"], row["end_time"]) for row in found} == matches
 
 
+def test_late_events_stand_beside_rows_of_events(spark: SparkSession, tmp_path: Path) -> None:
+    first = [("A", 10, 1), ("C", 30, 1)]
+    second = [("A", 24, 1), ("B", 26, 1), ("A", 27, 2), ("B", 28, 1), ("B", 30, 2)]
+    files(rows_at(*first, *second, ("C", 40, 0)), tmp_path / "in", [2, 5])
+    df = stream(spark, tmp_path / "in")
+    rows, _ = run(recognize(df, BY_KEY, **TIMED, lateness=3, rows="events"), tmp_path / "rows")
+    both = recognize(df, BY_KEY, **TIMED, lateness=3, late_events=True, rows="events")
+    assert both.columns == ["match", "late"]
+    found, _ = run(both, tmp_path / "both")
+    assert sorted(str(row["match"]) for row in found if row["late"] is None) == sorted(map(str, rows))
+    assert [row["late"]["t"] for row in found if row["match"] is None] == [24, 26]
+    none = f"SELECT NONE {BY_KEY[BY_KEY.index('WHERE') :]}"
+    only_late = recognize(df, none, **TIMED, lateness=3, late_events=True, rows="events")
+    found, _ = run(only_late, tmp_path / "none")
+    assert [(row["match"], row["late"]["t"]) for row in found] == [(None, 24), (None, 26)]
+
+
 def test_an_irrelevant_event_moves_the_watermark_and_idle_keys_are_forgotten(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -137,7 +137,7 @@ class RowsLayout:
         events = pc.list_flatten(lists)
         fields = {name: number for number, name in enumerate(self.shown_by(place)) if name}
         columns = [complex_event.cast(pa.int64()), pa.repeat(pa.scalar(label, pa.string()), len(events))]
-        columns += [pc.struct_field(events, [fields[POSITION]])] * self.placed
+        columns += [pc.struct_field(events, [fields[name]]) for name in [POSITION] * self.placed]
         columns += [batch.column(key).take(complex_event) for key in self.keys]
         for shown in self._names.values():
             wanted = self.schema.field(shown).type

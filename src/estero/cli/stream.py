@@ -22,6 +22,8 @@ from estero.cli.options import (
     Order,
     Predicates,
     QueryFile,
+    RowsOf,
+    RowsOption,
     Time,
     TimeUnit,
     Type,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NOTE = "estero.json"
+_UNLESS_NOTED = {"kind of rows": str(RowsOf.MATCHES)}
+"""What a checkpoint is of where its note, an older one, does not say it."""
 
 _about_places = partial(typer.Option, rich_help_panel="Source and sink")
 _about_spark = partial(typer.Option, rich_help_panel="Options for Spark")
@@ -129,6 +133,7 @@ def stream(
     time_unit: TimeUnit = None,
     order: Order = None,
     lateness: Lateness = None,
+    rows: RowsOption = RowsOf.MATCHES,
     positions: Placed = False,
     master: SparkMaster = "local[*]",
     packages: Packages = None,
@@ -148,14 +153,15 @@ def stream(
     layout = {"type": type, "time": time, "time_unit": time_unit, "order": order or []}
     with ExitStack() as things:
         place = checkpoint or Path(things.enter_context(tempfile.TemporaryDirectory(prefix="estero-")))
-        note = _note_of(parsed, source, sink)
+        note = _note_of(parsed, source, sink, rows)
         check_note(place, note)
         with working("starting Spark"):
             stream_session(
                 source, sink, master=master, packages=packages or (), jars=connectors, config=config
             )
             events = read_stream(source, schema=schema)
-            matches = _recognized(events, parsed, lateness, {**layout, "positions": positions})
+            shown = {"positions": positions, "rows": "events" if rows is RowsOf.EVENTS else None}
+            matches = _recognized(events, parsed, lateness, {**layout, **shown})
             running = write_stream(matches, sink, checkpoint=place, trigger=trigger)
         things.callback(running.stop)
         _write_note(place, note)
@@ -214,9 +220,10 @@ def check_note(checkpoint: Path, note: dict[str, str]) -> None:
             hint="if query, source and sink are unchanged, delete it: it will be written again",
         ) from error
     for what, value in note.items():
-        if noted.get(what) != value:
+        before = noted.get(what, _UNLESS_NOTED.get(what))
+        if before != value:
             raise DataError(
-                f"this checkpoint has another {what}: {noted.get(what)}",
+                f"this checkpoint has another {what}: {before}",
                 file=str(checkpoint),
                 hint="a new query starts with a new checkpoint, and reads everything from the beginning",
             )
@@ -228,11 +235,16 @@ def _write_note(checkpoint: Path, note: dict[str, str]) -> None:
         file.write(json.dumps(note, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
-def _note_of(query: Query, source: str, sink: str) -> dict[str, str]:
+def _note_of(query: Query, source: str, sink: str, rows: RowsOf) -> dict[str, str]:
     """What has to stay the same; options of readers and writers may change."""
     from estero.spark import sink_address, source_address
 
-    return {"query": str(query), "source": str(source_address(source)), "sink": str(sink_address(sink))}
+    return {
+        "query": str(query),
+        "source": str(source_address(source)),
+        "sink": str(sink_address(sink)),
+        "kind of rows": str(rows),
+    }
 
 
 def _checked_usage(

@@ -134,7 +134,8 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     one that is made `lateness` behind the greatest time ("5 seconds", a timedelta, ticks; none by default).
     Late events are left out and counted: progress reports have ``late`` in ``observedMetrics["estero"]``.
     With `late_events` the columns are ``match``, a struct of those above, and ``late``, a struct of those of
-    `df`, one of which is NULL in each row. `partitions` buckets share the keys (default: 16); a checkpoint
+    `df`, one of which is NULL in each row; with ``rows="events"``, ``match`` is a row of a marked event.
+    `partitions` buckets share the keys (default: 16); a checkpoint
     keeps its number. Positions, and windows of so many events, put all keys into one bucket.
 
     A query that ends with ``NOT(…) FOR d`` has one more column, ``decided_time``. In a batch events are
@@ -175,10 +176,6 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
             )
         if until is not None:
             raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
-        if rows is not None and late_events:
-            raise ValueError(
-                'rows="events" and late_events do not go together: late events are in no complex event'
-            )
         return recognize_stream(
             df,
             plan,

@@ -8,12 +8,15 @@ whether each of them is NULL, in place of positions.
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from estero.answers.rows import LABEL, MATCH, RowsLayout
+from estero.events.database import Connection, connect
 from estero.spark.work import spark_schema, told_apart
 
 if TYPE_CHECKING:
@@ -21,32 +24,82 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def rows_of(found: DataFrame, answer: pa.Schema) -> DataFrame:
-    """The rows of complex events; `answer` is the schema of `found` as an `Answer` has it."""
+def rows_of(found: DataFrame, answer: pa.Schema, *, late: str | None = None) -> DataFrame:
+    """The rows of complex events; `answer` is the schema of `found` as an `Answer` has it.
+
+    With `late`, `found` has two columns, of which one is NULL in each row: the complex event and, under that
+    name, an event that came late. So has the result, with a row of a complex event in place of the whole.
+    """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     layout = RowsLayout(answer)
     wanted = spark_schema(told_apart(layout.schema))
-    # By number, as names may differ in nothing but case.
-    numbered = found.toDF(*(f"c{place}" for place in range(len(answer))))
     shown = list(wanted.fields)
+    # By number, as names may differ in nothing but case.
+    if late is None:
+        numbered = found.toDF(*(f"c{place}" for place in range(len(answer))))
+    else:
+        whole = F.col(next(name for name in found.columns if name != late))
+        fields = enumerate(spark_schema(answer).names)
+        numbered = found.select(*(whole.getField(name).alias(f"c{place}") for place, name in fields), late)
+    nulls = (F.lit(None).cast(field.dataType).alias(f"e{place}") for place, field in enumerate(shown))
+    nothing = F.array(F.struct(*nulls))
     marked = [_events(numbered, label, place, layout, wanted) for label, place in layout.labels]
-    if not marked:
-        numbered = numbered.filter(F.lit(False))
-        nothing = (F.lit(None).cast(field.dataType).alias(f"e{place}") for place, field in enumerate(shown))
-        marked = [F.array(F.struct(*nothing))]
+    events = F.concat(*marked) if marked else F.filter(nothing, lambda _: F.lit(False))
+    if late is not None:
+        events = F.when(F.col(late).isNotNull(), nothing).otherwise(events)
     keys = [f"c{place}" for place in layout.keys]
     exploded = numbered.select(
         F.xxhash64(*_identity(numbered, layout)).alias("match"),
         *keys,
-        F.explode(F.concat(*marked)).alias("event"),
+        *([] if late is None else [late]),
+        F.explode(events).alias("event"),
     )
     of_keys = dict(zip((answer.field(place).name for place in layout.keys), keys, strict=True))
     columns = []
     for place, (name, field) in enumerate(zip(layout.schema.names, shown, strict=True)):
-        column = F.col("match") if name == MATCH else F.col(of_keys.get(name, f"event.e{place}"))
+        column = F.col("match" if name == MATCH else of_keys.get(name, f"event.e{place}"))
+        if late is not None:  # PySpark takes no NULL for a struct with a field that is never NULL
+            column = F.when(F.col(late).isNull(), column)
         columns.append(column.alias(field.name, metadata=field.metadata or {}))
-    return exploded.select(*columns)
+    if late is None:
+        return exploded.select(*columns)
+    of_match = F.when(F.col(late).isNull(), F.struct(*columns)).alias(found.columns[0])
+    return exploded.select(of_match, late)
+
+
+class NumberedRows:
+    """The same rows made in Python of batches of an `answer`, where Spark computes nothing after it.
+
+    ``match`` is DuckDB's hash of the complex event, as it is shown, in 64 signed bits.
+    """
+
+    def __init__(self, answer: pa.Schema) -> None:
+        self._layout = RowsLayout(answer)
+        self.schema = told_apart(self._layout.schema)
+
+    def of(self, found: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The rows of a batch."""
+        if not found.num_rows:
+            return
+        numbers = _hashes(found)
+        for rows in self._layout.batches([found]):
+            matches = numbers.take(rows.column(0))
+            yield pa.RecordBatch.from_arrays([matches, *rows.columns[1:]], schema=self.schema)
+
+
+def _hashes(found: pa.RecordBatch) -> pa.Array:
+    """A hash of each row, int64."""
+    with _hasher(os.getpid()).cursor() as cursor:
+        cursor.register("found", pa.Table.from_batches([found]))
+        hashes = cursor.sql("SELECT hash(found) AS hash FROM found").to_arrow_table().column("hash")
+    return hashes.combine_chunks().view(pa.int64())
+
+
+@functools.cache
+def _hasher(_process: int) -> Connection:
+    """The one connection of a process that only hashes."""
+    return connect()
 
 
 def _events(numbered: DataFrame, label: str, place: int, layout: RowsLayout, wanted: StructType) -> Column:

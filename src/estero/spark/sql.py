@@ -36,6 +36,7 @@ from estero.queries.query import Query
 from estero.queries.texts import query as ceql
 from estero.spark.batch.ranges import shuffle_partitions
 from estero.spark.frames import Crossing, columns_of_frame, give_matcher, quoted, spared
+from estero.spark.rows import NumberedRows
 from estero.spark.streams.packing import group_numbers
 from estero.spark.work import Work, classified_batch, layout_of_schema, spark_schema
 from estero.spark.workers import spare_collector
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 _TEMPLATE = "${"
 
-_OPTIONS = ("events", "query", "type", "time", "order", "time_unit", "positions", "until")
+_OPTIONS = ("events", "query", "type", "time", "order", "time_unit", "positions", "rows", "until")
 
 
 def register(spark: SparkSession, *, name: str = "recognize") -> None:
@@ -58,10 +59,11 @@ def register(spark: SparkSession, *, name: str = "recognize") -> None:
 
     Named arguments after the query say what the keyword arguments of `estero.spark.recognize` say:
     ``type => 'kind'``, ``time => 'ts'``, ``order => array('id')``, ``time_unit => 'ms'``,
-    ``positions => true``. A query that ends with ``NOT(…) FOR d`` needs ``until => 'end'``, or a time: no
-    task knows the last event of all. Without ``time`` it is the column of the window, or the only column of
-    timestamps; ``time => ''`` says that there is none. The columns are those of `estero.spark.recognize`,
-    without a key that only SQL partitions by.
+    ``positions => true``, ``rows => 'events'``. A query that ends with ``NOT(…) FOR d`` needs
+    ``until => 'end'``, or a time: no task knows the last event of all. Without ``time`` it is the column of
+    the window, or the only column of timestamps; ``time => ''`` says that there is none. The columns are
+    those of `estero.spark.recognize`, without a key that only SQL partitions by; ``match`` is another hash,
+    made by DuckDB.
 
     A query that has PARTITION BY itself shares and orders the rows as it needs them: ``TABLE(trades)`` is
     enough then, and many keys are fast.
@@ -106,6 +108,7 @@ class Analyzed(AnalyzeResult):
 
     work: Work | None = None
     time: str | None = None
+    event_rows: bool = False
     by_query: bool = False
     """Whether the query says how the rows are shared among tasks, and not the statement."""
     partitionBy: list[PartitioningColumn] = field(default_factory=list)  # noqa: N815 (Spark's name)
@@ -125,6 +128,7 @@ class Recognize:
         spare_collector()
         self._analyzed = analyzed
         self._work = analyzed.work
+        self._rows = NumberedRows(self._work.answer) if analyzed.event_rows else None
         self._recognition: Recognition | None = None
         self._seen = 0
         self._last: int | None = None
@@ -141,13 +145,22 @@ class Recognize:
         self._seen += batch.num_rows
         relevant = numbered.filter(batch.column(RELEVANT))
         for table in self._recognition.push(classified_batch(relevant, self._work.events, 0)):
-            yield self._work.shown(table)
+            yield from self._shown(table)
 
     def terminate(self) -> Iterator[pa.RecordBatch]:
         """The complex events that are decided when all rows are there."""
         if self._recognition is not None:
             for ended in self._recognition.ended(self._work.known):
-                yield from map(self._work.shown, self._recognition.tables(ended))
+                for table in self._recognition.tables(ended):
+                    yield from self._shown(table)
+
+    def _shown(self, table: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Complex events as they are shown, or their rows."""
+        found = self._work.shown(table)
+        if self._rows is None:
+            yield found
+        else:
+            yield from self._rows.of(found)
 
     def _check_order(self, batch: pa.RecordBatch) -> None:
         if self._analyzed.time is None or batch.num_rows == 0:
@@ -189,10 +202,12 @@ def analyze(schema: StructType, query: Query, options: Mapping[str, Any], bucket
     else:
         crossing = {RELEVANT: "true" if by_query else _where(relevant, "true")} | texts
     _check_templates(schema.names, "".join((*crossing.values(), relevant, *order)))
+    event_rows = options.get("rows") is not None
     analyzed = Analyzed(
-        spark_schema(work.answer),
+        spark_schema(NumberedRows(work.answer).schema if event_rows else work.answer),
         work=work,
         time=time,
+        event_rows=event_rows,
         by_query=by_query,
         select=[SelectedColumn(text, alias=name) for name, text in crossing.items()],
     )
@@ -296,6 +311,8 @@ def _check_option(name: str, value: object) -> None:
     if value is not None and not all(isinstance(each, kind) for each in several):
         also = ", or an array of strings" if name == "order" else ""
         raise DataError(f"{name} => … is {word}{also}, not {value!r}")
+    if name == "rows" and value not in (None, "events"):
+        raise DataError(f"rows => … is 'events', or left out for complex events, not {value!r}")
 
 
 def _check_shared() -> None:

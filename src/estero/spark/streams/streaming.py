@@ -83,7 +83,9 @@ def recognize_stream(
         duty = _duty_of(work, rows.schema, clock, BUCKETS if partitions is None else partitions)
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
         found = _connected(rows, Stages(duty, flush), events)
-        return rows_of(found, work.answer) if event_rows else found
+        if not event_rows:
+            return found
+        return rows_of(found, work.answer, late=None if events is None else LATE)
 
 
 def _connected(rows: DataFrame, stages: Stages, events: StructType | None) -> DataFrame:
