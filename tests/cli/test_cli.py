@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -170,6 +173,103 @@ def test_events_are_read_from_standard_input(night: Path, tmp_path: Path, kind: 
     run = command("run", night / "frost.ceql", "--events", "-", *LAYOUT, "--engine", "duckdb", "--count")
     ran = subprocess.run(run, input=(tmp_path / kind).read_bytes(), capture_output=True, check=False)
     assert (ran.returncode, ran.stdout.decode()) == (0, f"{FROSTS}\n"), ran.stderr.decode()
+
+
+@pytest.mark.parametrize("kind", ["csv.gz", "array", "named"])
+def test_events_of_standard_input_may_be_compressed_an_array_or_named(
+    night: Path, tmp_path: Path, kind: str
+) -> None:
+    events = pyarrow.parquet.read_table(night / "events.parquet")
+    rows = json.dumps(events.to_pylist(), default=str).encode()
+    given: list[str] = []
+    if kind == "csv.gz":
+        with pa.output_stream(str(tmp_path / kind)) as out:
+            pyarrow.csv.write_csv(events, out)
+        rows = (tmp_path / kind).read_bytes()
+    elif kind == "named":
+        rows, given = b"\n" + rows, ["--events-format", "json"]
+    where = ["--events", "-", *given, "--engine", "duckdb", "--count"]
+    ran = subprocess.run(
+        command("run", night / "frost.ceql", *where, *LAYOUT), input=rows, capture_output=True, check=False
+    )
+    assert (ran.returncode, ran.stdout.decode()) == (0, f"{FROSTS}\n"), ran.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("given", "events", "message"),
+    [
+        ([], b"", "error: standard input: the file is empty: it has not even a header\n"),
+        (
+            ["--events-format", "csv"],
+            b"kind,time,id\nWind,2024-01-01,1\nWind\n",
+            "error: standard input, line 3: the row has 1 columns, not 3\n",
+        ),
+    ],
+)
+def test_what_is_wrong_with_standard_input_is_said_of_it(
+    night: Path, given: list[str], events: bytes, message: str
+) -> None:
+    run = command("run", night / "frost.ceql", "--events", "-", *given, *LAYOUT, "--engine", "duckdb")
+    ran = subprocess.run(run, input=events, capture_output=True, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.decode().startswith(message)
+
+
+def test_several_files_are_one_stream(night: Path, tmp_path: Path) -> None:
+    events = pyarrow.parquet.read_table(night / "events.parquet")
+    pyarrow.parquet.write_table(events.slice(0, 900), tmp_path / "a.parquet")
+    pyarrow.csv.write_csv(events.slice(900), tmp_path / "b.data")
+    places: list[str | Path] = ["--events", tmp_path / "a.parquet", "--events", tmp_path / "b.csv"]
+    (tmp_path / "b.data").rename(tmp_path / "b.csv")
+    result = estero("run", night / "frost.ceql", *places, *LAYOUT, "--engine", "duckdb", "--count")
+    assert (result.exit_code, result.stdout) == (0, f"{FROSTS}\n")
+
+
+def test_the_format_of_the_events_can_be_said(night: Path, tmp_path: Path) -> None:
+    events = pyarrow.parquet.read_table(night / "events.parquet")
+    pyarrow.csv.write_csv(events, tmp_path / "events.data")
+    where: list[str | Path] = ["--events", tmp_path / "events.data", *LAYOUT, "--engine", "duckdb", "--count"]
+    without = estero("run", night / "frost.ceql", *where)
+    assert without.exit_code == 1
+    assert "on the command line --events-format says it" in without.stderr
+    found = estero("run", night / "frost.ceql", *where, "--events-format", "csv")
+    assert (found.exit_code, found.stdout) == (0, f"{FROSTS}\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--events-format", "csv"], "there are no events: give --events, too"),
+        (["--events", ".", "--events-format", "csv"], ". is not a file: files of a directory or a pattern"),
+        (["--events", "-", "--events", "-"], "standard input can be read once"),
+    ],
+)
+def test_a_format_is_of_one_file(night: Path, given: list[str], message: str) -> None:
+    result = estero("run", night / "frost.ceql", *given)
+    assert result.exit_code == 2
+    assert message in " ".join(re.sub("[│╭╮╰╯─]", " ", result.stderr).split())
+
+
+def test_what_is_not_there_is_said_whatever_its_format(night: Path) -> None:
+    given = ["--events", "nowhere.data", "--events-format", "csv", "--engine", "duckdb"]
+    result = estero("run", night / "frost.ceql", *given)
+    assert (result.exit_code, result.stderr) == (1, "error: nowhere.data: there is no such file\n")
+
+
+def test_a_terminal_shows_how_many_events_are_read(night: Path) -> None:
+    terminal, side = pty.openpty()
+    where = ["--events", str(night / "events.parquet"), *LAYOUT, "--engine", "duckdb", "--count"]
+    run = command("run", night / "frost.ceql", *where)
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "200"}
+    process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=side, env=environment)
+    os.close(side)
+    said = b""
+    with suppress(OSError):  # the terminal's end, once nobody holds its other side
+        while part := os.read(terminal, 4096):
+            said += part
+    os.close(terminal)
+    assert process.communicate()[0] == f"{FROSTS}\n".encode()
+    assert b"2,010 of 2,010 events, " in said
 
 
 def test_query_and_events_are_not_both_read_from_standard_input() -> None:

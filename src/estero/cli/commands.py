@@ -48,6 +48,7 @@ from estero.cli.options import (
     Stream,
     Svg,
     To,
+    as_called,
     format_of,
     load_predicates,
     query_in,
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 
     from estero import Answer, Query
     from estero.answers.rows import Rows
-    from estero.cli.terminal import Found
+    from estero.cli.terminal import Found, Meter
 
 P = ParamSpec("P")
 
@@ -155,7 +156,7 @@ def explained(error: Exception) -> int:
     from estero.cli.terminal import complain
 
     if isinstance(error, EsteroError | OSError):
-        complain(str(error))
+        complain(as_called(str(error)))
     elif isinstance(error, MemoryError):
         complain("there is not enough memory")
     else:
@@ -186,28 +187,29 @@ def run(
         raise typer.BadParameter("run needs events", param_hint="--events")
     chosen = format_of(out, format)
     load_predicates(predicates)
-    from estero.cli.terminal import messages, working
+    from estero.cli.terminal import Meter, messages
 
-    parsed = query_in(query)
+    parsed, meter = query_in(query), Meter()
     if explain:
         messages().print(str(parsed.explain(stream.path, **stream.arguments)), markup=False)
-    found = _found(parsed, stream, engine or _default_engine(master), master, positions=positions)
+    chosen_engine = engine or _default_engine(master)
+    found = _found(parsed, stream, chosen_engine, master, positions=positions, progress=meter)
     if limit is not None:
         found = found.limit(limit)
     listed = found.rows() if rows is RowsOf.EVENTS else found
     placed = {"positions": positions} if rows is RowsOf.MATCHES else {}
     if count:
-        with working("counting"):
+        with meter.showing("counting"):
             number = found.count()
         print(number)
     elif out is not None:
-        with working(f"writing {out}"):
+        with meter.showing(f"writing {out}"):
             written = listed.write(out, format=chosen, **placed)
         noun = "complex event" if rows is RowsOf.MATCHES else "row"
         noun += "" if written == 1 else "s"
         messages().print(f"{written:,} {noun} in {out}", markup=False, soft_wrap=True)
     else:
-        _show(listed, chosen, all_rows=limit is not None, **placed)
+        _show(listed, chosen, meter, all_rows=limit is not None, **placed)
 
 
 @app.command(cls=Command)
@@ -328,10 +330,18 @@ def _default_engine(master: str) -> Engine:
     return Engine.SPARK
 
 
-def _found(query: Query, stream: Stream, engine: Engine, master: str, *, positions: bool) -> Found:
+def _found(
+    query: Query,
+    stream: Stream,
+    engine: Engine,
+    master: str,
+    *,
+    positions: bool,
+    progress: Meter | None = None,
+) -> Found:
     if engine is Engine.DUCKDB:
         _do_without_pandas()
-        return query.run(stream.path, **stream.arguments)
+        return query.run(stream.path, **stream.arguments, progress=progress)
     from estero.cli.terminal import working
     from estero.queries.statement import raise_first
 
@@ -371,15 +381,17 @@ def _do_without_pandas() -> None:
         sys.meta_path.remove(finder)
 
 
-def _show(found: Found | Rows, format: Format, *, all_rows: bool, positions: bool = False) -> None:
+def _show(
+    found: Found | Rows, format: Format, meter: Meter, *, all_rows: bool, positions: bool = False
+) -> None:
     """Writes to standard output: a table of the first rows, or everything in another format."""
-    from estero.cli.terminal import ROWS_OF_A_TABLE, messages, output, table_of, working
+    from estero.cli.terminal import ROWS_OF_A_TABLE, messages, output, table_of
 
     if format is not Format.TABLE:
         placed = {"positions": True} if positions else {}
         found.write(sys.stdout.buffer, format=format, **placed)
         return
-    with working("recognising"):
+    with meter.showing("recognising"):
         table, more = table_of(found, rows=None if all_rows else ROWS_OF_A_TABLE, positions=positions)
     output().print(table)
     if not table.row_count:

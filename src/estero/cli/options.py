@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial, wraps
+from glob import has_magic
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import Parameter, signature
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from estero.events.files.temporary_files import is_pipe, named_by_content, spooled
+from estero.events.files.temporary_files import is_pipe, named_by_content, named_for, spooled
 
 if TYPE_CHECKING:
     from estero import Query
@@ -54,11 +55,29 @@ about_events = partial(typer.Option, rich_help_panel="Options for the events")
 QueryFile = Annotated[
     Path, typer.Argument(metavar="QUERY.ceql", help="The query; - reads it from standard input.")
 ]
+
+
+class EventsFormat(StrEnum):
+    """What files of events are written in."""
+
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
 Events = Annotated[
-    str | None,
+    list[str] | None,
     about_events(
         metavar="FILE",
-        help="Events in Parquet, CSV, JSON lines or Arrow: a file, glob or directory; - is standard input.",
+        help="Events in Parquet, CSV, JSON lines or Arrow: a file, glob or directory; - is standard input. "
+        "Can be repeated: all files are one stream.",
+    ),
+]
+EventsFormatOption = Annotated[
+    EventsFormat | None,
+    about_events(
+        "--events-format", help="The format of the events, if the name of the file does not say it."
     ),
 ]
 Type = Annotated[
@@ -147,7 +166,7 @@ class Stream:
     `types` are those there may be, beside those that occur.
     """
 
-    path: str
+    path: str | list[str]
     layout: dict[str, Any] = field(default_factory=dict)
     csv_options: dict[str, Any] | None = None
     types: tuple[str, ...] = ()
@@ -160,6 +179,7 @@ class Stream:
 
 def stream_of(
     events: Events = None,
+    events_format: EventsFormatOption = None,
     type: Type = None,
     time: Time = None,
     time_unit: TimeUnit = None,
@@ -170,8 +190,12 @@ def stream_of(
     timestamp_format: TimestampFormat = None,
 ) -> Stream | None:
     """The stream that the options of a command describe; None without events."""
-    if events is None:
+    if not events:
+        if events_format is not None:
+            raise typer.BadParameter("there are no events: give --events, too", param_hint="--events-format")
         return None
+    if events.count("-") > 1:
+        raise typer.BadParameter("standard input can be read once", param_hint="--events")
     csv_options: dict[str, Any] = {}
     if delimiter is not None:
         csv_options["delim"] = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
@@ -181,7 +205,8 @@ def stream_of(
         csv_options["timestampformat"] = timestamp_format
     layout = {"type": type, "time": time, "time_unit": time_unit, "order": order or []}
     named = tuple(name.strip() for each in types or () for name in each.split(",") if name.strip())
-    return Stream(_as_file(events), layout, csv_options or None, named)
+    files = [_as_file(each, events_format) for each in events]
+    return Stream(files if len(files) > 1 else files[0], layout, csv_options or None, named)
 
 
 def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -191,7 +216,7 @@ def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_options(**given: Any) -> None:
-        if str(given.get("query")) == given["events"] == "-":
+        if str(given.get("query")) == "-" and "-" in (given["events"] or ()):
             raise typer.BadParameter("the query is read from standard input already", param_hint="--events")
         stream = stream_of(**{name: given.pop(name) for name in options})
         command(stream=stream, **given)
@@ -251,14 +276,37 @@ def load_predicates(modules: Sequence[str] | None) -> None:
             ) from None
 
 
-def _as_file(events: str) -> str:
+_called: dict[str, str] = {}
+"""What users call the events of which a copy, or a link, is read."""
+
+
+def as_called(text: str) -> str:
+    """A text in which the events have the names that users gave them."""
+    for path, name in _called.items():
+        text = text.replace(path, name)
+    return text
+
+
+def _as_file(events: str, form: EventsFormat | None) -> str:
     """The path of the events; of a pipe that of a copy, since a command may open it more than once."""
-    if events != "-" and not is_pipe(events):
-        return events
     try:
-        return spooled(events) if events != "-" else named_by_content(spooled("/dev/stdin"))
+        path = spooled("/dev/stdin") if events == "-" else spooled(events) if is_pipe(events) else events
     except OSError as error:
         raise _unreadable(events, error, "--events") from None
+    if form is not None:
+        if not Path(path).exists() and not has_magic(path):
+            return path  # whoever reads it says that it is not there
+        if not Path(path).is_file():
+            raise typer.BadParameter(
+                f"{events} is not a file: files of a directory or a pattern say their format by their names",
+                param_hint="--events-format",
+            )
+        path = named_for(path, form)
+    elif events == "-":
+        path = named_by_content(path)
+    if path != events:
+        _called[path] = "standard input" if events == "-" else events
+    return path
 
 
 def format_of(out: Path | None, named: Format | None) -> Format:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from estero.errors import legible
@@ -56,6 +57,62 @@ def working(what: str) -> Iterator[None]:
     with Progress(*columns, console=console, transient=True) as progress:
         progress.add_task(what, total=None)
         yield
+
+
+class Meter:
+    """Shows how far the events of a run are read, whatever is asked of it; nothing in a pipe.
+
+    It is the `progress` of `Query.run`. On Spark nobody calls it, and only the time is shown.
+    """
+
+    def __init__(self) -> None:
+        self._show: Callable[[int, int | None], None] | None = None
+
+    def __call__(self, read: int, of: int | None) -> None:
+        """So many events are read, of so many."""
+        if self._show is not None:
+            self._show(read, of)
+
+    @contextmanager
+    def showing(self, what: str) -> Iterator[None]:
+        """Shows it while the block runs: how many events, of how many, how many in a second, for how long."""
+        console = messages()
+        if not console.is_terminal:
+            yield
+            return
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[events]}"),
+            TimeElapsedColumn(),
+        )
+        began = monotonic()
+        with Progress(*columns, console=console, transient=True) as progress:
+            task = progress.add_task(what, total=None, events="")
+
+            def show(read: int, of: int | None) -> None:
+                rate = read / max(monotonic() - began, 1e-3)
+                progress.update(task, completed=read, total=of, events=counted(read, of, rate))
+
+            self._show = show
+            try:
+                yield
+            finally:
+                self._show = None
+
+
+def counted(read: int, of: int | None, rate: float) -> str:
+    """How many events are read, of how many, and how many in a second.
+
+    >>> counted(1_000_000, 4_000_000, 2.5e6)
+    '1,000,000 of 4,000,000 events, 2,500,000/s'
+    >>> counted(10, None, 5)
+    '10 events, 5/s'
+    """
+    number = f"{read:,}" if of is None else f"{read:,} of {of:,}"
+    return f"{number} events, {rate:,.0f}/s"
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from estero.errors import DataError
 from estero.events.database import Connection, connect, may_be_changed
 from estero.events.files.arrow_files import arrow_schema, arrow_stream
 from estero.events.files.file_formats import format_of, text_layout
-from estero.events.files.parquet_files import names_in_parquet, schema_in_footers
+from estero.events.files.parquet_files import names_in_parquet, rows_in_footers, schema_in_footers
 from estero.events.files.partitions import FILE, Partitions, partitions_of
 from estero.events.files.paths import as_file, files_of
 from estero.events.files.text_kinds import quoted
@@ -72,6 +72,15 @@ class Input:
     def may_be_empty(self) -> bool:
         """Whether a column of no type may be one in which nothing stands."""
         return self.layout is not None or self.nothing is not None
+
+    @property
+    def rows(self) -> int | None:
+        """How many events there are, as far as it is known without reading them."""
+        if self.table is not None:
+            return int(self.table.num_rows)
+        if self.layout is not None:
+            return self.layout.rows
+        return rows_in_footers(self.files) if self.query is not None else None
 
     def reader(self, columns: Sequence[str]) -> pa.RecordBatchReader:
         """The batches of a table or stream, with these columns at least."""

@@ -108,6 +108,11 @@ class Source:
             self._databases[process] = lent_to(self)
         return self._databases[process]
 
+    def size(self) -> int | None:
+        """How many events there are, as far as it is known without reading them."""
+        rows = [each.rows for each in self._inputs.values()]
+        return None if None in rows else sum(each for each in rows if each is not None)
+
     def odd_value(self, column: str) -> str:
         """The value of a text file that made a column one of strings, as a hint; "" where there is none.
 

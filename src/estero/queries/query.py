@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -90,7 +90,7 @@ class Query:
         """
         return list(notes(self.tree))
 
-    def run(
+    def run(  # noqa: PLR0913 (each says one thing that a user may have to say)
         self,
         events: object,
         *,
@@ -101,6 +101,7 @@ class Query:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
         until: Until | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
     ) -> Answer:
         """The complex events of this query, lazily, evaluated in this process.
 
@@ -108,22 +109,26 @@ class Query:
         formats, anything with the Arrow C stream interface, a pandas frame, an iterator of record batches, or
         a mapping of type name to any of these.
         `until` is for queries that end with ``NOT(…) FOR d``: the time up to which events are known, that of
-        the last one unless it is given, or "end" where nothing comes any more.
+        the last one unless it is given, or "end" where nothing comes any more. While the answer is read,
+        `progress` is called now and then with how many events are read, and how many there are (None where
+        that is not known before).
 
         Raises `QueryError` where the query does not fit the events and `DataError` where they cannot be read.
         """
         layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
         from estero.answers.answer import Answer
-        from estero.recognize.in_process import InProcessRun
+        from estero.recognize.in_process import InProcessRun, Progress
 
         source = self._open(events, layout, csv_options)
         plan = self._checked_plan(source, layout)
+        told = None if progress is None else Progress(progress)
         if until is None:
-            return Answer(InProcessRun(plan, source))
+            return Answer(InProcessRun(plan, source, progress=told))
         from estero.recognize.in_process import time_type
         from estero.recognize.until import known_until
 
-        return Answer(InProcessRun(plan, source, until=known_until(until, plan, time_type(source))))
+        known = known_until(until, plan, time_type(source))
+        return Answer(InProcessRun(plan, source, until=known, progress=told))
 
     def recognizer(
         self,

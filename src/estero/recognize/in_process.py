@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from estero.answers.answer import Run
 from estero.answers.report import answer_schema
+from estero.classify.column_names import POSITION
 from estero.engine.walk.share import WHOLE, Share
 from estero.events.sources import Source
 from estero.language.tree.schema import Kind
@@ -111,17 +112,31 @@ class _Ahead:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """A function that is told how many events are read, and how many there are (None: not known).
+
+    Pickled, it is None: another process has nobody to tell.
+    """
+
+    tell: Callable[[int, int | None], None]
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()
+
+
+@dataclass(frozen=True, slots=True)
 class InProcessRun(Reading):
     """One query on one source of events; every question reads the events anew.
 
     With a `share` all of them are about that share of the complex events. Events are known up to time
-    `until`, in ticks, and up to the last one where it is None.
+    `until`, in ticks, and up to the last one where it is None. `progress` is told behind each batch.
     """
 
     plan: Plan
     source: Source
     share: Share = WHOLE
     until: int | None = None
+    progress: Progress | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -173,9 +188,14 @@ class InProcessRun(Reading):
         )
         if share != WHOLE:
             recognition.give_only(share)
+        size = None if self.progress is None else self.source.size()
         for batch in self.source.read(recognition.plan.classification):
             for ended in recognition.recognize(batch):
                 yield recognition, ended
+            if self.progress is not None:
+                self.progress.tell(batch.column(POSITION)[-1].as_py() + 1, size)
+        if self.progress is not None and size is not None:
+            self.progress.tell(size, size)
         for ended in recognition.ended(self._known()):
             yield recognition, ended
 

@@ -48,7 +48,8 @@ def format_of(file: str, csv_options: Mapping[str, object] | None) -> str:
     raise DataError(
         "the name does not say which format the file has",
         file=file,
-        hint="name it .parquet, .csv, .jsonl or .arrow; csv_options make it a CSV file",
+        hint="name it .parquet, .csv, .jsonl or .arrow; csv_options make it a CSV file, "
+        "and on the command line --events-format says it",
     )
 
 

@@ -51,10 +51,11 @@ def json_layout(connection: Connection, files: Sequence[str]) -> TextLayout:
         raise DataError("an event has an empty key", file=files[0], hint="rename the key")
     as_json = dict.fromkeys(names, "JSON")
     texts = _rows([_reading(part, as_json) for part in parts])
-    first = _classes(connection, f"SELECT * FROM ({texts}) LIMIT {SAMPLE}", dict.fromkeys(names, NONE))
-    columns = _columns(connection, parts, texts, _classes(connection, texts, first))
+    first, _ = _classes(connection, f"SELECT * FROM ({texts}) LIMIT {SAMPLE}", dict.fromkeys(names, NONE))
+    found, rows = _classes(connection, texts, first)
+    columns = _columns(connection, parts, texts, found)
     read = {column.name: "VARCHAR" if _is_time(column) else column.type for column in columns}
-    return TextLayout("json", tuple(columns), tuple(_reading(part, read) for part in parts))
+    return TextLayout("json", tuple(columns), tuple(_reading(part, read) for part in parts), rows)
 
 
 def _reading(part: Part, types: dict[str, str]) -> Part:
@@ -131,8 +132,11 @@ def _no_object(connection: Connection, part: Part) -> DataError:
 # ------------------------------------------------------------------------------------------- columns
 
 
-def _classes(connection: Connection, texts: str, first: dict[str, Text]) -> dict[str, Text]:
-    """The classes of all columns. Strings are taken out of their quotes once, beneath the tests of them."""
+def _classes(connection: Connection, texts: str, first: dict[str, Text]) -> tuple[dict[str, Text], int]:
+    """The classes of all columns, and how many rows there are.
+
+    Strings are taken out of their quotes once, beneath the tests of them.
+    """
     values = (f"{quoted(name)} AS v{place}" for place, name in enumerate(first))
     strings = (f"{quoted(name)} ->> '$' AS s{place}" for place, name in enumerate(first))
     asked = (
@@ -140,9 +144,9 @@ def _classes(connection: Connection, texts: str, first: dict[str, Text]) -> dict
         for place, known in enumerate(first.values())
     )
     row = connection.execute(
-        f"SELECT {', '.join(asked)} FROM (SELECT {', '.join((*values, *strings))} FROM ({texts}))"
+        f"SELECT {', '.join(asked)}, count(*) FROM (SELECT {', '.join((*values, *strings))} FROM ({texts}))"
     ).fetchall()[0]
-    return {name: Text(found or 0) for name, found in zip(first, row, strict=True)}
+    return {name: Text(found or 0) for name, found in zip(first, row[:-1], strict=True)}, row[-1]
 
 
 def _columns(

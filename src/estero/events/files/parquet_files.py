@@ -29,6 +29,13 @@ def schema_in_footers(files: Iterable[str]) -> tuple[pa.Schema | None, bool]:
     return schema, False
 
 
+def rows_in_footers(files: Iterable[str]) -> int:
+    """How many rows Parquet files have."""
+    import pyarrow.parquet  # see above
+
+    return sum(pyarrow.parquet.read_metadata(file).num_rows for file in files)
+
+
 def names_in_parquet(file: str, connection: Connection) -> Sequence[str]:
     """The names of the columns of a Parquet file; nested ones are left out."""
     query = "SELECT name, num_children FROM parquet_schema(?)"

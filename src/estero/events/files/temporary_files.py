@@ -11,6 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -45,18 +46,42 @@ def spooled(path: str) -> str:
     return str(place)
 
 
+_COMPRESSED = {b"\x1f\x8b": ("gzip", ".gz"), b"\x28\xb5\x2f\xfd": ("zstd", ".zst")}
+"""How compressed files begin; what the compression is called, and the names of such files."""
+
+
 def named_by_content(path: str) -> str:
     """The file under a name that says its format, which its first bytes tell: what is nothing else is CSV."""
-    file = Path(path)
-    with file.open("rb") as opened:
-        start = opened.read(256)
+    start, compressed = _beginning(path)
     if start.startswith(b"PAR1"):
         suffix = ".parquet"
     elif start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         suffix = ".arrow"
     else:
-        suffix = ".jsonl" if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") else ".csv"
-    return str(file.rename(file.with_suffix(suffix)))
+        first = start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        suffix = {b"{": ".jsonl", b"[": ".json"}.get(first, ".csv")
+    file = Path(path)
+    return str(file.rename(file.with_suffix(f"{suffix}{compressed}")))
+
+
+def named_for(path: str, form: str) -> str:
+    """A link to the file, under a name that says that it is of this format: csv, json, parquet or arrow."""
+    _, compressed = _beginning(path)
+    return linked(str(Path(path).absolute()), f"events.{form}{compressed}")
+
+
+def _beginning(path: str) -> tuple[bytes, str]:
+    """The first bytes of a file, uncompressed, and the suffix that says how it is compressed, or ""."""
+    with Path(path).open("rb") as opened:
+        start = opened.read(256)
+    for mark, (name, suffix) in _COMPRESSED.items():
+        if start.startswith(mark):
+            import pyarrow as pa  # the help of the command line does without
+
+            with suppress(OSError), pa.input_stream(path, compression=name) as stream:
+                start = stream.read(256)
+            return start, suffix
+    return start, ""
 
 
 @functools.cache

@@ -113,11 +113,12 @@ def merged(parts: Iterable[Part]) -> list[Part]:
 
 @dataclass(frozen=True, slots=True)
 class TextLayout:
-    """The columns of text files, in order, and the parts that are read one after the other."""
+    """The columns of text files, in order, the parts that are read one after the other, and how many rows."""
 
     form: Literal["csv", "json"]
     columns: tuple[TextColumn, ...]
     parts: tuple[Part, ...]
+    rows: int
     partitions: Partitions | None = None
 
     @property
@@ -152,8 +153,8 @@ def settled(
     Columns whose type is given keep it. Raises `DataError` for the first row that does not fit such a type.
     """
     texts = _rows(columns, parts, lambda column: quoted(column.name))
-    first = _classes(connection, f"SELECT * FROM ({texts}) LIMIT {SAMPLE}", columns, {})
-    found = _classes(connection, texts, columns, first)
+    first, _ = _classes(connection, f"SELECT * FROM ({texts}) LIMIT {SAMPLE}", columns, {})
+    found, rows = _classes(connection, texts, columns, first)
     typed = [_typed(column, *found[column.name]) for column in columns]
     for column in typed:
         if column.given and found[column.name][1]:
@@ -162,7 +163,7 @@ def settled(
         _in_other_order(connection, each, texts) if each.classes & ~Text.NULL == Text.SLASHED else each
         for each in typed
     ]
-    return TextLayout(form, tuple(ordered), tuple(parts))
+    return TextLayout(form, tuple(ordered), tuple(parts), rows)
 
 
 def _rows(
@@ -186,16 +187,21 @@ _Found = dict[str, tuple[Text, bool]]
 """For each column its classes, and whether a text does not fit its given type or format."""
 
 
-def _classes(connection: Connection, texts: str, columns: Sequence[TextColumn], first: _Found) -> _Found:
-    """What the rows of `texts` hold. A column of strings in `first` stays one, and is only counted."""
+def _classes(
+    connection: Connection, texts: str, columns: Sequence[TextColumn], first: _Found
+) -> tuple[_Found, int]:
+    """What the rows of `texts` hold, and how many they are.
+
+    A column of strings in `first` stays one, and is only counted.
+    """
     asked = [_question(column, first.get(column.name)) for column in columns]
-    row = connection.execute(f"SELECT {', '.join(asked)} FROM ({texts})").fetchall()[0]
+    row = connection.execute(f"SELECT {', '.join(asked)}, count(*) FROM ({texts})").fetchall()[0]
     found = {}
     for place, column in enumerate(columns):
         classes, misfits = row[2 * place], row[2 * place + 1]
         before = first.get(column.name, (NONE, False))[0]
         found[column.name] = (Text(classes or 0) | before, bool(misfits))
-    return found
+    return found, row[-1]
 
 
 def _question(column: TextColumn, known: tuple[Text, bool] | None) -> str:

@@ -16,7 +16,7 @@ from estero.answers.report import LABEL_KEY, MATCH_KEY, MEASURE_KEY, SUPPRESSED_
 from estero.answers.writers import write_answer
 from estero.errors import DataError
 from estero.spark.failures import jobs
-from estero.spark.files.files import check_rows, located
+from estero.spark.files.files import Paths, check_rows, located
 from estero.spark.frames import quoted
 from estero.spark.rows import rows_of
 from estero.spark.work import NAME
@@ -33,7 +33,7 @@ _ROWS = 65_536
 def collect(
     matches: DataFrame,
     *,
-    events: str | PathLike[str] | None = None,
+    events: Paths | None = None,
     csv_options: Mapping[str, object] | None = None,
 ) -> Collected:
     """What `estero.spark.recognize` found, in this process: counted, limited, written, or read by batches.
