@@ -48,6 +48,7 @@ from estero.cli.options import (
     Stream,
     Svg,
     To,
+    Until,
     as_called,
     format_of,
     load_predicates,
@@ -178,6 +179,7 @@ def run(
     count: Count = False,
     rows: RowsOption = RowsOf.MATCHES,
     positions: Positions = False,
+    until: Until = None,
     explain: ExplainOption = False,
     predicates: Predicates = None,
     debug: Debug = False,
@@ -193,7 +195,9 @@ def run(
     if explain:
         messages().print(str(parsed.explain(stream.path, **stream.arguments)), markup=False)
     chosen_engine = engine or _default_engine(master)
-    found = _found(parsed, stream, chosen_engine, master, positions=positions, progress=meter)
+    found, undecided = _found(
+        parsed, stream, chosen_engine, master, positions=positions, until=until, progress=meter
+    )
     if limit is not None:
         found = found.limit(limit)
     listed = found.rows() if rows is RowsOf.EVENTS else found
@@ -210,6 +214,9 @@ def run(
         messages().print(f"{written:,} {noun} in {out}", markup=False, soft_wrap=True)
     else:
         _show(listed, chosen, meter, all_rows=limit is not None, **placed)
+    with meter.showing("counting what is not decided"):
+        number = undecided()
+    _say_undecided(number)
 
 
 @app.command(cls=Command)
@@ -330,6 +337,19 @@ def _default_engine(master: str) -> Engine:
     return Engine.SPARK
 
 
+def _say_undecided(number: int) -> None:
+    if number:
+        from estero.cli.terminal import messages
+
+        several = "complex events wait for their" if number > 1 else "complex event waits for its"
+        messages().print(
+            f"{number:,} {several} deadline, which the events do not reach; "
+            "--until says how far they are known",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
 def _found(
     query: Query,
     stream: Stream,
@@ -337,24 +357,34 @@ def _found(
     master: str,
     *,
     positions: bool,
+    until: str | None = None,
     progress: Meter | None = None,
-) -> Found:
+) -> tuple[Found, Callable[[], int]]:
+    """The complex events, and what tells how many more are not decided."""
     if engine is Engine.DUCKDB:
         _do_without_pandas()
-        return query.run(stream.path, **stream.arguments, progress=progress)
+        answer = query.run(stream.path, **stream.arguments, until=until, progress=progress)
+        return answer, answer.undecided
     from estero.cli.terminal import working
     from estero.queries.statement import raise_first
 
     # Spark does not know which types occur, so what is wrong with the query is found here; and at once.
     raise_first(query.check(stream.path, **stream.arguments))
-    from estero.spark import collect, read_events, recognize
+    from estero.spark import collect, match_count, read_events, recognize
 
     with working("starting Spark"):
         frame = read_events(stream.path, csv_options=stream.csv_options, master=master)
     # Without a time, positions are what tells where a complex event is.
     placed = positions or stream.layout["time"] is None
-    matches = recognize(frame, query, **stream.layout, positions=placed)
-    return collect(matches, events=stream.path, csv_options=stream.csv_options)
+    matches = recognize(frame, query, **stream.layout, positions=placed, until=until)
+
+    def undecided() -> int:
+        if not any("estero:decided" in (each.metadata or {}) for each in matches.schema.fields):
+            return 0
+        decided = match_count(frame, query, **stream.layout, until=until)
+        return match_count(frame, query, **stream.layout, until="end") - decided
+
+    return collect(matches, events=stream.path, csv_options=stream.csv_options), undecided
 
 
 class _WithoutPandas(MetaPathFinder):
@@ -416,7 +446,7 @@ def _compare_with_spark(query: Query, answer: Answer, layout: dict[str, Any]) ->
     with tempfile.TemporaryDirectory(prefix="estero-") as directory:
         path = str(Path(directory, "events.parquet"))
         pyarrow.parquet.write_table(night.events(), path)
-        found = _found(query, Stream(path, layout), Engine.SPARK, "local[*]", positions=True)
+        found, _ = _found(query, Stream(path, layout), Engine.SPARK, "local[*]", positions=True)
         with working("recognising on Spark"):
             rows = pa.Table.from_batches(found.batches(), found.schema).to_pylist()
     if sorted(map(str, rows)) != sorted(map(str, answer.to_arrow().to_pylist())):

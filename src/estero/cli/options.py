@@ -144,6 +144,14 @@ RowsOption = Annotated[
     ),
 ]
 Positions = Annotated[bool, typer.Option("--positions", help="Show events as their positions in the stream.")]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Up to when events are known, for queries that end with NOT(…) FOR; end: no more events come. "
+        "Default: up to the last event.",
+    ),
+]
 ExplainOption = Annotated[
     bool, typer.Option("--explain", help="First print how the query is evaluated, on standard error.")
 ]
