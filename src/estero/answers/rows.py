@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from estero.answers.complex_event import table_preview
 from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
 from estero.answers.report import (
+    DECIDED_KEY,
     LABEL_KEY,
     MATCH_KEY,
     MEASURE_KEY,
@@ -150,7 +151,8 @@ class RowsLayout:
 
 def _is_other(field: pa.Field) -> bool:
     """Whether a column shows a label, or something of the whole complex event, and not a partition."""
-    return any(key in (field.metadata or {}) for key in (LABEL_KEY, MEASURE_KEY, SUPPRESSED_KEY))
+    others = (LABEL_KEY, MEASURE_KEY, SUPPRESSED_KEY, DECIDED_KEY)
+    return any(key in (field.metadata or {}) for key in others)
 
 
 def _fixed_columns(names: list[str]) -> int:

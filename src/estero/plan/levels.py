@@ -136,6 +136,8 @@ def _why_not(plan: AutomatonPlan, labels: list[str]) -> str:
     """Why the automaton of a plan does not tell levels; empty if it does."""
     if plan.residuals or plan.registers is not None or plan.ages is not None:
         return "its events are compared with each other"
+    if plan.deadlines:
+        return "it asks what did not happen before or after"
     if FIRST in plan.automaton.predicates:
         return "it asks for the first event of the stream"
     ending = (each for each in plan.automaton.transitions if each.target in plan.automaton.final)

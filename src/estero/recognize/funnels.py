@@ -19,9 +19,11 @@ _STEP: Final = """
     FROM levels {grouped}"""
 
 
-def funnel_table(plan: LevelsPlan, source: Source, *, by_partition: bool) -> pa.Table:
+def funnel_table(
+    plan: LevelsPlan, source: Source, *, by_partition: bool, until: int | None = None
+) -> pa.Table:
     """The columns of `estero.answers.funnel.Funnel`, in the order of partitions and steps."""
-    reached = levels_reached(plan, source)
+    reached = levels_reached(plan, source, until)
     levels = [level_column(level) for level in range(1, len(plan.parts) + 1)]
     names = [name for name in reached.column_names[1:] if name not in levels] if by_partition else []
     keys = [f"k{number}" for number in range(len(names))]

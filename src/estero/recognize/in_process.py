@@ -165,7 +165,8 @@ class InProcessRun(Reading):
         from estero.recognize.funnels import funnel_table
 
         layout = replace(self.source.layout, schema=self.plan.classification.schema)
-        return funnel_table(levels_plan(self.plan.tree, layout), self.source, by_partition=by_partition)
+        levels = levels_plan(self.plan.tree, layout)
+        return funnel_table(levels, self.source, by_partition=by_partition, until=self.until)
 
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         from estero.recognize.attribute_values import attribute_values

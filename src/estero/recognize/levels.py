@@ -17,7 +17,6 @@ from estero.engine.levels.level_runs import LevelRuns, Reached
 from estero.engine.levels.run_levels import NEVER
 from estero.events.sources import Source
 from estero.plan.levels import LevelsInOne, LevelsPlan
-from estero.plan.plan import Plan
 from estero.recognize.batch_columns import numbers_of, side_by_side
 from estero.recognize.in_process import InProcessRun, time_type
 
@@ -30,21 +29,27 @@ def level_column(level: int) -> str:
     return f"reached {level}"
 
 
-def levels_reached(plan: LevelsPlan, source: Source) -> pa.Table:
+def levels_reached(plan: LevelsPlan, source: Source, until: int | None = None) -> pa.Table:
     """A row for each start that reaches a level, in no order.
 
-    Columns: ``start`` (int64, its position), the partition columns, and for each level when it was first
-    reached: the time in ticks of that event (int64; its position where there is no time), NULL for never.
+    The last level's complex events are known up to time `until`. Columns: ``start`` (int64, its position),
+    the partition columns, and for each level when it was first reached: the time in ticks of that event
+    (int64; its position where there is no time), NULL for never.
     """
     levels = len(plan.parts)
     if plan.in_one is None:
-        return _together([_as_answered(each, source, level) for level, each in enumerate(plan.by_level, 1)])
+        runs = [InProcessRun(each, source) for each in plan.by_level[:-1]]
+        runs.append(InProcessRun(plan.by_level[-1], source, until=until))
+        return _together([_as_answered(each, level) for level, each in enumerate(runs, 1)])
     schema = _schema(plan, source, levels)
     found = pa.Table.from_batches(_in_one(plan.in_one, plan.keys, source, schema), schema)
     if not plan.as_answered:
         return found
     return _together(
-        [found.drop_columns(level_column(levels)), _as_answered(plan.by_level[-1], source, levels)]
+        [
+            found.drop_columns(level_column(levels)),
+            _as_answered(InProcessRun(plan.by_level[-1], source, until=until), levels),
+        ]
     )
 
 
@@ -107,11 +112,11 @@ def _times(by: NDArray[np.int64], store: EventStore, clock: str) -> pa.Array:
 # ------------------------------------------------------------------------------ from complex events
 
 
-def _as_answered(plan: Plan, source: Source, level: int) -> pa.Table:
-    """When each start of a complex event of a plan first ends one: as that level's column."""
-    run, timed = InProcessRun(plan, source), time_type(source) is not None
+def _as_answered(run: InProcessRun, level: int) -> pa.Table:
+    """When each start of a complex event of a run first ends one: as that level's column."""
+    timed = time_type(run.source) is not None
     end, before = ("end_time", 4) if timed else ("end", 2)
-    columns = [START, *run.schema.names[before : before + len(plan.shown_keys)]]
+    columns = [START, *run.schema.names[before : before + len(run.plan.shown_keys)]]
     parts = [pa.table(batch).group_by(columns).aggregate([(end, "min")]) for batch in run.tables()]
     empty = run.schema.empty_table().group_by(columns).aggregate([(end, "min")])
     first = pa.concat_tables([empty, *parts]).group_by(columns).aggregate([(f"{end}_min", "min")])

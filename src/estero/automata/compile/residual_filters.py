@@ -14,7 +14,6 @@ from itertools import pairwise
 
 from estero.automata.compile.fragment import FREE, Passed
 from estero.automata.residual import ALL_MARKED, BEFORE, Agreement, Apartness, Hidden, Key, Residual
-from estero.errors import QueryError
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import (
     as_previous,
@@ -143,12 +142,7 @@ class _Search:
         """An event that must be absent for so long."""
         self._absent(absence.event, around)
         if self.places.absent[id(absence.event)].hidden:
-            raise QueryError(
-                "what NOT(…) FOR forbids is compared with other events",
-                span=absence.span,
-                expected="conditions on the forbidden event alone: NOT(b AS r FILTER r[x > 1]) FOR 1 HOUR",
-                hint="where the two agree on an attribute, write PARTITION BY: it holds for both",
-            )
+            raise ValueError(f"{absence} is compared with other events: check the query first")
 
     def _filter(self, node: p.Filter, around: tuple[p.Pattern, ...]) -> None:
         inside = set(self.places.labels(node.pattern))

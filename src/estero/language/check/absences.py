@@ -6,6 +6,7 @@ from estero.errors import NOWHERE
 from estero.language.check.clauses import check_length
 from estero.language.check.problems import Problems
 from estero.language.tree import pattern as p
+from estero.language.tree.conditions import residuals
 from estero.language.tree.distances import AttributeWindow, DurationWindow, EventWindow, Window
 from estero.language.tree.query import Consume, QueryTree
 from estero.language.tree.schema import Schema
@@ -20,6 +21,7 @@ def check_absences(tree: QueryTree, schema: Schema | None, problems: Problems) -
         between = [each for link in node.links for each in link.lacking]
         for each in (*node.before, *between, *node.after):
             _check_deadline(each, schema, problems)
+            _check_alone(each, problems)
         for each in between:
             _check_window(each, tree.window, problems)
         for each in node.after:
@@ -58,6 +60,17 @@ def _check_deadline(absence: p.Absence, schema: Schema | None, problems: Problem
             absence.span,
             expected="a time column",
             hint='name it where the events are given: time="…"',
+        )
+
+
+def _check_alone(absence: p.Absence, problems: Problems) -> None:
+    """Notes conditions that compare the forbidden event with others: no engine checks these."""
+    for each in residuals(absence.event):
+        problems.add(
+            "what NOT(…) FOR forbids is compared with other events",
+            each.span,
+            expected="conditions on the forbidden event alone: NOT(b AS r FILTER r[x > 1]) FOR 1 HOUR",
+            hint="where the events agree on an attribute, PARTITION BY says so of all of them",
         )
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from estero.automata.cea import CEA, FIRST, EventPredicate
 from estero.automata.inclusion import Letter, MarkedLetter, difference
+from estero.automata.lacking import lacking
 from estero.language.tree.distances import EventWindow
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.literals import Value, literal_text
@@ -146,6 +147,8 @@ class _Side:
         if isinstance(statement, AutomatonStatement) and not isinstance(statement.automaton, CEA):
             raise ValueError(f"{_ONE_EVENT} automaton compares events:\n{query}")  # noqa: TRY004
         compiled = statement.compiled()
+        if any(any(lacking(each)) for each in compiled.automaton.predicates):
+            raise ValueError(f"{_ONE_EVENT} query asks what did not happen: {query}")
         if compiled.residuals:
             condition = compiled.residuals[0].condition
             raise ValueError(f"{_ONE_EVENT} query compares events with each other: {condition} in {query}")

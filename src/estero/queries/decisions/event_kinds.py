@@ -17,6 +17,7 @@ from typing import Final
 
 from estero.automata.cea import FIRST, EventPredicate
 from estero.automata.exploration import merged
+from estero.automata.lacking import of_one_event
 from estero.errors import DataError, LimitExceeded
 from estero.language.tree import expressions as e
 from estero.language.tree.durations import Duration
@@ -50,12 +51,13 @@ def kinds_of(
 ) -> list[Kind]:
     """All kinds of events that the predicates tell apart, each once; an event of no type named comes first.
 
-    `fixed` are attributes that have one value in all events. With `free` the conditions that compute can be
-    true, false or unknown as they like; without, only values are tried that constants suggest, and kinds may
-    be missing.
+    What predicates ask of other events is taken to be true. `fixed` are attributes that have one value in all
+    events. With `free` the conditions that compute can be true, false or unknown as they like; without, only
+    values are tried that constants suggest, and kinds may be missing.
 
     Raises `LimitExceeded`, naming the condition, where there are too many.
     """
+    predicates = [of_one_event(each) for each in predicates]
     types = dict.fromkeys(name for each in predicates for name in each.types)
     found = {0: Kind(0, Event(_other_than(types), dict(fixed or {})))}
     for name in types:
