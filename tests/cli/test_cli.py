@@ -634,3 +634,35 @@ def test_a_master_that_is_none_is_one_sentence(night: Path) -> None:
     assert process.returncode == 1
     assert said(process.stderr).startswith("error: Spark did not start: Master must either be")
     assert said(process.stderr).count("\n") == 1
+
+
+# -------------------------------------------------------------------------------- what did not happen
+
+
+@pytest.fixture
+def paid(tmp_path: Path) -> list[str]:
+    """The arguments of a run over orders that were paid and not shipped."""
+    events = "type,ts,k\npaid,2026-05-01T10:00,1\npaid,2026-05-01T10:10,2\nshipped,2026-05-01T10:20,1\n"
+    (tmp_path / "orders.csv").write_text(f"{events}paid,2026-05-01T11:30,3\n")
+    query = "SELECT paid[k] WHERE paid ; NOT(shipped) FOR 1 HOUR PARTITION BY k"
+    (tmp_path / "late.ceql").write_text(query)
+    files = [str(tmp_path / "late.ceql"), "--events", str(tmp_path / "orders.csv")]
+    return [*files, "--type", "type", "--time", "ts", "--engine", "duckdb"]
+
+
+def test_a_run_says_how_many_wait_for_a_deadline(paid: list[str]) -> None:
+    result = CliRunner().invoke(app, ["run", *paid, "--count"])
+    assert (result.exit_code, result.stdout.strip()) == (0, "1")
+    assert "1 complex event waits for its deadline" in result.stderr
+    result = CliRunner().invoke(app, ["run", *paid, "--count", "--until", "end"])
+    assert (result.stdout.strip(), "deadline" in result.stderr) == ("2", False)
+    result = CliRunner().invoke(app, ["run", *paid, "--count", "--until", "2026-05-01T12:30:01"])
+    assert (result.stdout.strip(), "deadline" in result.stderr) == ("2", False)
+
+
+def test_until_is_a_time_that_is_not_before_the_last_event(paid: list[str]) -> None:
+    result = CliRunner().invoke(app, ["run", *paid, "--until", "2026-05-01T11:00"])
+    assert result.exit_code == 1
+    assert "until is before the last event" in result.stderr
+    result = CliRunner().invoke(app, ["run", *paid, "--until", "soon"])
+    assert "until is 'soon', and no time of these events" in result.stderr
