@@ -127,7 +127,7 @@ class SparkStream(Engine):
         self.spark = spark
         self.place = place
 
-    def rows(self, query: str, events: pa.Table, layout: Layout) -> list[Row]:
+    def rows(self, query: str | Query, events: pa.Table, layout: Layout) -> list[Row]:
         """The rows of the answers of all micro-batches."""
         from estero.spark import recognize
 

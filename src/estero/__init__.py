@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         holds,
         increasing,
         outside,
+        param,
         prev,
         var,
     )
@@ -77,6 +78,7 @@ __all__ = [
     "holds",
     "increasing",
     "outside",
+    "param",
     "predicate",
     "prev",
     "query",
@@ -110,6 +112,7 @@ _HOMES = {
     "holds": "estero.language.builder.conditions",
     "increasing": "estero.language.builder.conditions",
     "outside": "estero.language.builder.conditions",
+    "param": "estero.language.builder.conditions",
     "prev": "estero.language.builder.conditions",
     "predicate": "estero.queries.predicates",
     "query": "estero.queries.texts",

@@ -17,6 +17,7 @@ upper: letter by letter      Spark: ``ß`` becomes ``SS``       letter by letter
 
 from __future__ import annotations
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -110,6 +111,19 @@ class Dialect(ABC):
         """A literal instant; `moment` has a zone."""
 
     # -------------------------------------------------------------------------------- operations
+
+    def listed(self, value: SQL, values: Sequence[int | float | str], kind: Kind) -> SQL:
+        """Whether a value is one of many: integers and instants, floats, or strings; NULL for NULL.
+
+        They are one text in JSON, which no parser of SQL has to take apart, and looked up by a join.
+        """
+        element = {Kind.FLOAT: "DOUBLE", Kind.STRING: self.text_type}.get(kind, "BIGINT")
+        items = exp.Select(expressions=[self.from_json(text(json.dumps(values)), element)])
+        return exp.In(this=value, query=exp.Subquery(this=items))
+
+    @abstractmethod
+    def from_json(self, items: SQL, element: str) -> SQL:
+        """A row for each element, of this type, of a list in JSON."""
 
     @abstractmethod
     def like(self, value: SQL, pattern: str) -> SQL:

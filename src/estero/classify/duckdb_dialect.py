@@ -70,6 +70,9 @@ class DuckDB(Dialect):
     def instant(self, moment: datetime) -> SQL:
         return cast(text(moment.replace(tzinfo=None).isoformat(" ")), "TIMESTAMP")
 
+    def from_json(self, items: SQL, element: str) -> SQL:
+        return call("unnest", cast(cast(items, "JSON"), f"{element}[]"))
+
     def like(self, value: SQL, pattern: str) -> SQL:
         like = exp.Like(this=bound(value), expression=text(escaped(pattern)))
         return exp.Escape(this=like, expression=text("\\"))

@@ -16,7 +16,7 @@ from estero.errors import QueryError
 from estero.language.tree import expressions as e
 from estero.language.tree.schema import Kind
 
-_CONDITIONS = (e.Comparison, e.Between, e.In, e.Like, e.Matches, e.IsNull, e.And, e.Or, e.Not)
+_CONDITIONS = (e.Comparison, e.Between, e.In, e.InList, e.Like, e.Matches, e.IsNull, e.And, e.Or, e.Not)
 
 
 class ExpressionWriter:
@@ -48,6 +48,8 @@ class ExpressionWriter:
                 return self._operations.between(value, self.value(low), self.value(high))
             case e.In(operand, members):
                 return self._operations.is_member(self.value(operand), members)
+            case e.InList(operand, values):
+                return self._operations.is_listed(self.value(operand), values.values)
             case e.Like(operand, pattern) | e.Matches(operand, pattern):
                 value = self.value(operand)
                 test = self._dialect.like if isinstance(node, e.Like) else self._dialect.matches

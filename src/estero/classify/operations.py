@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from estero.classify.columns import Tick
 from estero.classify.dialect import EXACT, Dialect, micros_of
+from estero.classify.lists import in_form
 from estero.classify.sql_trees import SQL, bound, cast, compared, either, is_not_null, number, text
 from estero.language.tree import expressions as e
 from estero.language.tree.durations import Duration
@@ -151,6 +152,16 @@ class Operations:
         if listed:
             parts.insert(0, exp.In(this=bound(value.sql), expressions=listed))
         return exp.paren(exp.or_(*parts, copy=False), copy=False)
+
+    def is_listed(self, value: Typed, values: Sequence[Value]) -> SQL:
+        """``IN`` a list that is not written in the query: of any length, of one kind, without NULL."""
+        if value.kind is None:
+            return UNKNOWN.copy()
+        known = in_form(values, value.kind, value.tick)
+        if not known:
+            return _constant_if_known(False, self.is_known(value))
+        own = self.dialect.ticks_of(value.sql, value.tick) if value.kind is Kind.TIMESTAMP else value.sql
+        return exp.paren(self.dialect.listed(bound(own), known, value.kind), copy=False)
 
     def ticks(self, value: Typed, tick: Tick) -> SQL:
         """A duration, or a timestamp since the epoch, in 64-bit ticks; an overflow is an error."""

@@ -110,6 +110,9 @@ class Spark(Dialect):
     def instant(self, moment: datetime) -> SQL:
         return call("timestamp_micros", self.integer(micros_of(moment)))
 
+    def from_json(self, items: SQL, element: str) -> SQL:
+        return call("explode", call("from_json", items, text(f"array<{element}>")))
+
     def like(self, value: SQL, pattern: str) -> SQL:
         if pattern.count("%") > _MOST_LOOPS_OF_LIKE:
             return exp.RegexpLike(this=bound(value), expression=text(like_for_java(pattern)))

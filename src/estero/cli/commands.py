@@ -39,6 +39,7 @@ from estero.cli.options import (
     Limit,
     Master,
     Out,
+    Params,
     Picture,
     Positions,
     Predicates,
@@ -55,6 +56,7 @@ from estero.cli.options import (
     query_in,
     text_in,
     with_event_options,
+    with_values,
 )
 from estero.cli.stream import stream
 
@@ -181,6 +183,7 @@ def run(
     positions: Positions = False,
     until: Until = None,
     explain: ExplainOption = False,
+    param: Params = None,
     predicates: Predicates = None,
     debug: Debug = False,
 ) -> None:
@@ -191,7 +194,7 @@ def run(
     load_predicates(predicates)
     from estero.cli.terminal import Meter, messages
 
-    parsed, meter = query_in(query), Meter()
+    parsed, meter = query_in(query, param), Meter()
     if explain:
         messages().print(str(parsed.explain(stream.path, **stream.arguments)), markup=False)
     chosen_engine = engine or _default_engine(master)
@@ -225,6 +228,7 @@ def run(
 def check(
     query: QueryFile,
     stream: Stream | None,
+    param: Params = None,
     predicates: Predicates = None,
     debug: Debug = False,
 ) -> None:
@@ -235,8 +239,14 @@ def check(
     from estero.queries.statement import raise_first
 
     text = text_in(query)
-    raise_first(estero.check(text) if stream is None else estero.check(text, stream.path, **stream.arguments))
-    for each in estero.Query(text).notes():
+    if stream is None or param:
+        raise_first(estero.check(text))
+    else:
+        raise_first(estero.check(text, stream.path, **stream.arguments))
+    asked = with_values(estero.Query(text), param)
+    if stream is not None and param:
+        raise_first(asked.check(stream.path, **stream.arguments))
+    for each in asked.notes():
         note(each)
     print(f"{query}: ok")
 
@@ -248,12 +258,13 @@ def explain(
     query: QueryFile,
     stream: Stream | None,
     svg: Svg = None,
+    param: Params = None,
     predicates: Predicates = None,
     debug: Debug = False,
 ) -> None:
     """Show how a query is evaluated: plan, guarantee, filters, automaton and, with events, the SQL."""
     load_predicates(predicates)
-    parsed = query_in(query)
+    parsed = query_in(query, param)
     explanation = parsed.explain() if stream is None else parsed.explain(stream.path, **stream.arguments)
     if svg is not None:
         from estero.answers.output_file import output_file

@@ -117,6 +117,15 @@ Predicates = Annotated[
         help="A module, or a file, with predicates of your own (@estero.predicate); can be repeated.",
     ),
 ]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="NAME=VALUE",
+        help="The value of $NAME in the query; can be repeated. A list is [1, 2], or @FILE with a value "
+        "in each line.",
+    ),
+]
 EngineOption = Annotated[
     Engine | None,
     typer.Option(
@@ -237,21 +246,45 @@ def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
-def query_in(file: Path) -> Query:
-    """The query in a file, or from standard input."""
+def query_in(file: Path, params: Sequence[str] | None = None) -> Query:
+    """The query in a file, or from standard input, with values for its parameters."""
     import estero
 
-    return estero.Query(text_in(file))
+    return with_values(estero.Query(text_in(file)), params)
 
 
-def text_in(file: Path) -> str:
+def with_values(query: Query, params: Sequence[str] | None) -> Query:
+    """The query with values for its parameters."""
+    return query.bind(_values(params)) if params else query
+
+
+def _values(params: Sequence[str]) -> dict[str, object]:
+    """The values in ``NAME=VALUE``; a usage error where one has not that form, or a file cannot be read."""
+    from estero.queries.parameters import value_in
+
+    values: dict[str, object] = {}
+    for each in params:
+        name, equals, text = each.removeprefix("$").partition("=")
+        if not equals or not name.strip().isidentifier():
+            raise typer.BadParameter(f"{each} is not NAME=VALUE", param_hint="--param")
+        if name.strip() in values:
+            raise typer.BadParameter(f"{name.strip()} has two values", param_hint="--param")
+        if text.startswith("@"):
+            lines = text_in(Path(text[1:]), "--param").splitlines()
+            values[name.strip()] = [value_in(line) for line in lines if line.strip()]
+        else:
+            values[name.strip()] = value_in(text)
+    return values
+
+
+def text_in(file: Path, hint: str = "QUERY.ceql") -> str:
     """The text of a file, or from standard input; a usage error where it cannot be read."""
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except OSError as error:
-        raise _unreadable(str(file), error, "QUERY.ceql") from None
+        raise _unreadable(str(file), error, hint) from None
     except UnicodeDecodeError:
-        raise typer.BadParameter(f"{file} is not UTF-8 text", param_hint="QUERY.ceql") from None
+        raise typer.BadParameter(f"{file} is not UTF-8 text", param_hint=hint) from None
 
 
 def _unreadable(name: str, error: OSError, hint: str) -> typer.BadParameter:

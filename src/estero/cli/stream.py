@@ -20,6 +20,7 @@ from estero.answers.output_file import output_file
 from estero.cli.options import (
     Debug,
     Order,
+    Params,
     Predicates,
     QueryFile,
     RowsOf,
@@ -139,13 +140,14 @@ def stream(
     packages: Packages = None,
     jars: Jars = None,
     conf: Conf = None,
+    param: Params = None,
     predicates: Predicates = None,
     debug: Debug = False,
 ) -> None:
     """Find the complex events of a query in events that keep coming, until stopped (Ctrl-C)."""
     load_predicates(predicates)
     # Usage errors come before Spark starts.
-    parsed, connectors, config = query_in(query), _jar_files(jars), _spark_settings(conf)
+    parsed, connectors, config = query_in(query, param), _jar_files(jars), _spark_settings(conf)
     source = _checked_usage(source, sink, checkpoint, trigger, time)
     from estero.cli.terminal import working
     from estero.spark import read_stream, stream_session, write_stream

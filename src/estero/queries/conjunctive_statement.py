@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from estero.errors import QueryError
@@ -13,6 +13,7 @@ from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.schema import Schema, type_names
 from estero.plan.joins import as_pattern_query, plan_conjunctive
 from estero.plan.plan import Layout, Plan
+from estero.queries.parameters import bound, names_of, refuse_open
 from estero.queries.statement import Statement, raise_first
 
 
@@ -37,9 +38,21 @@ class ConjunctiveStatement(Statement):
         return str(self.conjunctive)
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
-        return check_conjunctive(self.conjunctive, schema, type_column)
+        missing = [] if schema is None else refuse_open(self.conjunctive, self.conjunctive.text)
+        return missing or check_conjunctive(self.conjunctive, schema, type_column)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return names_of(self.conjunctive)
+
+    def bound(self, values: Mapping[str, object]) -> ConjunctiveStatement:
+        tree = bound(self.conjunctive, values, self.conjunctive.text)
+        statement = ConjunctiveStatement(as_pattern_query(tree), tree)
+        raise_first(statement.errors())
+        return statement
 
     def plan(self, layout: Layout) -> Plan:
+        raise_first(refuse_open(self.conjunctive, self.conjunctive.text))
         return plan_conjunctive(self.conjunctive, layout)
 
     def type_names(self) -> Sequence[tuple[str, ...]]:

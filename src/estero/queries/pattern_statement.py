@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from estero.automata.cea import CEA
@@ -26,6 +26,7 @@ from estero.language.tree.schema import Schema, type_names
 from estero.plan.automaton import automaton_lines
 from estero.plan.plan import Layout, Plan
 from estero.plan.rules import plan_of
+from estero.queries.parameters import bound, names_of, refuse_open
 from estero.queries.statement import Statement, raise_first
 
 
@@ -44,16 +45,28 @@ class PatternStatement(Statement):
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
         del type_column
-        return check_query(self.tree, schema)
+        missing = [] if schema is None else refuse_open(self.tree, self.tree.text)
+        return missing or check_query(self.tree, schema)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return names_of(self.tree)
+
+    def bound(self, values: Mapping[str, object]) -> PatternStatement:
+        tree = bound(self.tree, values, self.tree.text)
+        raise_first(check_query(tree))
+        return replace(self, tree=tree)
 
     def plan(self, layout: Layout) -> Plan:
+        raise_first(refuse_open(self.tree, self.tree.text))
         return plan_of(self.tree, layout)
 
     def compiled(self) -> Compiled:
         """The automaton of the whole pattern, and the comparisons of several events that it cannot make.
 
-        Raises `LimitExceeded` where it gets too large.
+        Raises `LimitExceeded` where it gets too large, and `QueryError` for parameters without values.
         """
+        raise_first(refuse_open(self.tree, self.tree.text))
         interval = self.tree.strategy is Strategy.STRICT
         return compile_pattern(self.tree.pattern, self.tree.streams, interval=interval)
 
@@ -61,6 +74,8 @@ class PatternStatement(Statement):
         """Warns where the query matches nothing, whatever the stream."""
         from estero.queries.decisions.emptiness import why_never
 
+        if self.parameters:
+            return
         with suppress(LimitExceeded):  # running the query says so, too; whether it can match is not known
             why = why_never(self.tree, self.compiled().automaton) if self.is_whole else ""
             if why:

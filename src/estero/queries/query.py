@@ -83,6 +83,29 @@ class Query:
         """The type of all events where no column says it."""
         return self.tree.streams[0] if self.tree.streams else "Event"
 
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, ``$name`` in the text, that have no value yet."""
+        return self.statement.parameters
+
+    def bind(self, values: Mapping[str, object] | None = None, /, **named: object) -> Query:
+        """The query with values for some of its parameters; it runs once all of them have one.
+
+        ``query("SELECT * WHERE a FILTER a[v > $least] WITHIN $length").bind(least=5, length="5 minutes")``.
+        A value takes the place of a constant, never of a piece of text: a number, a string, a truth value,
+        a time or a duration of Python, NumPy or pandas. A parameter behind IN takes a list: any sequence or
+        set, an array of Arrow or NumPy, a column of pandas or Polars, of any length; its NULLs are left out.
+        In the place of a window it is a duration, such as "5 minutes" or a timedelta. A time without a zone
+        is UTC. Names that are no words of Python are given in a dict, `values`.
+
+        Raises `QueryError`, with the place of the parameter, for a value that cannot stand there, and for a
+        name that the query does not have.
+
+        >>> print(Query("SELECT * WHERE a FILTER a[v > $least] LIMIT $most").bind(least=5, most=2))
+        SELECT * WHERE a FILTER a[v > 5] LIMIT 2 PER END
+        """
+        return Query(self.statement.bound({**(values or {}), **named}))
+
     def notes(self) -> list[str]:
         """What this query says that is easily misread, a line each; `explain` and ``estero check`` say it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,10 @@ class SelectedQuery(builder.QueryBuilder):
     def query(self) -> Query:
         """The query itself, with all that queries can do; raises `QueryError` for what is wrong with it."""
         return Query(self)
+
+    def bind(self, values: Mapping[str, object] | None = None, /, **named: object) -> Query:
+        """The query with values for its parameters, as `Query.bind` gives it."""
+        return self.query().bind(values, **named)
 
     def run(self, events: object, **layout: Any) -> Answer:
         """The complex events, as `Query.run` gives them; the arguments are its own.

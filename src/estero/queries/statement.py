@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ from estero.errors import QueryError
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import Schema
 from estero.plan.plan import Layout, Plan
+from estero.queries.parameters import bound
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,16 @@ class Statement(ABC):
     """The function of `estero` that makes such a query of its text."""
 
     tree: QueryTree
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters that have no value, each once."""
+        return ()
+
+    def bound(self, values: Mapping[str, object]) -> Statement:
+        """The statement with values for parameters; raises `QueryError` for those that do not fit."""
+        bound(self.tree, values, self.tree.text)  # there are none
+        return self
 
     @abstractmethod
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:

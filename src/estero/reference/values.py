@@ -124,6 +124,9 @@ def _truth(node: e.Node, lookup: Lookup) -> bool | None:
         case e.In(operand, members):
             value = evaluate(operand, lookup)
             return any_true([_is_member(value, member) for member in members])
+        case e.InList(operand, values):
+            value = evaluate(operand, lookup)
+            return None if value is None else any(compare("=", value, each) for each in values.values)
         case e.Like(operand, pattern):
             return _text_test(evaluate(operand, lookup), _like_as_regex(node, pattern).fullmatch)
         case e.Matches(operand, regex):

@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from estero.classify.columns import Tick
+from estero.classify.lists import in_form
 from estero.classify.rows.builtins import BEYOND_PYTHON, called, chosen, converted
 from estero.classify.rows.durations import TIMES, computed, divided, in_ticks, negative
 from estero.classify.rows.texts import MOST_LETTERS, like_test, regex_test
@@ -33,7 +34,7 @@ from estero.errors import QueryError
 from estero.language.tree import expressions as e
 from estero.language.tree.schema import NUMBERS, Kind
 
-_CONDITIONS = (e.Comparison, e.Between, e.In, e.Like, e.Matches, e.IsNull, e.And, e.Or, e.Not)
+_CONDITIONS = (e.Comparison, e.Between, e.In, e.InList, e.Like, e.Matches, e.IsNull, e.And, e.Or, e.Not)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,10 @@ class FunctionWriter:
                 return self._between(self.value(operand), self.value(low), self.value(high))
             case e.In(operand, members):
                 return self._is_member(self.value(operand), members)
+            case e.InList(operand, values):
+                typed = self.value(operand)
+                known = frozenset(in_form(values.values, typed.kind, typed.tick))
+                return of_one(typed.function, known.__contains__)
             case e.Like(operand, pattern):
                 return _of_text(self.value(operand), like_test(pattern))
             case e.Matches(operand, regex):

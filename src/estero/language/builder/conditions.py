@@ -14,11 +14,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, overload
 from typing import cast as typed_as
 
+from estero.errors import NOWHERE
 from estero.language.builder.durations import duration_of
 from estero.language.tree import expressions as e
 from estero.language.tree.durations import Duration
 from estero.language.tree.functions import AGGREGATES, CAST_TYPES, CASTS, SCALAR_FUNCTIONS
 from estero.language.tree.literals import Value
+from estero.language.tree.nodes import OpenText
 from estero.language.tree.pattern import PartitionKey
 
 Operand: TypeAlias = "Expression | Condition | Value | timedelta"
@@ -32,6 +34,18 @@ def var(name: str) -> Variable:
 def attribute(name: str) -> Expression:
     """An attribute of the event at hand, for conditions inside ``var("a")[…]``."""
     return Expression(e.Attribute(name))
+
+
+def param(name: str) -> Expression:
+    """``$name``: a constant, a list behind `is_in`, a length of time or a number, which `Query.bind` gives.
+
+    >>> print(var("a").price > param("least"), var("a").name.is_in(param("names")), sep="\\n")
+    a[price > $least]
+    a[name IN $names]
+    """
+    if not name.isidentifier():
+        raise ValueError(f"{name!r} is not the name of a parameter: it has letters, digits and _ only")
+    return Expression(e.Parameter(None, name))
 
 
 def call(function: str, *arguments: Operand) -> Expression:
@@ -249,23 +263,28 @@ class Expression:
     def __abs__(self) -> Expression:
         return call("abs", self)
 
-    def is_in(self, *members: Value | range | e.Range) -> Condition:
-        """One of these constants; a ``range(1, 6)`` stands for ``1..5``, as does ``closed(1, 5)``."""
+    def is_in(self, *members: Value | range | e.Range | Expression) -> Condition:
+        """One of these constants; a ``range(1, 6)`` stands for ``1..5``, as does ``closed(1, 5)``.
+
+        A parameter alone is a list.
+        """
         if not members:
             raise ValueError("a set needs at least one member")
+        if len(members) == 1 and (listed := parameter_in(members[0])) is not None:
+            return _condition(e.InList(self.tree, e.ListOf(listed.name)))
         return _condition(e.In(self.tree, tuple(map(_member, members))))
 
     def between(self, low: Operand, high: Operand) -> Condition:
         """From `low` to `high`, both included."""
         return _condition(e.Between(self.tree, _node(low), _node(high)))
 
-    def like(self, pattern: str) -> Condition:
+    def like(self, pattern: str | Expression) -> Condition:
         """A string of this form: ``%`` any text, ``_`` one character, a backslash before either itself."""
-        return _condition(e.Like(self.tree, pattern))
+        return _condition(e.Like(self.tree, _text(pattern)))
 
-    def matches(self, regex: str) -> Condition:
+    def matches(self, regex: str | Expression) -> Condition:
         """A string in which the regular expression is found."""
-        return _condition(e.Matches(self.tree, regex))
+        return _condition(e.Matches(self.tree, _text(regex)))
 
     def is_null(self) -> Condition:
         """The value is missing."""
@@ -347,6 +366,12 @@ class Condition:
         return Condition(self.tree, is_group=True)
 
 
+def parameter_in(value: object) -> e.Parameter | None:
+    """The parameter that an expression is, None for all others."""
+    tree = value.tree if isinstance(value, Expression) else None
+    return tree if isinstance(tree, e.Parameter) else None
+
+
 def _condition(node: e.Node) -> Condition:
     """The condition itself, or on each event of the one variable that it speaks of."""
     below = list(node.walk())
@@ -378,6 +403,15 @@ def _literal(value: object) -> e.Literal:
     raise TypeError(f"{value!r} is not a truth value, a number, a string, a datetime, a timedelta or None")
 
 
+def _text(text: str | Expression) -> str:
+    if not isinstance(text, Expression):
+        return text
+    parameter = parameter_in(text)
+    if parameter is None:
+        raise TypeError(f"{text} is not a string or a parameter")
+    return OpenText.of(parameter.name, NOWHERE)
+
+
 def _argument(argument: Variable | Expression | Value) -> e.VariableReference | e.Attribute | e.Literal:
     if isinstance(argument, Variable):
         return e.VariableReference(argument.variable_name)
@@ -395,9 +429,11 @@ def _with_variable(part: e.Node) -> e.Node:
     return e.with_variable(part.predicate, part.variable) if isinstance(part, e.EventFilter) else part
 
 
-def _member(member: Value | range | e.Range) -> e.Literal | e.Range:
+def _member(member: Value | range | e.Range | Expression) -> e.Literal | e.Range:
     if isinstance(member, e.Range):
         return member
+    if (parameter := parameter_in(member)) is not None:
+        return parameter
     if not isinstance(member, range):
         return _literal(member)
     if member.step != 1 or not member:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias, cast
 
+from estero.errors import NOWHERE
 from estero.language.tree.distances import Apart, Distance, DurationWindow, EventWindow
 from estero.language.tree.durations import Duration, TimeUnit, unit_of
+from estero.language.tree.expressions import Node, Parameter
+from estero.language.tree.parameters import OpenNumber, OpenWindow
 
 Part = tuple[int, TimeUnit]
 Length: TypeAlias = tuple[int, TimeUnit | str] | timedelta | str
@@ -17,17 +20,42 @@ _PARTS: Final = re.compile(r"\s*(?:\d+\s*[^\W\d]+\s*)+")
 _PART: Final = re.compile(r"(\d+)\s*([^\W\d]+)")
 
 
+class Open(Protocol):
+    """A parameter."""
+
+    @property
+    def tree(self) -> Node:
+        """Its node."""
+
+
+def window_of(length: Length | Open) -> DurationWindow:
+    """A length of time; raises as `durations_of` does."""
+    if isinstance(tree := getattr(length, "tree", None), Parameter):
+        return OpenWindow(name=tree.name)
+    return DurationWindow(tuple(durations_of(cast(Length, length))))
+
+
+def number_of(number: int | Open) -> int:
+    """A whole number."""
+    if isinstance(tree := getattr(number, "tree", None), Parameter):
+        return OpenNumber.of(tree.name, NOWHERE)
+    return cast(int, number)
+
+
 def distances_of(
-    within: Length | None, after: Length | None, events: int | None, apart: Iterable[Distance]
+    within: Length | Open | None,
+    after: Length | Open | None,
+    events: int | Open | None,
+    apart: Iterable[Distance],
 ) -> tuple[Distance, ...]:
     """The distances of a step: at most `within`, at least `after`, at most so many `events`, and `apart`."""
     found: list[Distance] = []
     if within is not None:
-        found.append(Apart("<=", DurationWindow(tuple(durations_of(within)))))
+        found.append(Apart("<=", window_of(within)))
     if after is not None:
-        found.append(Apart(">=", DurationWindow(tuple(durations_of(after)))))
+        found.append(Apart(">=", window_of(after)))
     if events is not None:
-        found.append(Apart("<=", EventWindow(events)))
+        found.append(Apart("<=", EventWindow(number_of(events))))
     return (*found, *apart)
 
 

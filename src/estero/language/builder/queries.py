@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Self, TypeAlias
 
-from estero.language.builder.conditions import Condition, Expression, Named
-from estero.language.builder.durations import Length, distances_of, durations_of, unit_named
+from estero.language.builder.conditions import Condition, Expression, Named, parameter_in
+from estero.language.builder.durations import Length, distances_of, number_of, unit_named, window_of
 from estero.language.tree import distances as d
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
@@ -84,8 +84,8 @@ class PatternBuilder:
         self,
         *others: PatternLike | AbsenceBuilder,
         without: PatternLike | SequenceOf[PatternLike] = (),
-        within: Length | None = None,
-        after: Length | None = None,
+        within: Length | Expression | None = None,
+        after: Length | Expression | None = None,
         events: int | None = None,
         apart: SequenceOf[d.Distance] = (),
     ) -> PatternBuilder:
@@ -107,8 +107,8 @@ class PatternBuilder:
         self,
         *others: PatternLike,
         without: PatternLike | SequenceOf[PatternLike] = (),
-        within: Length | None = None,
-        after: Length | None = None,
+        within: Length | Expression | None = None,
+        after: Length | Expression | None = None,
         apart: SequenceOf[d.Distance] = (),
     ) -> PatternBuilder:
         """This, and each of the others at the very next position: ``φ : ψ``.
@@ -214,8 +214,8 @@ class PatternBuilder:
         *,
         directly: bool = False,
         without: PatternLike | SequenceOf[PatternLike] = (),
-        within: Length | None = None,
-        after: Length | None = None,
+        within: Length | Expression | None = None,
+        after: Length | Expression | None = None,
         events: int | None = None,
         apart: SequenceOf[d.Distance] = (),
     ) -> PatternBuilder:
@@ -292,8 +292,8 @@ class AbsentEvent:
 
     def within(
         self,
-        *durations: tuple[int, TimeUnit | str] | timedelta | str,
-        ticks: int | None = None,
+        *durations: tuple[int, TimeUnit | str] | timedelta | str | Expression,
+        ticks: int | Expression | None = None,
         attribute: str | None = None,
         **units: int,
     ) -> AbsenceBuilder:
@@ -395,9 +395,9 @@ class QueryBuilder:
 
     def within(
         self,
-        *durations: tuple[int, TimeUnit | str] | timedelta | str,
-        events: int | None = None,
-        ticks: int | None = None,
+        *durations: tuple[int, TimeUnit | str] | timedelta | str | Expression,
+        events: int | Expression | None = None,
+        ticks: int | Expression | None = None,
         attribute: str | None = None,
         **units: int,
     ) -> Self:
@@ -428,10 +428,10 @@ class QueryBuilder:
 
     def limit(
         self,
-        most: int,
+        most: int | Expression,
         *,
-        per: tuple[int, TimeUnit | str] | timedelta | str | None = None,
-        ticks: int | None = None,
+        per: tuple[int, TimeUnit | str] | timedelta | str | Expression | None = None,
+        ticks: int | Expression | None = None,
         attribute: str | None = None,
     ) -> Self:
         """At most so many complex events for each end position, or in each interval of time.
@@ -448,29 +448,31 @@ class QueryBuilder:
         if (ticks is None) != (attribute is None) or (per is not None and ticks is not None):
             raise ValueError("an interval is per=…, or ticks=… with attribute=…")
         if per is not None:
-            length = d.DurationWindow(tuple(durations_of(per)))
+            length = window_of(per)
         elif ticks is not None and attribute is not None:
-            length = d.AttributeWindow(ticks, attribute)
-        return replace(self, tree=replace(self.tree, limit=most, per=length))
+            length = d.AttributeWindow(number_of(ticks), attribute)
+        return replace(self, tree=replace(self.tree, limit=number_of(most), per=length))
 
 
 def _window(
-    durations: SequenceOf[Length],
-    events: int | None,
-    ticks: int | None,
+    durations: SequenceOf[Length | Expression],
+    events: int | Expression | None,
+    ticks: int | Expression | None,
     attribute: str | None,
     units: Mapping[str, int],
 ) -> d.Window:
     """The one length that the arguments say."""
-    pairs = [pair for each in durations for pair in durations_of(each)]
+    if len(durations) == 1 and parameter_in(durations[0]) and events is ticks is None and not units:
+        return window_of(durations[0])
+    pairs = [pair for each in durations for pair in window_of(each).parts]
     pairs += [(amount, unit_named(name)) for name, amount in units.items()]
     given = [events is not None, ticks is not None or attribute is not None, bool(pairs)]
     if sum(given) != 1 or (ticks is None) != (attribute is None):
         raise ValueError("a window is events=…, or a duration such as hours=2, or ticks=… with attribute=…")
     if events is not None:
-        return d.EventWindow(events)
+        return d.EventWindow(number_of(events))
     if ticks is not None and attribute is not None:
-        return d.AttributeWindow(ticks, attribute)
+        return d.AttributeWindow(number_of(ticks), attribute)
     return d.DurationWindow(tuple(pairs))
 
 

@@ -96,6 +96,8 @@ class KindChecker:
             case e.Literal(value):
                 self._literal(node)
                 return kind_of_value(value)
+            case e.ListOf(values=values):
+                return kind_of_value(values[0]) if values else None
             case e.Attribute():
                 kind = self._look_up(node)
                 return None if kind is Kind.NULL else kind
@@ -162,6 +164,8 @@ class KindChecker:
                 self.comparable(left, right, node)
             case e.In(operand, members):
                 self._in(operand, members)
+            case e.InList(operand, values):
+                self._compare(operand, self.kind(operand), values, self.kind(values), values)
             case e.Between(operand, low, high):
                 self._not_with_null("=", operand, low if low == _NULL else high, node)
                 self.comparable(operand, low, node)

@@ -17,6 +17,7 @@ _VALUES: Final = frozenset(
         "INT",
         "FLOAT",
         "STRING",
+        "PARAMETER",
         "TRUE",
         "FALSE",
         "NULL",
@@ -81,7 +82,7 @@ class CaseWords:
                 token = token.update(type="STRATEGY")
             elif limited and word == "PER":
                 token = token.update(type="PER")
-            limited = token.type == "LIMIT" or (limited and token.type in ("MINUS", "INT"))
+            limited = token.type == "LIMIT" or (limited and token.type in ("MINUS", "INT", "PARAMETER"))
             before = token.type
             yield token
 

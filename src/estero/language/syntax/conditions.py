@@ -15,6 +15,7 @@ from estero.language.syntax.productions import (
     node_of,
     nodes_of,
     refused,
+    span_of,
     typed_literal,
 )
 from estero.language.syntax.units import unit_named
@@ -125,6 +126,11 @@ def _duration(children: Children, span: Span) -> e.Literal:
     return e.Literal(Duration.of(zip(amounts, map(unit_named, children[1::2]), strict=True)), span=span)
 
 
+def _in_list(children: Children, span: Span) -> e.Node:
+    operand, name = children
+    return e.InList(node_of(operand), e.ListOf(name[1:], span=span_of(name)), span=span)
+
+
 def _case(children: Children, span: Span) -> e.Node:
     whens = tuple(each for each in children if isinstance(each, e.When))
     rest = children[len(whens) :]
@@ -159,6 +165,8 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "cast": _cast,
     "distinct": _distinct,
     "duration": _duration,
+    "in_list": _in_list,
+    "not_in_list": lambda children, span: e.Not(_in_list(children, span), span=span),
     "group": lambda children, _: node_of(children[0]),
     "negative": _negative,
     "negative_constant": constant,

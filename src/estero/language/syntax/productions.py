@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 from estero.errors import QueryError, Span
 from estero.language.tree import expressions as e
 from estero.language.tree.literals import TIMESTAMP_FORM, integer_value, string_value, timestamp_value
-from estero.language.tree.nodes import SyntaxNode, names_in_text
+from estero.language.tree.nodes import OpenText, SyntaxNode, names_in_text
 from estero.language.tree.words import unquoted
 
 if TYPE_CHECKING:
@@ -88,8 +88,15 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     if get_origin(hint) is Literal:
         return lambda sign: _SAME.get(sign, str(sign))
     if hint is str or str in get_args(hint):
-        return lambda token: string_value(token) if token.type == "STRING" else name_of(token)
+        return text_of
     return node_of
+
+
+def text_of(token: Token) -> str:
+    """The text that a token writes: of a string, of a name, or one that is not known yet."""
+    if token.type == "PARAMETER":
+        return OpenText.of(token[1:], span_of(token))
+    return string_value(token) if token.type == "STRING" else name_of(token)
 
 
 _SAME: Final[Mapping[str, str]] = {"<>": "!="}
@@ -118,6 +125,8 @@ def constant(children: Children, span: Span) -> e.Literal:
             return e.Literal(string_value(token), span=span)
         case "NULL":
             return e.Literal(None, span=span)
+        case "PARAMETER":
+            return e.Parameter(None, token[1:], span=span)
         case _:
             return e.Literal(token.type == "TRUE", span=span)
 

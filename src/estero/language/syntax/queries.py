@@ -27,6 +27,7 @@ from estero.language.tree import query as q
 from estero.language.tree.durations import unit_of
 from estero.language.tree.literals import integer_value
 from estero.language.tree.names import suggestion
+from estero.language.tree.parameters import OpenNumber, OpenWindow
 from estero.language.tree.words import quoted
 
 if TYPE_CHECKING:
@@ -186,6 +187,13 @@ def _where(children: Children, span: Span) -> tuple[_Clause, ...]:
     return _Clause("pattern", with_tails(pattern, tails), "WHERE", span), *partition
 
 
+def _whole_number(signs: Children, span: Span) -> int:
+    """A number, or what stands for one."""
+    if signs[0].type == "PARAMETER":
+        return OpenNumber.of(signs[0][1:], span)
+    return integer_value("".join(signs), span)
+
+
 def _span_window(children: Children, span: Span) -> d.Window:
     amounts, units = children[::2], children[1::2]
     if len(units) == 1 and units[0].upper() in ("EVENTS", "EVENT"):
@@ -283,7 +291,8 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "every_label": lambda _, span: q.EveryLabel(span=span),
     "from_clause": lambda names, span: _Clause("streams", tuple(map(name_of, names[1:])), "FROM", span),
     "where": _where,
-    "whole_number": lambda signs, span: integer_value("".join(signs), span),
+    "whole_number": _whole_number,
+    "open_window": lambda names, span: OpenWindow(name=names[0][1:], span=span),
     "within_clause": lambda children, span: _Clause("window", children[1], "WITHIN", span),
     "span_window": _span_window,
     "consume_clause": _consume,

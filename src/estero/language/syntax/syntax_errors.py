@@ -73,7 +73,8 @@ _UNCLOSED: Final = {
 """What a quote without its counterpart begins, what closes it, and how to mend it."""
 _STRANGE: Final = {
     **dict.fromkeys("“”‘’", "strings are written in single quotes: 'INTC'"),
-    **dict.fromkeys("$@", "write the value itself: a number, or a string in single quotes"),
+    "$": "a parameter is $ and a name: $least; its value is given to query.bind",
+    "@": "write the value itself: a number, or a string in single quotes",
     "#": "a comment begins with --; names with # in them go in double quotes",
     "^": "there is no power operator: write x * x",
     "\\": "a text continues on the next line without any sign",
@@ -119,7 +120,7 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -
     at_end = token.type == "$END"
     end = len(text.rstrip())
     span = Span(end, end) if at_end else span_of(token)
-    accepted = _accepted_before(token, text, start, grammar)
+    accepted = _accepted_before(token, text, start, grammar) - {"PARAMETER"}  # goes where constants go
     before = text[: span.start].rstrip()
     first = {"pattern": "WHERE", "condition": "FILTER"}.get(start, "")
     found = Misplaced(token, accepted, before, text[span.start :], clause_at_end(before, first))

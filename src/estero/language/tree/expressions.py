@@ -8,7 +8,7 @@ Spans are carried and ignored by equality.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
 from estero.language.tree.literals import Value, literal_text
@@ -58,6 +58,47 @@ class Literal(Node):
 
     def __str__(self) -> str:
         return literal_text(self.value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parameter(Literal):
+    """``$name`` in the place of a constant that is not known yet (parameters.py)."""
+
+    name: str = ""
+
+    @property
+    def level(self) -> int:
+        """That of a value."""
+        return _VALUE
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Parameter) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __str__(self) -> str:
+        return f"${self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf(Node):
+    """``$name`` behind IN: `values`, once they are bound, are of one kind, each once, and none is NULL.
+
+    Lists with one `digest` have the same values; a list that has none is open.
+    """
+
+    name: str
+    digest: str = ""
+    values: tuple[Value, ...] = field(default=(), compare=False, repr=False, kw_only=True)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no values are bound to it."""
+        return not self.digest
+
+    def __str__(self) -> str:
+        return f"${self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +228,14 @@ class In(Node, level=_COMPARISON, form="{operand:+} {not}IN {{{members:, }}}"):
 
     operand: Node
     members: tuple[Literal | Range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InList(Node, level=_COMPARISON, form="{operand:+} {not}IN {values}"):
+    """``operand IN $list``: a list that is not written in the query; one of few values becomes an `In`."""
+
+    operand: Node
+    values: ListOf
 
 
 @dataclass(frozen=True, slots=True)

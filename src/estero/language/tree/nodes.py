@@ -23,6 +23,31 @@ TIGHTEST: Final = 99
 """Binds so tightly that it never needs parentheses."""
 
 
+class OpenText(str):
+    """``$p`` in the place of a text, as in ``LIKE $p``, until a value is bound to it (parameters.py)."""
+
+    __slots__ = ("name", "span")
+
+    name: str
+    span: Span
+
+    @classmethod
+    def of(cls, name: str, span: Span) -> OpenText:
+        """The parameter of a name."""
+        text = cls("")
+        text.name, text.span = name, span
+        return text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpenText) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (OpenText.of, (self.name, self.span))
+
+
 @dataclass(frozen=True, slots=True)
 class SyntaxNode:
     """The base of all nodes; it prints as canonical text that parses back to an equal node.
@@ -131,6 +156,8 @@ def _text(item: object, least: int, conversion: str) -> str:
             return item.at_level(least)
         case int():
             return integer_text(item)
+        case OpenText():
+            return f"${item.name}"
         case str() if not conversion:
             return quoted(item)
         case str():

@@ -1,0 +1,106 @@
+"""Parameters: ``$name`` where a constant stands, until a value is bound to it.
+
+What is open stands in for a value of the kind that is wanted, so that a tree with parameters has the same
+types as one without, and prints as ``$name``: a number, a text, a window, a constant or a list (`Parameter`
+and `ListOf` of expressions.py). Whoever evaluates a tree refuses one that has any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from estero.errors import NOWHERE, Span
+from estero.language.tree import expressions as e
+from estero.language.tree.distances import DurationWindow
+from estero.language.tree.durations import TimeUnit
+from estero.language.tree.nodes import OpenText, SyntaxNode, with_changed
+
+T = TypeVar("T")
+
+
+class OpenNumber(int):
+    """``$n`` in the place of a whole number, as in ``LIMIT $n``."""
+
+    name: str
+    span: Span
+
+    @classmethod
+    def of(cls, name: str, span: Span) -> OpenNumber:
+        """The parameter of a name."""
+        number = cls(1)
+        number.name, number.span = name, span
+        return number
+
+    def __str__(self) -> str:
+        return f"${self.name}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpenNumber) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (OpenNumber.of, (self.name, self.span))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindow(DurationWindow):
+    """``$d`` in the place of a duration, as in ``WITHIN $d``."""
+
+    parts: tuple[tuple[int, TimeUnit], ...] = ((1, TimeUnit.SECONDS),)
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"${self.name}"
+
+
+Open = OpenNumber | OpenText | OpenWindow | e.Parameter | e.ListOf
+"""What stands for a value."""
+
+
+def opened(tree: object) -> Iterator[Open]:
+    """All parameters of a tree that have no value, left to right as far as the fields are."""
+    if isinstance(tree, OpenNumber | OpenText | OpenWindow | e.Parameter) or (
+        isinstance(tree, e.ListOf) and tree.is_open
+    ):
+        yield tree
+    elif isinstance(tree, tuple):
+        for each in tree:
+            yield from opened(each)
+    elif is_dataclass(tree):
+        for each in fields(tree):
+            yield from opened(getattr(tree, each.name)) if each.compare else ()
+
+
+def filled(tree: T, change: Callable[[Open], object]) -> T:
+    """The same tree with `change` of each parameter that has no value."""
+    return _filled(tree, change)  # type: ignore[return-value]
+
+
+def _filled(tree: Any, change: Callable[[Open], object]) -> object:
+    match tree:
+        case OpenNumber() | OpenText() | OpenWindow() | e.Parameter():
+            return change(tree)
+        case e.InList(_, e.ListOf(is_open=True) as values):
+            found = change(values)
+            operand: Any = _filled(tree.operand, change)
+            if isinstance(found, e.ListOf):
+                return replace(tree, operand=operand, values=found)
+            return e.In(operand, found, span=tree.span)  # type: ignore[arg-type]
+        case SyntaxNode():
+            return with_changed(tree, lambda item: _filled(item, change))
+        case tuple():
+            return tuple(_filled(each, change) for each in tree)
+        case _ if is_dataclass(tree) and not isinstance(tree, type):
+            names = [each.name for each in fields(tree) if each.compare]
+            return replace(tree, **{name: _filled(getattr(tree, name), change) for name in names})
+        case _:
+            return tree
+
+
+def place_of(parameter: Open) -> Span:
+    """Where a parameter is in the text."""
+    return getattr(parameter, "span", NOWHERE)

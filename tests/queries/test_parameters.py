@@ -1,0 +1,304 @@
+"""Parameters: bound as values, wherever a constant stands; a query with values is the one that has them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import estero
+from estero import event, param, select, var
+from estero.cli.options import with_values
+from estero.language.tree import expressions as e
+from estero.language.tree.nodes import SyntaxNode, with_changed
+from estero.language.tree.query import QueryTree
+from estero.queries.parameters import value_in
+from estero.reference.queries import Event, evaluate_query
+from full_strategies import full_queries
+from laws.evaluators import in_process
+from step_strategies import stepped_queries
+from strategies import TICK, queries, streams
+
+EVENTS = pa.table(
+    {
+        "type": ["A", "B", "A", "B", "C"],
+        "time": pa.array([0, 60, 120, 180, 240], pa.timestamp("s")),
+        "k": [1, 2, 3, None, 5],
+        "x": [0.5, 1.0, float("nan"), -0.0, 2.5],
+        "s": ["a", "b'", "c", None, "é"],
+    }
+)
+LAYOUT: dict[str, Any] = {"type": "type", "time": "time"}
+LONG = range(10, 3_000)
+
+
+def starts(query: estero.Query) -> list[int]:
+    return [each.start for each in query.run(EVENTS, **LAYOUT)]
+
+
+def test_values_stand_where_constants_stand() -> None:
+    query = estero.query(
+        "SELECT count(a) * $by AS n WHERE A+ AS a ;[<= $gap] B AS b FILTER a.k IN $keys "
+        "AND b.k IN {$one, 3..$top} AND a.s LIKE $like AND a.s ~ $regex AND a.k + $more > 0 "
+        "WITHIN $length LIMIT $most PER $pause"
+    )
+    assert sorted(query.parameters) == sorted(
+        ["by", "gap", "keys", "one", "top", "like", "regex", "more", "length", "most", "pause"]
+    )
+    bound = query.bind(by=2, gap="1 min", keys=[1, 3], one=2, top=9, like="%", regex="^[ac]", more=1)
+    assert bound.parameters == ("length", "most", "pause")
+    whole = bound.bind({"length": timedelta(hours=1), "most": 3, "pause": "1 day"})
+    assert whole.parameters == ()
+    assert str(whole) == (
+        "SELECT count(a) * 2 AS n WHERE A+ AS a ;[<= 1 MINUTES] B AS b FILTER a.k IN {1, 3} "
+        "AND b.k IN {2, 3..9} AND a.s LIKE '%' AND a.s ~ '^[ac]' AND a.k + 1 > 0 "
+        "WITHIN 1 HOURS LIMIT 3 PER 1 DAYS"
+    )
+    assert estero.query(str(whole)) == whole
+    assert whole.run(EVENTS, **LAYOUT).to_arrow().column("n").to_pylist() == [2]
+
+
+def test_numbers_count_events_ticks_and_units() -> None:
+    for text in ("WITHIN $n EVENTS", "WITHIN $n [time]", "WITHIN $n HOURS 5 MINUTES", "LIMIT $n"):
+        query = estero.query(f"SELECT * WHERE A {text}")
+        assert text in str(query)
+        assert str(query.bind(n=7)) == str(estero.query(str(query).replace("$n", "7")))
+
+
+def test_a_query_that_lacks_values_does_not_run() -> None:
+    query = estero.query("SELECT * WHERE A FILTER A[k > $least] WITHIN $length")
+    for ask in (query.run, query.explain, lambda _: query.explain(), query.automaton):
+        with pytest.raises(
+            estero.QueryError, match=r"2 parameters have no value: \$least and \$length"
+        ) as error:
+            ask(EVENTS)
+        assert "query.bind(least=…, length=…)" in str(error.value)
+        assert "--param least=… --param length=…" in str(error.value)
+    found = query.check(EVENTS, **LAYOUT)
+    assert [each.message for each in found] == ["2 parameters have no value: $least and $length"]
+    assert estero.check(str(query)) == []
+    with pytest.raises(estero.QueryError, match="have no value"):
+        query.recognizer(EVENTS.schema, **LAYOUT)
+    with pytest.raises(estero.QueryError, match="has no value"):
+        estero.equivalent(query.bind(length="1 h"), query.bind(length="1 h"))
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "message"),
+    [
+        ("FILTER A[k > $v]", {"w": 1}, "the query has no parameter w"),
+        ("", {"w": 1}, "the query has no parameter w"),
+        ("FILTER A[k > $v]", {"v": None}, "cannot be None here"),
+        ("FILTER A[k > $v]", {"v": float("nan")}, "cannot be nan here"),
+        ("FILTER A[k > $v]", {"v": np.inf}, "cannot be inf here"),
+        ("FILTER A[k > $v]", {"v": [1]}, r"cannot be \[1\] here"),
+        ("FILTER A[k > $v]", {"v": b"1"}, "cannot be b'1' here"),
+        ("FILTER A[k > $v]", {"v": object}, "cannot be <class 'object'> here"),
+        ("FILTER A[k > $v]", {"v": 2**70}, "does not fit in 64 bits"),
+        ("FILTER A[time > $v]", {"v": pd.Timestamp(1)}, "cannot be finer than that here"),
+        ("FILTER A[time > $v]", {"v": np.datetime64(1, "ns")}, "cannot be finer than that here"),
+        ("FILTER A[time > $v]", {"v": pd.NaT}, "cannot be NaT here"),
+        ("FILTER A[s LIKE $v]", {"v": 5}, "cannot be 5 here"),
+        ("FILTER A[s ~ $v]", {"v": "("}, "ends too early"),
+        ("FILTER A[k IN $v]", {"v": 5}, "cannot be 5 here"),
+        ("FILTER A[k IN $v]", {"v": "12"}, "cannot be '12' here"),
+        ("FILTER A[k IN $v]", {"v": [1, "a"]}, "a list that mixes"),
+        ("FILTER A[k IN $v]", {"v": [[1]]}, r"a list with \[1\]"),
+        ("WITHIN $v", {"v": 5}, "cannot be 5 here"),
+        ("WITHIN $v", {"v": "five minutes"}, "is not a duration"),
+        ("WITHIN $v", {"v": timedelta(seconds=-1)}, "cannot be negative"),
+        ("WITHIN $v EVENTS", {"v": 1.5}, "cannot be 1.5 here"),
+        ("WITHIN $v EVENTS", {"v": True}, "cannot be True here"),
+        ("WITHIN $v EVENTS", {"v": 0}, "a window has to be longer than 0 events"),
+        ("LIMIT $v", {"v": -1}, "LIMIT keeps at least one"),
+    ],
+)
+def test_what_does_not_fit_is_said_where_it_stands(text: str, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(estero.QueryError) as error:
+        estero.query(f"SELECT * WHERE A {text}").bind(values)
+    said = str(error.value)
+    assert re.search(message, said), said
+    assert "^" in said
+
+
+def test_kinds_are_those_of_constants() -> None:
+    for text, value in (("A[k > $v]", "5"), ("A[k IN $v]", list(map(str, range(5_000))))):
+        query = estero.query(f"SELECT * WHERE A FILTER {text}").bind(v=value)
+        with pytest.raises(estero.QueryError, match="an integer cannot be compared with a string"):
+            query.run(EVENTS, **LAYOUT)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.int8(5), "5"),
+        (np.float32(0.5), "0.5"),
+        (np.bool_(1), "TRUE"),
+        (np.array(7), "7"),
+        (Decimal(2), "2"),
+        (Decimal("2.5"), "2.5"),
+        (np.str_("it's"), "'it''s'"),
+        ("'); DROP", "'''); DROP'"),
+        (datetime(2024, 1, 2, 3, tzinfo=UTC), "TIMESTAMP '2024-01-02T03:00:00Z'"),
+        (datetime(2024, 1, 2), "TIMESTAMP '2024-01-02T00:00:00Z'"),  # noqa: DTZ001
+        (date(2024, 1, 2), "TIMESTAMP '2024-01-02T00:00:00Z'"),
+        (pd.Timestamp("2024-01-02 00:00", tz="Europe/Paris"), "TIMESTAMP '2024-01-01T23:00:00Z'"),
+        (np.datetime64("2024-01-02"), "TIMESTAMP '2024-01-02T00:00:00Z'"),
+        (timedelta(minutes=90), "1 HOUR 30 MINUTES"),
+        (pd.Timedelta(1, "ns"), "1 NANOSECOND"),
+        (np.timedelta64(2, "h"), "2 HOURS"),
+    ],
+)
+def test_values_of_python_numpy_and_pandas(value: object, text: str) -> None:
+    query = estero.query("SELECT * WHERE A FILTER A[a = $v]").bind(v=value)
+    assert str(query) == f"SELECT * WHERE A FILTER A[a = {text}]"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "values", "expected"),
+    [
+        ("k", [1, 5], [0]),
+        ("k", {1, 3}, [0, 2]),
+        ("k", [1, *LONG], [0]),
+        ("k", [1, None, *LONG], [0]),
+        ("k", np.array([1, 3, *LONG]), [0, 2]),
+        ("k", pa.array([1, 3, *LONG]), [0, 2]),
+        ("k", pa.chunked_array([[1, None], [3, *LONG]]), [0, 2]),
+        ("k", pd.Series([1.0, 3.0, np.nan, *LONG]), [0, 2]),
+        ("k", pl.Series([1, 3, *LONG]), [0, 2]),
+        ("k", [1.5, 3.0, *LONG], [2]),
+        ("x", [0.5, *LONG], [0]),
+        ("x", [0, 1, 2, *LONG], []),
+        ("s", ["a", *map(str, LONG)], [0]),
+        ("s", {"c", *map(str, LONG)}, [2]),
+        ("time", [np.datetime64(each * 120, "s") for each in (1, *LONG)], [2]),
+        ("k", [], []),
+        ("k", iter([1, 3]), [0, 2]),
+    ],
+)
+def test_lists_of_any_length(attribute: str, values: Any, expected: list[int]) -> None:
+    query = estero.query(f"SELECT * WHERE A FILTER A[{attribute} IN $v]").bind(v=values)
+    assert starts(query) == expected
+
+
+def test_a_null_is_in_no_list_and_not_outside_of_one() -> None:
+    for values in ([1, 2], [1, 2, *LONG]):
+        inside = estero.query("SELECT * WHERE (A OR B) FILTER B[k IN $v]").bind(v=values)
+        outside = estero.query("SELECT * WHERE (A OR B) FILTER B[k NOT IN $v]").bind(v=values)
+        assert (starts(inside), starts(outside)) == ([0, 1, 2], [0, 2])
+
+
+def test_long_lists_print_by_name_and_differ_by_their_values() -> None:
+    query = estero.query("SELECT * WHERE A FILTER A[k IN $v]")
+    one, same, other = (query.bind(v=values) for values in (LONG, list(LONG), [*LONG, 5]))
+    assert str(one) == "SELECT * WHERE A FILTER A[k IN $v]"
+    assert one == same
+    assert one not in (other, query)
+    assert hash(one) == hash(same)
+
+
+def test_single_events_are_looked_up_in_long_lists() -> None:
+    query = estero.query("SELECT * WHERE A AS a ; B AS b FILTER a.k IN $v AND b.s NOT IN $t")
+    bound = query.bind(v=[1, *LONG], t=list(map(str, LONG)))
+    recognizer = bound.recognizer(EVENTS.schema, **LAYOUT)
+    assert recognizer.why_slow is None
+    found = [each for row in EVENTS.to_pylist() for each in recognizer.push(row)]
+    assert [(each.start, each.end) for each in found] == [(0, 1)]
+
+
+def test_the_builder_has_parameters() -> None:
+    a, b = var("a"), var("b")
+    pattern = event("A").named("a").then(event("B").named("b"), within=param("gap"))
+    condition = (a.k > param("least")) & b.s.is_in(param("names")) & b.k.is_in(1, param("key"))
+    query = select(pattern.where(condition)).within(events=param("n"))
+    query = query.limit(param("most"), per=param("pause"))
+    assert str(query) == (
+        "SELECT * WHERE A AS a ;[<= $gap] B AS b FILTER a[k > $least] AND b[s IN $names] "
+        "AND b[k IN {1, $key}] WITHIN $n EVENTS LIMIT $most PER $pause"
+    )
+    bound = query.bind(gap="1 h", least=0, names=["b'"], key=2, n=9, most=1, pause="1 h")
+    assert starts(bound) == [0]
+    texts = select(event("A").where(a.s.like(param("p")) & a.s.matches(param("q")))).within(param("w"))
+    assert str(texts) == "SELECT * WHERE A FILTER a[s LIKE $p] AND a[s ~ $q] WITHIN $w"
+    with pytest.raises(ValueError, match="not the name of a parameter"):
+        param("a b")
+
+
+def test_conjunctive_queries_have_parameters() -> None:
+    query = estero.conjunctive("Q(x) <- A(k: x), C(k: x, s: $s) WITHIN $w")
+    assert query.parameters == ("s", "w")
+    assert str(query.bind(s="é", w="5 min")) == "Q(x) <- A(k: x), C(k: x, s: 'é') WITHIN 5 MINUTES"
+    with pytest.raises(estero.QueryError, match="2 parameters have no value"):
+        query.run(EVENTS, **LAYOUT)
+
+
+def test_values_of_the_command_line() -> None:
+    written = {
+        "5": 5,
+        "-2": -2,
+        "0.5": 0.5,
+        "true": True,
+        "INTC": "INTC",
+        "'5'": "5",
+        "[1, 2]": [1, 2],
+        "": "",
+    }
+    assert {text: value_in(text) for text in written} == written
+    assert value_in("TIMESTAMP '2024-01-31'") == datetime(2024, 1, 31, tzinfo=UTC)
+    query = estero.query("SELECT * WHERE A FILTER A[k IN $v] WITHIN $w")
+    bound = with_values(query, ["v=[1, 2]", "$w=5 minutes"])
+    assert str(bound) == "SELECT * WHERE A FILTER A[k IN {1, 2}] WITHIN 5 MINUTES"
+
+
+# ---------------------------------------------------------------------------------- random queries
+
+
+class _Opening:
+    """Puts parameters in the place of constants, and remembers their values."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, object] = {}
+
+    def _named(self, value: object) -> str:
+        name = f"p{len(self.values)}"
+        self.values[name] = value
+        return name
+
+    def node(self, node: e.Node) -> e.Node | None:
+        if isinstance(node, e.In):
+            members = [each.value for each in node.members if isinstance(each, e.Literal)]
+            alike = len(set(map(type, members))) == 1 and len(members) == len(node.members)
+            return e.InList(node.operand, e.ListOf(self._named(members))) if alike else None
+        if isinstance(node, e.Literal) and node.value is not None:
+            return e.Parameter(None, self._named(node.value))
+        return None
+
+    def part(self, part: Any) -> Any:
+        if isinstance(part, e.Call | e.SetPredicate):
+            return part  # some arguments have to be constants
+        if isinstance(part, e.Node):
+            changed = self.node(part)
+            return changed or with_changed(part, self.part)
+        return with_changed(part, self.part) if isinstance(part, SyntaxNode) else part
+
+
+@settings(max_examples=150)
+@given(st.one_of(queries(), full_queries(), stepped_queries(full=True)), streams(max_size=9))
+def test_with_values_a_query_finds_what_it_finds_with_constants(tree: QueryTree, events: list[Event]) -> None:
+    opening = _Opening()
+    opened = replace(tree, select=None, pattern=opening.part(tree.pattern), limit=None)
+    query = estero.Query(str(opened))
+    assert set(query.parameters) == set(opening.values)
+    bound = query.bind(opening.values)
+    assert bound.parameters == ()
+    assert in_process(bound.tree, events) == evaluate_query(replace(tree, limit=None), events, tick=TICK)
