@@ -115,6 +115,8 @@ class SparkBatch(Engine):
 
     def frame(self, events: pa.Table) -> DataFrame:
         """The events, which arrive from so many tasks in the order that they have."""
+        if _has_structs(events):
+            return self.spark.createDataFrame(events).coalesce(self.tasks)
         numbers = self.spark.range(0, events.num_rows, 1, self.tasks)
         columns = (f"{_array(events, name)}[int(id)] AS {name}" for name in events.column_names)
         return numbers.selectExpr(*columns)
@@ -132,7 +134,7 @@ class SparkStream(Engine):
         from estero.spark import recognize
 
         files(cut(events, seed=2, most=events.num_rows - 1), self.place / "events")
-        schema = ", ".join(f"{name} {_SQL_TYPES[events[name].type]}" for name in events.column_names)
+        schema = self.spark.createDataFrame(events).schema
         stream = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         few = 3  # buckets: each takes its time in each micro-batch
         found = recognize(stream.parquet(str(self.place / "events")), query, **layout, partitions=few)
@@ -143,6 +145,10 @@ class SparkStream(Engine):
         assert sum(report.observedMetrics["estero"].late for report in running.recentProgress) == 0
         rows: list[Row] = self.spark.read.parquet(str(self.place / "answers")).toArrow().to_pylist()
         return rows
+
+
+def _has_structs(events: pa.Table) -> bool:
+    return any(map(pa.types.is_nested, events.schema.types))
 
 
 _SQL_TYPES = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.float64(): "DOUBLE"}

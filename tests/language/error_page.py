@@ -53,6 +53,8 @@ _EVENTS = {
     "untimed": "No time column is named.",
     "joined": "The events are `T`, with an integer `k`, `S`, with an integer `a` and a string `b`, "
     "and `R`, with a float `a`, a string `b` and a list `l`.",
+    "nested": "`process` is a struct of `name`, `pid` and a struct `parent`, `tags` a list of strings; "
+    "there are `pid` and `user.name`, too.",
     "ticks": "The time column `at` holds integers.",
     "milliseconds": "The time column `at` counts milliseconds.",
 }

@@ -37,6 +37,7 @@ from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
 from estero.language.tree.literals import Value
+from estero.language.tree.paths import column_of, is_path, steps_of
 
 _COMPARE = {
     "=": operator.eq,
@@ -61,9 +62,9 @@ def expression(node: e.Node) -> Expression:
         case e.Literal(value):
             return constant(value)
         case e.Attribute(name, None):
-            return attribute(name)
+            return _inside(attribute(column_of(name)), name)
         case e.Attribute(name, str(variable)):
-            return var(variable)[name]
+            return _inside(var(variable)[column_of(name)], name)
         case e.Negative(operand):
             return -expression(operand)
         case e.Arithmetic(sign, left, right):
@@ -85,6 +86,10 @@ def expression(node: e.Node) -> Expression:
             return aggregate(function, expression(e.with_variable(operand, variable)), distinct=distinct)
         case _:
             return condition(node).as_value()
+
+
+def _inside(column: Expression, name: str) -> Expression:
+    return reduce(operator.getitem, steps_of(name), column)
 
 
 def condition(node: e.Node) -> Condition:
@@ -197,7 +202,9 @@ def _first(parts: tuple[p.Pattern, ...]) -> PatternBuilder:
 
 
 def _key(key: p.PartitionKey) -> str | Expression:
-    return key.attribute if key.variable is None else var(key.variable)[key.attribute]
+    if key.variable is None and not is_path(key.attribute):
+        return key.attribute
+    return expression(e.Attribute(key.attribute, key.variable))
 
 
 def query(tree: q.QueryTree) -> QueryBuilder:
@@ -211,7 +218,7 @@ def query(tree: q.QueryTree) -> QueryBuilder:
     if tree.streams:
         built = built.from_streams(*tree.streams)
     if tree.partition_by:
-        built = built.partition_by(*(bracket.alternatives for bracket in tree.partition_by))
+        built = built.partition_by(*(tuple(map(_name, each.alternatives)) for each in tree.partition_by))
     if tree.window is not None:
         built = _windowed(built, tree.window)
     return built if tree.limit is None else _limited(built, tree.limit, tree.per)
@@ -229,14 +236,18 @@ def _limited(built: QueryBuilder, most: int, per: d.Window | None) -> QueryBuild
             return QueryBuilder(replace(built.tree, limit=most, per=per))
 
 
-def _selected(item: q.Selected) -> str | tuple[str, tuple[str, ...]] | Named:
+def _selected(item: q.Selected) -> str | tuple[str, tuple[str | Expression, ...]] | Named:
     match item:
         case q.EveryLabel():
             return "*"
         case q.SelectExpression(value, name):
             return expression(value).named(name)
         case q.SelectItem(label, attributes):
-            return label if attributes is None else (label, attributes)
+            return label if attributes is None else (label, tuple(map(_name, attributes)))
+
+
+def _name(name: str) -> str | Expression:
+    return expression(e.Attribute(name)) if is_path(name) else name
 
 
 def _windowed(built: QueryBuilder, window: d.Window) -> QueryBuilder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from estero.language.tree.durations import TimeUnit
-from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.schema import Kind, Nested, Schema
 
 SELL = {
     "name": Kind.STRING,
@@ -21,6 +21,9 @@ BUY = {
     "ts": Kind.TIMESTAMP,
     "broker": Kind.STRING,
 }
+PARENT = Nested(Kind.OPAQUE, {"pid": Nested(Kind.INT)})
+PROCESS = Nested(Kind.OPAQUE, {"name": Nested(Kind.STRING), "pid": Nested(Kind.INT), "parent": PARENT})
+TAGS = Nested(Kind.OPAQUE, element=Nested(Kind.STRING))
 TICK = {"at": Kind.INT, "value": Kind.FLOAT}
 
 SCHEMAS: dict[str, Schema | None] = {
@@ -38,6 +41,10 @@ SCHEMAS: dict[str, Schema | None] = {
             "R": {"a": Kind.FLOAT, "b": Kind.STRING, "l": Kind.OPAQUE},
         },
         closed=True,
+    ),
+    "nested": Schema(
+        shared={"process": Kind.OPAQUE, "tags": Kind.OPAQUE, "pid": Kind.INT, "user.name": Kind.STRING},
+        nested={"process": PROCESS, "tags": TAGS},
     ),
     "milliseconds": Schema(shared=TICK, time="at", time_unit=TimeUnit.MILLISECONDS),
 }

@@ -29,7 +29,9 @@ QUERIES = {
     "partition_tail": ("SELECT * WHERE a PARTITION BY [k], [l]", "SELECT * WHERE a PARTITION BY (k)"),
     "bracket": ("SELECT * WHERE a PARTITION BY [k, l]", "SELECT * WHERE a PARTITION BY []"),
     "lone_key": ("SELECT * WHERE a PARTITION BY ip, user", "SELECT * WHERE a PARTITION BY a.ip, b.ip"),
-    "partition_key": ("SELECT * WHERE (a PARTITION BY [a.k])", "SELECT * WHERE (a PARTITION BY [a.k.l])"),
+    "key": ("SELECT * WHERE a PARTITION BY [k]", "SELECT * WHERE a PARTITION BY [1]"),
+    "field_of_key": ("SELECT * WHERE (a PARTITION BY [a.k.l])", "SELECT * WHERE a PARTITION BY [k.]"),
+    "element_of_key": ("SELECT * WHERE a PARTITION BY [k[1]]", "SELECT * WHERE a PARTITION BY [k[l]]"),
 }
 PATTERNS = {
     "tailed": ("a ; b FILTER a[x = 1] KEEP [a]", "a FILTER a[x = 1] ; b"),
@@ -92,6 +94,8 @@ CONDITIONS = {
     "case": ("CASE WHEN x THEN 1 ELSE 2 END = 1", "CASE x WHEN 1 THEN 2 END = 1"),
     "when": ("CASE WHEN x > 1 THEN y WHEN z THEN end END = 1", "CASE WHEN x = 1 END = 1"),
     "event_filter": ("x[a > 1]", "x[]"),
+    "field": ("x.a.b = 1", "x.a.1 = 1"),
+    "element": ("x.a[1] = 1", "x.a[0] = 1"),
     "group": ("(x OR y) AND z", "()"),
 }
 CASES = [
@@ -99,7 +103,7 @@ CASES = [
     for table, reader in ((QUERIES, "query"), (PATTERNS, "pattern"), (CONDITIONS, "condition"))
     for production, (accepted, rejected) in table.items()
 ]
-CASES += [("event_type", "pattern", "s>a", "s>t>a"), ("attribute", "condition", "x.a = y.b", "x.a.b = 1")]
+CASES += [("event_type", "pattern", "s>a", "s>t>a"), ("attribute", "condition", "x.a = y.b", "x.a. = 1")]
 READERS = {"query": parse_query, "pattern": parse_pattern, "condition": parse_condition}
 
 

@@ -13,6 +13,8 @@ from estero.language.tree import pattern as p
 from estero.language.tree import query as q
 from estero.language.tree.durations import Duration, TimeUnit
 from estero.language.tree.functions import AGGREGATES, CASTS, PREVIOUS, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree.paths import column_of, element_of, field_of, variable_in
+from estero.language.tree.selection import bound_names
 from estero.language.tree.words import KEYWORDS
 
 names = st.one_of(
@@ -20,7 +22,7 @@ names = st.one_of(
         ["a", "b", "SELL", "x1", "_", "größe", "none", "events", "timestamp", "start", "max", "NOT", "İN"]
     ),
     st.sampled_from(KEYWORDS),
-    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=4),
 )
 integers = st.integers(-(2**63), 2**63 - 1)
 constants = st.builds(
@@ -36,10 +38,22 @@ constants = st.builds(
         st.integers(0, 2**70).map(Duration),
     ),
 )
-attributes = st.builds(e.Attribute, names, st.none() | names)
+
+
+@st.composite
+def _paths(draw: st.DrawFn, columns: st.SearchStrategy[str] = names) -> str:
+    """One or two steps into a column."""
+    path = field_of(draw(columns), draw(names))
+    if draw(st.booleans()):
+        return path
+    return draw(st.sampled_from([element_of(path, 7), field_of(path, "b"), element_of(column_of(path), 1)]))
+
+
+paths = _paths()
+attributes = st.builds(e.Attribute, names, st.none() | names) | st.builds(e.Attribute, paths, names)
 _taken = (*AGGREGATES, *SCALAR_FUNCTIONS, *SET_PREDICATES, PREVIOUS)
 set_names = names.filter(lambda name: name.lower() not in _taken)
-_of_one_event = st.builds(e.Attribute, names)
+_of_one_event = st.builds(e.Attribute, names | paths)
 _operands = st.one_of(
     _of_one_event,
     st.builds(e.Arithmetic, st.sampled_from(["+", "*"]), _of_one_event, constants | _of_one_event),
@@ -49,7 +63,7 @@ aggregates = st.one_of(
     st.builds(e.Aggregate, st.sampled_from(list(AGGREGATES)), names, _operands),
     st.builds(e.Aggregate, st.just("count"), names, _operands, st.just(True)),
     st.builds(e.Aggregate, st.just("count"), names),
-    st.builds(e.Previous, st.builds(e.Attribute, names, names)),
+    st.builds(e.Previous, st.builds(e.Attribute, names | paths, names)),
 )
 set_predicates = st.builds(
     e.SetPredicate,
@@ -58,6 +72,23 @@ set_predicates = st.builds(
         st.builds(e.VariableReference, names) | st.builds(e.Attribute, names, names) | constants, max_size=3
     ).map(tuple),
 )
+
+
+def _of_one_event_only(condition: e.Node) -> e.Node:
+    """In X[…] there are no variables: what looks like one is an attribute with a field or an element."""
+
+    def change(part: e.Node) -> e.Node | None:
+        match part:
+            case e.Attribute(name, str(variable)):
+                return e.Attribute(field_of(variable, name))
+            case e.EventFilter(name, e.Literal(int() as place)) if not isinstance(place, bool):
+                return e.Attribute(element_of(name, abs(place) % 5 + 1))
+            case e.EventFilter() | e.Aggregate() | e.SetPredicate() | e.Previous():
+                return part
+            case _:
+                return None
+
+    return e.substituted(condition, change)
 
 
 def _larger_conditions(parts: st.SearchStrategy[e.Node]) -> st.SearchStrategy[e.Node]:
@@ -85,7 +116,7 @@ def _larger_conditions(parts: st.SearchStrategy[e.Node]) -> st.SearchStrategy[e.
         st.builds(e.Cast, parts, st.sampled_from(sorted(CASTS))),
         st.builds(e.And, several),
         st.builds(e.Or, several),
-        st.builds(e.EventFilter, names, parts),
+        st.builds(e.EventFilter, names, parts.map(_of_one_event_only)),
     )
 
 
@@ -100,7 +131,18 @@ absent = st.recursive(
     lambda inner: st.builds(p.As, inner, names) | st.builds(p.Filter, inner, conditions),
     max_leaves=2,
 )
-keys = st.lists(st.builds(p.PartitionKey, names, st.none() | names), min_size=1, max_size=3).map(tuple)
+keys = st.lists(st.builds(p.PartitionKey, names | paths), min_size=1, max_size=3).map(tuple)
+
+
+def _partitioned(pattern: p.Pattern, keys: tuple[p.PartitionKey, ...]) -> p.PartitionBy:
+    """The first name of a key is a variable where the pattern has such a label."""
+    labels = bound_names(pattern)
+
+    def told_apart(key: p.PartitionKey) -> p.PartitionKey:
+        found = variable_in(key.attribute)
+        return key if found is None or found[0] not in labels else p.PartitionKey(found[1], found[0])
+
+    return p.PartitionBy(pattern, tuple(map(told_apart, keys)))
 
 
 _units = st.sampled_from(TimeUnit)
@@ -176,7 +218,7 @@ def _larger_patterns(parts: st.SearchStrategy[p.Pattern]) -> st.SearchStrategy[p
         st.builds(p.Start, parts),
         st.builds(p.Strict, parts),
         st.builds(p.Keep, parts, st.lists(names, min_size=1, max_size=2).map(tuple)),
-        st.builds(p.PartitionBy, parts, keys),
+        st.builds(_partitioned, parts, keys),
     )
 
 
@@ -184,8 +226,10 @@ patterns = st.recursive(event_types, _larger_patterns, max_leaves=8)
 """Patterns with every operator."""
 
 _some_names = st.lists(names, min_size=1, max_size=3).map(tuple)
+_some_shown = st.lists(names | paths, min_size=1, max_size=3).map(tuple)
+_some_keys = st.lists(names | _paths(st.just("process")), min_size=1, max_size=3).map(tuple)
 _selected = st.one_of(
-    st.builds(q.SelectItem, names.filter(lambda name: name != "*"), st.none() | _some_names),
+    st.builds(q.SelectItem, names.filter(lambda name: name != "*"), st.none() | _some_shown),
     st.builds(q.SelectExpression, conditions.filter(lambda each: not str(each).startswith("(")), names),
     st.just(q.EveryLabel()),
 )
@@ -205,7 +249,7 @@ queries = st.builds(
     | st.lists(_selected, max_size=3).map(tuple).filter(lambda items: items != (q.EveryLabel(),)),
     strategy=st.sampled_from(q.Strategy),
     streams=st.just(()) | _some_names,
-    partition_by=st.lists(st.builds(q.KeyBracket, _some_names), max_size=2).map(tuple),
+    partition_by=st.lists(st.builds(q.KeyBracket, _some_keys), max_size=2).map(tuple),
     window=st.none() | windows,
     consume=st.sampled_from(q.Consume),
     limit=st.none() | integers,

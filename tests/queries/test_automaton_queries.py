@@ -255,11 +255,11 @@ the transition from 'q0' to 'q1': this reads events of any type
     hint: or say with types=[…] which types there are""",
         ),
         (
-            "BUY[price > a.price]",
+            "BUY[price > prev(a.price)]",
             """\
 the transition from 'q0' to 'q1': a transition looks at one event
-  1 | BUY[price > a.price]
-    |             ^^^^^^^
+  1 | BUY[price > prev(a.price)]
+    |             ^^^^^^^^^^^^^
     expected: a condition on the attributes of the event that is read
     hint: conditions on several events are for queries: FILTER x.a < y.a""",
         ),
@@ -301,9 +301,9 @@ def test_a_wrong_clause_is_shown_in_the_query() -> None:
 TEXTS: dict[str, Callable[[Event], bool]] = {
     "*": lambda _: True,
     "A": lambda event: event.type == "A",
-    "B[n > 0]": lambda event: event.type == "B" and (event.attributes["n"] or 0) > 0,  # type: ignore[operator]
+    "B[n > 0]": lambda event: event.type == "B" and (event.attributes["n"] or 0) > 0,
     "NOT B": lambda event: event.type != "B",
-    "NOT A[n > 0]": lambda event: not (event.type == "A" and (event.attributes["n"] or 0) > 0),  # type: ignore[operator]
+    "NOT A[n > 0]": lambda event: not (event.type == "A" and (event.attributes["n"] or 0) > 0),
     "A OR C": lambda event: event.type in "AC",
     "*[n IS NULL] AND NOT C": lambda event: event.attributes["n"] is None and event.type != "C",
 }

@@ -8,10 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from estero.answers.answer import Answer
 from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event
+from estero.spark.batch.batch import recognize_frame
 from full_strategies import full_queries
-from spark.frames import as_in_process, as_the_reference_says
+from nested_strategies import nested_event, nested_run, nested_table, nested_tree
+from spark.frames import answer_batches, as_in_process, as_the_reference_says, in_any_order, without_positions
 from step_strategies import stepped_queries
 from strategies import queries, streams
 from whole_strategies import whole_queries
@@ -45,3 +48,15 @@ def test_without_positions_the_same_rows_are_found(
     spark: SparkSession, tree: QueryTree, events: list[Event]
 ) -> None:
     assert as_in_process(spark, tree, events)
+
+
+@few
+@given(DECIDED, streams(min_size=4, max_size=9))
+def test_what_is_inside_of_structs_and_lists_is_read_alike(
+    spark: SparkSession, tree: QueryTree, events: list[Event]
+) -> None:
+    inside, nested = nested_tree(tree), list(map(nested_event, events))
+    run, df = nested_run(inside, nested), spark.createDataFrame(nested_table(nested))
+    found = answer_batches(recognize_frame(df, run.plan), run.plan, df, positions=False)
+    rows = [row for batch in found for row in batch.to_pylist()]
+    assert in_any_order(rows) == in_any_order(without_positions(Answer(run).to_arrow().to_pylist()))

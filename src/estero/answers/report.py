@@ -27,6 +27,7 @@ from estero.engine.int64 import GREATEST
 from estero.errors import DataError
 from estero.events.tables.shown_types import plain_type
 from estero.language.tree.selection import END_TIME, START_TIME, Measure, Shown
+from estero.language.tree.words import named
 
 if TYPE_CHECKING:
     from estero.engine.walk.matches import Matches
@@ -196,7 +197,7 @@ def _schema(
     fields = [pa.field(name, pa.int64(), nullable=False) for name in ends]
     if time is not None:
         fields += [pa.field(name, time, nullable=False) for name in ("start_time", "end_time")]
-    said = [key[0] for key in keys], [each.label for each in shown]
+    said = [named(key[0]) for key in keys], [each.label for each in shown]
     names = iter(column_names(*said, timed=time is not None, suppressed=suppressed, waits=waits))
     for alternatives in keys:
         key_type = common_type([_shown_type(events, name) for name in alternatives])
@@ -289,7 +290,7 @@ def with_positions(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _event_type(shown: Shown, events: pa.Schema, *, positions: bool) -> pa.DataType:
-    fields = [pa.field(name, _shown_type(events, name)) for name in shown.attributes]
+    fields = [pa.field(named(name), _shown_type(events, name)) for name in shown.attributes]
     if positions:
         fields.append(pa.field(untaken("position", set(shown.attributes)), pa.int64(), nullable=False))
     return pa.struct(fields)
@@ -331,8 +332,8 @@ def key_column(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArra
     except pa.ArrowInvalid as error:
         raise DataError(
             f"a key cannot be shown exactly in its column, which is of type {wanted}: {error}",
-            column=alternatives[0],
-            hint=f"give {' and '.join(alternatives)} one type",
+            column=named(alternatives[0]),
+            hint=f"give {' and '.join(map(named, alternatives))} one type",
         ) from error
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from estero.language.tree.distances import Distance
 from estero.language.tree.expressions import Attribute, Node, SetPredicate, VariableReference
+from estero.language.tree.paths import is_path
 from estero.language.tree.pattern import PartitionKey
 from estero.language.tree.schema import Schema
 
@@ -150,7 +151,10 @@ def given_tables(residuals: Iterable[Residual]) -> tuple[str, ...]:
 
 
 def all_attributes(schema: Schema) -> tuple[str, ...]:
-    """The attributes of all types of events, each once, in the order of the types' tables."""
+    """The attributes of all types of events, each once, in the order of the types' tables.
+
+    What a query reads inside of columns is among them.
+    """
     tables: Iterable[Iterable[str]] = [schema.shared or {}, *schema.types.values()]
     return tuple(dict.fromkeys(name for table in tables for name in table))
 
@@ -192,7 +196,7 @@ def _columns_of(
     for node in condition.walk():
         match node:
             case VariableReference():
-                yield from every
+                yield from (name for name in every if not is_path(name))
             case Attribute(name):
                 yield name
             case _:

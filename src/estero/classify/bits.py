@@ -29,6 +29,7 @@ from estero.language.tree.expressions import (
     Node,
     Or,
 )
+from estero.language.tree.paths import column_of
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
 
@@ -81,6 +82,11 @@ def split(predicate: EventPredicate, type_column: str | None, screened: Collecti
 
 def columns_needed(classification: Classification, rests: Iterable[Node | None]) -> Iterator[str]:
     """The columns that relevant events are read for where `rests` remain of the predicates; some twice."""
+    yield from map(column_of, _attributes_needed(classification, rests))
+
+
+def _attributes_needed(classification: Classification, rests: Iterable[Node | None]) -> Iterator[str]:
+    """The same, by the attributes that are or are inside of them."""
     if classification.schema.time is not None:
         yield classification.schema.time
     for bracket in classification.keys:

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from estero.classify.bits import BitWriter
 from estero.classify.column_names import ARRIVAL, KEYS, POSITION, TIME, event_column
-from estero.classify.columns import ColumnType, canonical
+from estero.classify.columns import ColumnType, canonical, reference
 from estero.classify.dialect import Dialect
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.partition_keys import KeyWriter
@@ -24,7 +24,9 @@ from estero.classify.spark_dialect import SPARK
 from estero.classify.sql_trees import SQL, compared, number
 from estero.classify.values import ValueWriter
 from estero.language.tree.expressions import Node
+from estero.language.tree.paths import column_of, is_path, steps_of
 from estero.language.tree.schema import Kind
+from estero.language.tree.words import named
 from estero.plan.plan import Classification
 
 
@@ -40,7 +42,7 @@ class Clauses:
         dialect: Dialect,
         columns: Mapping[str, ColumnType] | None = None,
     ) -> None:
-        self.columns = columns_of(classification) if columns is None else columns
+        self.columns = columns_read(classification, dialect, columns)
         self.classification = classification
         self._dialect = dialect
         self._bits = BitWriter(classification, dialect, self.columns)
@@ -158,7 +160,10 @@ def _statement(
     place = DUCKDB.quoted(POSITION)
     outputs = {POSITION: place, TIME: place} if positions else {TIME: "0"}
     outputs |= clauses.computed(screened)
-    outputs |= {event_column(name): DUCKDB.quoted(event_column(name)) for name in classification.payload}
+    read = clauses.columns
+    outputs |= {
+        event_column(name): DUCKDB.text(reference(name, read[name])) for name in classification.payload
+    }
     if screened is not None:
         condition = clauses.keyed()
     else:
@@ -178,11 +183,12 @@ def spark_text(classification: Classification, source: str = "events") -> str:
     written for columns of Spark's own types (BIGINT, DOUBLE, TIMESTAMP, …).
     """
     columns = {
-        name: replace(column, stands=exp.column(name, quoted=True))
+        name: replace(column, stands=_written(name, SPARK))
         for name, column in columns_of(classification).items()
     }
     clauses = Clauses(classification, SPARK, columns)
-    outputs = clauses.computed() | {name: SPARK.quoted(name) for name in classification.payload}
+    shown = {named(name): SPARK.text(reference(name, columns[name])) for name in classification.payload}
+    outputs = clauses.computed() | shown
     statement = f"SELECT {_selected(outputs, SPARK)} FROM {source} WHERE {clauses.relevance()}"
     if classification.keys:
         statement += f" DISTRIBUTE BY {', '.join(KEYS)}"
@@ -199,6 +205,30 @@ def columns_of(classification: Classification) -> dict[str, ColumnType]:
     if classification.type_column is not None:
         found.setdefault(classification.type_column, canonical(Kind.STRING))
     return found
+
+
+def columns_read(
+    classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None
+) -> Mapping[str, ColumnType]:
+    """How all attributes are read that a classification may speak of, those inside of `columns` among them.
+
+    Without `columns` each is in its kind's own form.
+    """
+    known = columns_of(classification)
+    if columns is None:
+        inner = {
+            name: replace(known[name], stands=_written(name, dialect)) for name in filter(is_path, known)
+        }
+        return known | inner
+    return dialect.with_paths(columns, known)
+
+
+def _written(path: str, dialect: Dialect) -> SQL:
+    """A column, or what is inside of it, by their names."""
+    value: SQL = exp.column(column_of(path), quoted=True)
+    for step in steps_of(path):
+        value = dialect.stepped(value, step)
+    return value
 
 
 def _selected(outputs: Mapping[str, str], dialect: Dialect) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from estero.errors import DataError
+from estero.language.tree.paths import JOINT, is_path
 
 # Classified events. A name that several columns share is written without the number that ends each of them.
 POSITION: Final = "__position"
@@ -59,8 +60,11 @@ SHARE: Final = "__share"
 _WORKING: Final = "__(position|time|arrival|ordinal|held_[a-z]+|(key|bits|screen|value|held_order)[0-9]+)"
 _NOT_KEPT: Final = re.compile("__(key|bits|value)[0-9]+")
 _STANDING_IN: Final = "__own"
+_INSIDE: Final = "__inside"
+_JOINT: Final = "\x1f"
+"""What stands for the joint of a path in the name of its column: DuckDB reads no name with a NUL."""
 # DuckDB has no empty names, and takes names that differ in case only for one.
-_STOOD_IN_FOR: Final = re.compile(f"|{_STANDING_IN}.*|{_WORKING}", re.IGNORECASE | re.DOTALL)
+_STOOD_IN_FOR: Final = re.compile(f"|({_STANDING_IN}|{_INSIDE}).*|{_WORKING}", re.IGNORECASE | re.DOTALL)
 
 
 def event_column(name: str) -> str:
@@ -69,11 +73,15 @@ def event_column(name: str) -> str:
     >>> event_column("price"), event_column("__Time"), event_column("")
     ('price', '__own__Time', '__own')
     """
+    if is_path(name):
+        return f"{_INSIDE}{name.replace(JOINT, _JOINT)}"
     return f"{_STANDING_IN}{name}" if _STOOD_IN_FOR.fullmatch(name) else name
 
 
 def attribute_in(column: str) -> str:
     """The attribute in a column of such a table: the inverse of `event_column`."""
+    if column.startswith(_INSIDE):
+        return column.removeprefix(_INSIDE).replace(_JOINT, JOINT)
     return column.removeprefix(_STANDING_IN)
 
 
@@ -115,7 +123,7 @@ def check_names(names: Sequence[str], file: str | None) -> None:
         if other is not None:
             raise alike(other, name, file)
         known[name.lower()] = name
-        if "\0" in name:
+        if JOINT in name:
             raise DataError(
                 f"the column name {name!r} holds a NUL character", file=file, hint="rename the column"
             )

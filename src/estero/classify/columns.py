@@ -13,7 +13,7 @@ from typing import Literal as OneOf
 from sqlglot import exp
 
 from estero.classify.column_names import event_column
-from estero.language.tree.schema import Kind
+from estero.language.tree.schema import Kind, Nested
 
 Tick = OneOf["us", "ns"]
 """The resolution in which timestamps are compared: microseconds, or nanoseconds where a column has them."""
@@ -24,7 +24,8 @@ class ColumnType:
     """The kind of a column, and `cast`: the engine's type that expressions read it as (None: as it is).
 
     `checked` is whether that cast can overflow (unsigned 64-bit integers). `stands` is what the column is
-    called in the relation that is read, or computed from there, if it is not its `event_column`.
+    called in the relation that is read, or computed from there, if it is not its `event_column`. Of a struct
+    `fields` are what its fields are, and of a list `element` what its elements are.
     """
 
     kind: Kind
@@ -32,6 +33,20 @@ class ColumnType:
     checked: bool = False
     tick: Tick = "us"
     stands: exp.Expr | None = None
+    fields: tuple[tuple[str, ColumnType], ...] | None = None
+    element: ColumnType | None = None
+
+    @property
+    def nested(self) -> Nested:
+        """What is inside, as the language checks it."""
+        fields = None if self.fields is None else {name: each.nested for name, each in self.fields}
+        return Nested(self.kind, fields, None if self.element is None else self.element.nested)
+
+    def step(self, step: str | int) -> ColumnType | None:
+        """How expressions read what a step leads to; None where there is no such."""
+        if self.kind is Kind.NULL:
+            return self
+        return self.element if isinstance(step, int) else dict(self.fields or ()).get(step)
 
 
 _CANONICAL = {kind: ColumnType(kind) for kind in Kind}

@@ -20,7 +20,8 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
@@ -28,6 +29,8 @@ from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Tick, canonical, reference
 from estero.classify.sql_trees import SQL, cast, negative, number, text
+from estero.errors import DataError
+from estero.language.tree.paths import Step, column_of, is_path, steps_of
 from estero.language.tree.schema import Kind
 
 EXACT = 2**53
@@ -65,6 +68,29 @@ class Dialect(ABC):
         if engine_type.upper().startswith("DECIMAL"):
             return ColumnType(Kind.FLOAT, "DOUBLE")
         return self.types.get(engine_type, canonical(Kind.OPAQUE))
+
+    def inside(self, columns: Mapping[str, ColumnType], path: str) -> ColumnType | None:
+        """How expressions read what a path leads to; None where these columns have no such."""
+        found = columns.get(column_of(path))
+        if found is None:
+            return None
+        value = reference(column_of(path), found)
+        for step in steps_of(path):
+            _refuse_alike(found, step)
+            found = found.step(step)
+            if found is None:
+                return None
+            value = self.stepped(value, step)
+        return replace(found, stands=exp.Null() if found.kind is Kind.NULL else value)
+
+    def with_paths(self, columns: Mapping[str, ColumnType], names: Iterable[str]) -> dict[str, ColumnType]:
+        """These columns, and those of the names that lead inside of one."""
+        inner = {name: self.inside(columns, name) for name in names if name not in columns and is_path(name)}
+        return {**columns, **{name: column for name, column in inner.items() if column is not None}}
+
+    @abstractmethod
+    def stepped(self, value: SQL, step: Step) -> SQL:
+        """A field of a struct, NULL where that is NULL; or an element of a list, NULL beyond its end."""
 
     def as_read(self, name: str, column: ColumnType) -> SQL:
         """The column as expressions read it: in its kind's own form, timestamps as the engine's instants.
@@ -237,3 +263,13 @@ def escaped(pattern: str) -> str:
         meant = next(characters, "\\") if escape else character
         parts.append(f"\\{meant}" if escape and meant in {"%", "_", "\\"} else meant)
     return "".join(parts)
+
+
+def _refuse_alike(column: ColumnType, step: Step) -> None:
+    """Raises `DataError` for a field whose name differs from that of another one in case only."""
+    alike = [name for name, _ in column.fields or () if name.lower() == str(step).lower()]
+    if len(alike) > 1:
+        raise DataError(
+            f"the fields {alike[0]!r} and {alike[1]!r} of a struct differ in case only",
+            hint="rename one of them",
+        )

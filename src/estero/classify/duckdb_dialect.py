@@ -11,10 +11,13 @@ from sqlglot import exp
 from estero.classify.columns import ColumnType, Tick
 from estero.classify.dialect import FIRST, LAST, Dialect, escaped
 from estero.classify.sql_trees import SQL, bound, call, cast, compared, either, negative, number, text
+from estero.classify.struct_types import split_fields
 from estero.engine.int64 import GREATEST, LEAST
 from estero.language.regex.dialects import for_re2
+from estero.language.tree.paths import Step
 from estero.language.tree.schema import Kind
 
+_STRUCT = "STRUCT("
 _SALT = "\u2021estero"
 _SALT_BITS = 0x5851F42D4C957F2D
 _SORTED = frozenset({"BLOB", "TIME", "TIME_NS", "INTERVAL"})
@@ -55,7 +58,18 @@ class DuckDB(Dialect):
         """How expressions read a column of a type as DESCRIBE names it."""
         if engine_type.startswith("ENUM("):
             return ColumnType(Kind.STRING, "VARCHAR")
+        if engine_type.endswith("]"):
+            return ColumnType(Kind.OPAQUE, element=self.column_type(engine_type[: engine_type.rindex("[")]))
+        if engine_type.startswith(_STRUCT):
+            fields = split_fields(engine_type.removeprefix(_STRUCT).removesuffix(")"))
+            known = tuple((name, self.column_type(inner)) for name, inner in fields)
+            return ColumnType(Kind.OPAQUE, fields=known)
         return super().column_type(engine_type)
+
+    def stepped(self, value: SQL, step: Step) -> SQL:
+        if isinstance(step, int):
+            return call("list_extract", value, number(step))
+        return call("struct_extract", value, text(step))
 
     def has_order(self, engine_type: str, column: ColumnType) -> bool:
         """Whether values of this type break ties, the same way on every engine."""

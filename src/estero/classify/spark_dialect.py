@@ -32,9 +32,10 @@ from estero.classify.sql_trees import (
     text,
     total,
 )
-from estero.errors import QueryError
+from estero.errors import DataError, QueryError
 from estero.language.regex.dialects import for_re2
 from estero.language.regex.java import for_java, like_for_java
+from estero.language.tree.paths import Step
 from estero.language.tree.schema import Kind
 
 LOCAL_TIME = "timestamp_ntz"
@@ -89,6 +90,16 @@ class Spark(Dialect):
         if engine_type.startswith(("char(", "varchar(", "string collate ")):
             return ColumnType(Kind.STRING, "STRING")
         return super().column_type(engine_type)
+
+    def stepped(self, value: SQL, step: Step) -> SQL:
+        if isinstance(step, int):
+            return call("get", value, number(step - 1))
+        if "${" in step:
+            raise DataError(
+                f"the field {step!r} has ${{ in its name, which Spark replaces in every text of SQL",
+                hint="rename the field",
+            )
+        return exp.Dot(this=value, expression=exp.to_identifier(step, quoted=True))
 
     def in_utc(self, column: ColumnType) -> ColumnType:
         """The same column where the session is in UTC: Spark's own cast is right, and fast, there."""

@@ -17,6 +17,7 @@ from estero.events.inputs import Input
 from estero.events.reading_errors import reading
 from estero.events.screening import Screen
 from estero.events.stream_order import OrderCheck
+from estero.events.tables.whole_batches import whole_batch
 
 AHEAD = 2
 """Batches that wait, at most: enough that neither side idles, and few enough to bound the memory."""
@@ -119,7 +120,7 @@ class Execution:
                         hint="sort it, or collect it into a table first (pyarrow.Table.from_batches): "
                         "tables are sorted",
                     )
-            yield batch
+            yield whole_batch(batch)
 
     def _watched(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
         """The batches as a stream that ends when nobody reads it any more, and whose errors are kept."""

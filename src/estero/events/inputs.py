@@ -28,6 +28,7 @@ from estero.events.tables.lazy_tables import Dataset, LazyFrame
 from estero.events.tables.pandas_frames import hint_at_index, table_of_frame
 from estero.events.tables.relations import Relation
 from estero.events.tables.shown_types import is_text
+from estero.events.tables.whole_batches import whole_table
 
 _ACCEPTED = (
     "a path or glob (Parquet, CSV, JSON lines, Arrow), a list of these, a table of pyarrow, Polars, pandas "
@@ -250,11 +251,11 @@ def read_twice() -> DataError:
 
 
 def _readable(table: pa.Table) -> pa.Table:
-    """The table with half floats widened: DuckDB knows none."""
+    """The table with half floats widened, as DuckDB knows none, and in batches that it can read."""
     for index, field in enumerate(table.schema):
         if pa.types.is_float16(field.type):
             table = table.set_column(index, field.name, table.column(index).cast(pa.float32()))
-    return table
+    return whole_table(table)
 
 
 # ------------------------------------------------------------------------------------------- files

@@ -161,15 +161,18 @@ class SourceColumns:
     def _schema(self) -> Schema:
         time, time_unit = self._layout.time, self._layout.time_unit
         together: Attributes = {name: self.types[name].kind for name in self.names}
+        nested = {
+            name: column.nested for name, column in self.types.items() if column.fields or column.element
+        }
         if self.type_column is None:
             only = {self._layout.only_type: together}
-            return Schema(only, closed=True, time=time, time_unit=time_unit, untyped=True)
+            return Schema(only, closed=True, time=time, time_unit=time_unit, untyped=True, nested=nested)
         if not self.mapped:
-            return Schema(shared=together, time=time, time_unit=time_unit)
+            return Schema(shared=together, time=time, time_unit=time_unit, nested=nested)
         types: dict[str, dict[str, Kind]] = {}
         for each, table in zip(self._inputs.values(), self._tables.values(), strict=True):
             types.setdefault(str(each.type_name), {}).update({name: together[name] for name in table})
-        return Schema(types, closed=True, time=time, time_unit=time_unit)
+        return Schema(types, closed=True, time=time, time_unit=time_unit, nested=nested)
 
     def _types_as_they_came(self) -> dict[str, pa.DataType]:
         """For each column the type that says in which zones its values are shown."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from estero.language.tree.words import named
 from estero.plan.keys import KeyColumn
 from estero.plan.plan import Plan
 
@@ -21,7 +22,7 @@ class KeyedPlan(Plan):
     def key_lines(self) -> Iterator[str]:
         """The keys by which events are joined."""
         if self.shown_keys:
-            keys = ", ".join(f"[{', '.join(bracket)}]" for bracket in self.shown_keys)
+            keys = ", ".join(f"[{', '.join(map(named, bracket))}]" for bracket in self.shown_keys)
             yield f"partitions: by {keys}, which is part of every join key"
         known = self.classification.schema
         if not known.types and not known.shared:

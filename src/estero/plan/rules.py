@@ -13,6 +13,7 @@ from estero.automata.pcea import PCEA
 from estero.errors import NOWHERE, QueryError
 from estero.language.check.ticks import in_ticks, select_in_ticks
 from estero.language.tree.query import QueryTree, Strategy
+from estero.language.tree.selection import paths_read
 from estero.plan.automaton import in_partitions, with_registers
 from estero.plan.chains import chained, with_chain
 from estero.plan.draft import Draft
@@ -60,6 +61,7 @@ def plan_of(
     plans: all that can serve a query have equal answers. Raises `NotServedError`, with the reason, where that
     one cannot.
     """
+    layout = replace(layout, schema=layout.schema.reading(paths_read(tree)))
     pattern, select = in_ticks(tree.pattern, layout.schema), select_in_ticks(tree.select, layout.schema)
     if (pattern, select) != (tree.pattern, tree.select):
         tree, text = replace(tree, pattern=pattern, select=select), text or str(tree)

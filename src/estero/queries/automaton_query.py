@@ -14,7 +14,7 @@ from estero.automata.pcea import PCEA
 from estero.errors import LimitExceeded
 from estero.language.syntax.parser import parse_query
 from estero.language.tree.pattern import Pattern
-from estero.language.tree.words import quoted
+from estero.language.tree.words import named, quoted
 from estero.queries.decisions.ambiguity import ambiguous_stream
 from estero.queries.pattern_statement import AutomatonStatement
 from estero.queries.query import Query
@@ -113,7 +113,7 @@ def _check_unambiguous(machine: Chain | PCEA) -> None:
     stream = ambiguous_stream(machine)
     if stream is not None:
         events = " ".join(
-            f"{each.type}({', '.join(f'{name}={value!r}' for name, value in each.attributes.items())})"
+            f"{each.type}({', '.join(f'{named(name)}={value!r}' for name, value in each.attributes.items())})"
             for each in stream
         )
         raise ValueError(

@@ -15,6 +15,7 @@ from estero.language.syntax.languages import is_conjunctive
 from estero.language.tree.names import some, suggestion
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout, Schema
+from estero.language.tree.words import named
 from estero.plan.plan import Layout, Plan
 from estero.queries.conjunctive_statement import conjunctive_statement
 from estero.queries.pattern_statement import pattern_statement
@@ -315,7 +316,7 @@ def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:
     """Warns of keys and labels that are not the names of their columns, as these are taken."""
     from estero.answers.report import column_names
 
-    keys = [alternatives[0] for alternatives in plan.shown_keys]
+    keys = [named(alternatives[0]) for alternatives in plan.shown_keys]
     labels = [each.label for each in plan.shown]
     further = {"suppressed": plan.interval is not None, "waits": plan.wait is not None}
     columns = column_names(keys, labels, timed=timed, **further)

@@ -12,6 +12,7 @@ from estero.automata.cea import EventPredicate
 from estero.classify.column_names import BITS, POSITION, TIME, event_column
 from estero.events.sources import Source
 from estero.language.tree.names import some, suggestion
+from estero.language.tree.paths import is_path
 from estero.language.tree.pattern import EventType
 from estero.language.tree.schema import NUMBERS, Kind, type_names
 from estero.plan.plan import Plan
@@ -32,7 +33,8 @@ def attribute_values(plan: Plan, source: Source, attribute: str, first: int, las
     schema = plan.classification.schema
     known: dict[str, Kind] = {}
     for atom in atoms:
-        known |= schema.attributes_read(atom, plan.tree.streams) or {}
+        read = schema.attributes_read(atom, plan.tree.streams) or {}
+        known |= {name: kind for name, kind in read.items() if not is_path(name)}
     _check_numeric(attribute, known)
     predicates = tuple(EventPredicate(type_names(atom, plan.tree.streams)) for atom in atoms)[:_MOST_TYPES]
     names = [name for alternatives in plan.shown_keys for name in alternatives]

@@ -70,7 +70,7 @@ def _for_all_tuples(comparison: e.Node, marked: Marked) -> bool | None:
                 return _before(name.operand, chosen, marked)
             if name.variable is None:
                 raise QueryError(f"{name.name} belongs to no variable", span=name.span)
-            return chosen[name.variable].attributes.get(name.name)
+            return chosen[name.variable].value(name.name)
 
         return as_truth(evaluate(comparison, meaning))
 
@@ -84,7 +84,7 @@ def _before(attribute: e.Attribute, chosen: Mapping[str, Event], marked: Marked)
         raise QueryError(f"{attribute.name} belongs to no variable", span=attribute.span)
     events = marked[attribute.variable]
     (place,) = (n for n, event in enumerate(events) if event is chosen[attribute.variable])
-    return events[place - 1].attributes.get(attribute.name)
+    return events[place - 1].value(attribute.name)
 
 
 def _set_predicate(node: e.SetPredicate, marked: Marked, predicates: SetPredicates) -> bool | None:
@@ -99,7 +99,7 @@ def _argument(argument: e.Node, marked: Marked) -> object:
         case e.VariableReference(variable):
             return marked[variable]
         case e.Attribute(name, str() as variable):
-            return tuple(event.attributes.get(name) for event in marked[variable])
+            return tuple(event.value(name) for event in marked[variable])
         case e.Literal(value):
             return value
         case _:

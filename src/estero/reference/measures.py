@@ -39,13 +39,13 @@ def evaluate_measures(
                 return value
             case e.Attribute(attribute, str(variable)):
                 (event,) = marked.get(variable, (None,))
-                return None if event is None else event.attributes.get(attribute)
+                return None if event is None else event.value(attribute)
             case e.Attribute("start_time"):
                 return start.time
             case e.Attribute("end_time"):
                 return end.time
             case e.Attribute(key) if (bracket := _bracket(tree, key)) is not None:
-                return next(end.attributes[one] for one in bracket.alternatives if one in end.attributes)
+                return next(end.value(one) for one in bracket.alternatives if end.has(one))
             case e.Attribute("duration"):
                 return arithmetic("-", end.time, start.time)
             case _:

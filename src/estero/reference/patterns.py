@@ -352,7 +352,7 @@ def _agree(found: Found, keys: tuple[p.PartitionKey, ...], stream: Stream) -> bo
     Keys without a variable are alternatives: of each marked event, the first that it has.
     """
     values = [
-        stream.events[position].attributes.get(key.attribute)
+        stream.events[position].value(key.attribute)
         for key in keys
         if key.variable is not None
         for position in found.positions(key.variable)
@@ -364,7 +364,7 @@ def _agree(found: Found, keys: tuple[p.PartitionKey, ...], stream: Stream) -> bo
 
 
 def _first_value(event: Event, names: Iterable[str]) -> Value:
-    return next((event.attributes[name] for name in names if name in event.attributes), None)
+    return next((event.value(name) for name in names if event.has(name)), None)
 
 
 # ------------------------------------------------------------------------------- filters, and debts

@@ -253,7 +253,7 @@ _Key = tuple[str, Value]
 
 def _key(bracket: KeyBracket, event: Event) -> _Key | None:
     """The first alternative that the event has, such that keys are the same just when ``=`` says so."""
-    value = next((event.attributes[name] for name in bracket.alternatives if name in event.attributes), None)
+    value = next((event.value(name) for name in bracket.alternatives if event.has(name)), None)
     match in_utc(value):
         case None:
             return None

@@ -12,13 +12,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from estero.errors import DataError, QueryError
 from estero.language.regex.dialects import for_python
 from estero.language.tree import expressions as e
 from estero.language.tree.durations import Duration
 from estero.language.tree.literals import Value
+from estero.language.tree.paths import column_of, steps_of
 from estero.reference.functions import alike, as_number, call_function, converted, fit
 from estero.reference.times import absolute, negated, of_times, seconds, ticked
 
@@ -31,12 +32,38 @@ class Event:
     """One event: its type, its attributes, and its time in ticks where the stream has a time.
 
     A missing attribute is the same as NULL in expressions; a partition key tells them apart. Timestamps
-    are datetimes; a naive one is in UTC.
+    are datetimes; a naive one is in UTC. A struct is a mapping, a list a sequence; or what is inside of them
+    is given by its path.
     """
 
     type: str
-    attributes: Mapping[str, Value]
+    attributes: Mapping[str, Any]
     time: int | None = None
+
+    def has(self, name: str) -> bool:
+        """Whether there is such an attribute, or the column that it is inside of."""
+        return name in self.attributes or column_of(name) in self.attributes
+
+    def value(self, name: str) -> Value:
+        """An attribute, a field or an element: NULL where there is no such, or what it is in is NULL.
+
+        >>> from estero.language.tree.paths import element_of
+        >>> print(Event("A", {"tags": ["x", "y"]}).value(element_of("tags", 3)))
+        None
+        """
+        if name in self.attributes:
+            given: Value = self.attributes[name]
+            return given
+        value: Any = self.attributes.get(column_of(name))
+        for step in steps_of(name):
+            if value is None:
+                return None
+            if isinstance(step, int):
+                value = value[step - 1] if step <= len(value) else None
+            else:
+                value = value.get(step)
+        found: Value = value
+        return found
 
 
 def evaluate_expression(node: e.Node, event: Event) -> Value:
@@ -52,7 +79,7 @@ def evaluate_expression(node: e.Node, event: Event) -> Value:
     def attribute_of_event(name: e.Attribute | e.Aggregate | e.Previous) -> Value:
         if not isinstance(name, e.Attribute) or name.variable is not None:
             raise QueryError("a predicate over one event cannot refer to variables", span=name.span)
-        return event.attributes.get(name.name)
+        return event.value(name.name)
 
     return evaluate(node, attribute_of_event)
 

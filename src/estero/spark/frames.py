@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
 from estero.classify.bits import word_names
-from estero.classify.classify import Clauses
+from estero.classify.classify import Clauses, columns_read
 from estero.classify.column_names import (
     ARRIVAL,
     COLUMN,
@@ -38,12 +38,15 @@ from estero.classify.columns import ColumnType, reference
 from estero.classify.spark_dialect import MATCHER, SPARK
 from estero.classify.values import ValueWriter
 from estero.errors import DataError
+from estero.language.tree.paths import column_of, steps_of
+from estero.language.tree.schema import Kind
+from estero.language.tree.words import named
 from estero.plan.plan import Classification
 from estero.spark.failures import NULL_TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
 
@@ -55,11 +58,22 @@ def columns_of_frame(schema: StructType) -> dict[str, ColumnType]:
     """
     check_names(schema.names, None)
     return {
-        field.name: replace(
-            SPARK.column_type(field.dataType.simpleString()), stands=exp.column(field.name, quoted=True)
-        )
+        field.name: replace(_column_type(field.dataType), stands=exp.column(field.name, quoted=True))
         for field in schema.fields
     }
+
+
+def _column_type(spark_type: DataType) -> ColumnType:
+    """How expressions read values of a type, and what is inside of them."""
+    from pyspark.sql.types import ArrayType, StructType
+
+    if isinstance(spark_type, StructType):
+        return ColumnType(
+            Kind.OPAQUE, fields=tuple((each.name, _column_type(each.dataType)) for each in spark_type.fields)
+        )
+    if isinstance(spark_type, ArrayType):
+        return ColumnType(Kind.OPAQUE, element=_column_type(spark_type.elementType))
+    return SPARK.column_type(spark_type.simpleString())
 
 
 def columns_in_room(schema: StructType) -> dict[str, ColumnType]:
@@ -190,7 +204,7 @@ def classified_schema(events: StructType, classification: Classification, *, ord
         fields.append(pa.field(ORDINAL, pa.int64()))
     if classification.keys:
         fields += [pa.field(name, pa.uint64()) for name in KEYS]
-    columns = columns_of_frame(events)
+    columns = columns_read(classification, SPARK, columns_of_frame(events))
     fields += [pa.field(name, pa.int64()) for name in word_names(classification)]
     values = ValueWriter(classification, SPARK, columns).columns()
     fields += [pa.field(name, value.arrow_type) for name, value in values.items()]
@@ -206,13 +220,15 @@ def arrow_type(name: str, events: StructType) -> pa.DataType:
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_type
 
-    spark_type = events[name].dataType
+    spark_type: Any = events[column_of(name)].dataType
+    for step in steps_of(name):
+        spark_type = spark_type.elementType if isinstance(step, int) else spark_type[step].dataType
     try:
         return to_arrow_type(spark_type, timezone="UTC")
     except PySparkException as error:
         raise DataError(
             f"values of type {spark_type.simpleString()} cannot be shown",
-            column=name,
+            column=named(name),
             hint="leave the column out of the SELECT list, or cast it to another type",
         ) from error
 

@@ -23,6 +23,7 @@ from estero.automata.residual import Agreement, Apartness, all_attributes
 from estero.errors import DataError, LimitExceeded, QueryError
 from estero.language.check.set_predicates import RegisteredPredicate
 from estero.language.tree import expressions as e
+from estero.language.tree.paths import is_path
 from estero.language.tree.schema import Schema
 
 Check = Callable[[Instances], Truths]
@@ -50,6 +51,7 @@ def check_of(
 
     `placed`: positions are those of the whole stream, so that messages may name them.
     """
+    columns = [name for name in all_attributes(schema) if not is_path(name)]
 
     def check(node: e.Node) -> Check:
         match node:
@@ -63,7 +65,7 @@ def check_of(
             case e.EventFilter(variable, predicate):
                 return partial(_of_tuples, evaluator, evaluator.question(predicate, variable))
             case e.SetPredicate(name) if name in predicates:
-                return partial(_called, node, predicates[name], all_attributes(schema), placed)
+                return partial(_called, node, predicates[name], columns, placed)
             case e.SetPredicate(name):
                 raise QueryError(f"no predicate {name} over sets of events is registered", span=node.span)
             case _:
@@ -232,7 +234,7 @@ def _argument(node: object, at: Instances, attributes: Sequence[str]) -> Callabl
             return partial(_part, _table(at, marked, attributes), marked.offsets.tolist())
         case e.Attribute(name, str() as variable):
             marked = at.of(variable)
-            known = name in attributes
+            known = name in attributes or is_path(name)
             values = at.events.values(name, marked.rows) if known else pa.nulls(len(marked.rows))
             return partial(_part, values, marked.offsets.tolist())
         case e.Literal(value):

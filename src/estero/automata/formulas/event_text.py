@@ -144,9 +144,7 @@ class _Reader:
 
     def _about_one_event(self, condition: e.Node) -> e.Node:
         for node in condition.walk():
-            if isinstance(node, e.EventFilter | e.Aggregate | e.SetPredicate | e.Previous) or (
-                isinstance(node, e.Attribute) and node.variable is not None
-            ):
+            if isinstance(node, e.EventFilter | e.Aggregate | e.SetPredicate | e.Previous):
                 raise self._wrong(
                     "a transition looks at one event",
                     node.span,

@@ -15,7 +15,7 @@ from estero.automata.exploration import between
 from estero.automata.formulas.atoms import Atoms, Read, absent_of, atoms_for, read_of
 from estero.automata.formulas.rational import around, either, followed
 from estero.errors import LimitExceeded
-from estero.language.syntax.parser import MAXIMUM_DEPTH
+from estero.language.syntax.productions import MAXIMUM_DEPTH
 from estero.language.tree.conditions import conjoined
 from estero.language.tree.expressions import EventFilter
 from estero.language.tree.pattern import Filter, Keep, Link, Pattern

@@ -26,6 +26,7 @@ from estero.events.sources import Source
 from estero.events.stream_order import null_time, refuse_infinite, refuse_nat
 from estero.events.streams.stream_layout import StreamLayout, time_kind
 from estero.events.tables.shown_types import in_type, is_text, plain_type
+from estero.events.tables.whole_batches import whole_table
 from estero.plan.plan import Classification
 
 _NO_VALUE = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -79,7 +80,7 @@ class Classifier:
         """The batch, classified; raises `DataError` where it is not of this layout."""
         events = self._events(batch)
         times = self._times(events)
-        self._union.table = events
+        self._union.table = whole_table(events)
         with reading():
             table = executed(self._connection, "classify")
         self._union.table = events.slice(0, 0)
@@ -131,7 +132,7 @@ class Classifier:
             slot.table = (
                 schema.empty_table()
                 if given is None
-                else _in_columns(self._table_of(given, name), schema, name)
+                else whole_table(_in_columns(self._table_of(given, name), schema, name))
             )
         with reading():
             together = executed(self._connection, "together")

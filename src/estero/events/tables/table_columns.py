@@ -89,6 +89,8 @@ def _common(name: str, one: TableColumn, other: TableColumn) -> TableColumn:
         return one
     if Kind.NULL in kinds:
         return other if left.kind is Kind.NULL else one
+    if kinds == {Kind.OPAQUE}:
+        return TableColumn(one.type_name, one.engine_type, _merged(left, right))
     if len(kinds) == 1:
         tick: Tick = "ns" if "ns" in (left.tick, right.tick) else "us"
         return TableColumn(one.type_name, one.engine_type, ColumnType(left.kind, tick=tick))
@@ -102,6 +104,26 @@ def _common(name: str, one: TableColumn, other: TableColumn) -> TableColumn:
     )
 
 
+def _merged(one: ColumnType, other: ColumnType) -> ColumnType:
+    """What is inside of two structs or lists together; what differs in kind cannot be compared."""
+    if one.kind is Kind.NULL or one == other:
+        return other
+    if other.kind is Kind.NULL:
+        return one
+    if one.fields is not None and other.fields is not None:
+        fields = dict(one.fields)
+        for name, inner in other.fields:
+            fields[name] = _merged(fields[name], inner) if name in fields else inner
+        return ColumnType(Kind.OPAQUE, fields=tuple(fields.items()))
+    if one.element is not None and other.element is not None:
+        return ColumnType(Kind.OPAQUE, element=_merged(one.element, other.element))
+    if one.kind is other.kind:
+        tick: Tick = "ns" if "ns" in (one.tick, other.tick) else "us"
+        return ColumnType(one.kind, one.cast or other.cast, checked=one.checked or other.checked, tick=tick)
+    numbers = {one.kind, other.kind} == {Kind.INT, Kind.FLOAT}
+    return ColumnType(Kind.FLOAT, "DOUBLE") if numbers else ColumnType(Kind.OPAQUE)
+
+
 def _in_union(name: str, here: TableColumn, shared: ColumnType, tables: Sequence[TableColumn]) -> exp.Expr:
     """The column of one table as it is in the union; `tables` are those that have it, this one among them.
 
@@ -110,6 +132,8 @@ def _in_union(name: str, here: TableColumn, shared: ColumnType, tables: Sequence
     column = here.column
     if column.kind is Kind.NULL and shared.kind is not Kind.NULL:
         return exp.Null()
+    if column.kind is Kind.OPAQUE:
+        return reference(name, column)  # DuckDB joins the fields of structs
     if column == shared and not here.engine_type.startswith("ENUM("):
         return reference(name, column)
     value = DUCKDB.as_read(name, column)

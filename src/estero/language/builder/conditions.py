@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias, overload
+from typing import NoReturn, TypeAlias, overload
 from typing import cast as typed_as
 
 from estero.errors import NOWHERE
@@ -21,6 +21,7 @@ from estero.language.tree.durations import Duration
 from estero.language.tree.functions import AGGREGATES, CAST_TYPES, CASTS, SCALAR_FUNCTIONS
 from estero.language.tree.literals import Value
 from estero.language.tree.nodes import OpenText
+from estero.language.tree.paths import element_of, field_of, is_path
 from estero.language.tree.pattern import PartitionKey
 
 Operand: TypeAlias = "Expression | Condition | Value | timedelta"
@@ -33,7 +34,13 @@ def var(name: str) -> Variable:
 
 def attribute(name: str) -> Expression:
     """An attribute of the event at hand, for conditions inside ``var("a")[…]``."""
-    return Expression(e.Attribute(name))
+    return Expression(e.Attribute(_sound(name)))
+
+
+def _sound(name: str) -> str:
+    if is_path(name):
+        raise ValueError(f"no column has a NUL character in its name, as {name!r} has")
+    return name
 
 
 def param(name: str) -> Expression:
@@ -181,7 +188,7 @@ class Variable:
     def __getattr__(self, name: str) -> Expression:
         if name.startswith("__"):
             raise AttributeError(name)
-        return Expression(e.Attribute(name, self.variable_name))
+        return Expression(e.Attribute(_sound(name), self.variable_name))
 
     @overload
     def __getitem__(self, key: str) -> Expression: ...
@@ -192,7 +199,7 @@ class Variable:
     def __getitem__(self, key: str | Condition) -> Expression | Condition:
         """An attribute by its name, or a condition on each of its events: ``a[p]``."""
         if isinstance(key, str):
-            return Expression(e.Attribute(key, self.variable_name))
+            return Expression(e.Attribute(_sound(key), self.variable_name))
         return Condition(e.EventFilter(self.variable_name, key.tree))
 
     def __repr__(self) -> str:
@@ -222,9 +229,36 @@ def _computing(operator: e.ArithmeticOperator) -> tuple[_Computing, _Computing]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """A value of one event or of several; compared, it makes a `Condition`."""
+    """A value of one event or of several; compared, it makes a `Condition`.
+
+    Of a struct, ``x.process.name`` is a field, written ``x.process["sum"]`` where a method has its name; of a
+    list, ``x.tags[1]`` is the first element.
+    """
 
     tree: e.Node
+
+    def __getattr__(self, name: str) -> Expression:
+        if name.startswith("__") or name == "tree":
+            raise AttributeError(name)
+        return self[name]
+
+    def __getitem__(self, step: str | int) -> Expression:
+        """A field by its name, or an element by its place, from 1."""
+        if not isinstance(self.tree, e.Attribute):
+            raise TypeError(f"{self} is not an attribute, so it has no field or element {step!r}")
+        if isinstance(step, str):
+            return Expression(replace(self.tree, name=field_of(self.tree.name, _sound(step))))
+        if isinstance(step, bool) or not isinstance(step, int):
+            raise TypeError(f"a field has a name and an element a number, not {step!r}")
+        if step < 1:
+            raise ValueError(f"no list has an element {step}: the first one is {self}[1]")
+        return Expression(replace(self.tree, name=element_of(self.tree.name, step)))
+
+    __iter__ = None
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Says that there is no such method: any other name is taken for that of a field."""
+        raise TypeError(f"{self} is a value of events, and not a method")
 
     def __str__(self) -> str:
         return str(self.tree)

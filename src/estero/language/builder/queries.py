@@ -341,7 +341,9 @@ class QueryBuilder:
         return str(self.tree)
 
     def show(
-        self, *labels: str | tuple[str, SequenceOf[str]] | Named, **columns: SequenceOf[str] | Expression
+        self,
+        *labels: str | tuple[str, SequenceOf[str | Expression]] | Named,
+        **columns: SequenceOf[str | Expression] | Expression,
     ) -> Self:
         """Shows labels with all attributes, or some: ``show("a", b=["price"])``; no label is ``NONE``.
 
@@ -384,13 +386,16 @@ class QueryBuilder:
         """Reads these streams: ``FROM s, t``."""
         return replace(self, tree=replace(self.tree, streams=streams))
 
-    def partition_by(self, *keys: str | SequenceOf[str]) -> Self:
+    def partition_by(self, *keys: str | Expression | SequenceOf[str | Expression]) -> Self:
         """Looks at the events of each key apart; a tuple lists alternatives: ``PARTITION BY [a], [b, c]``.
+
+        A field of a struct is ``attribute("process").name``.
 
         >>> print(select(event("a").then(event("b"))).partition_by("farm", ("ticker", "symbol")))
         SELECT * WHERE a ; b PARTITION BY [farm], [ticker, symbol]
         """
-        brackets = (q.KeyBracket((key,) if isinstance(key, str) else tuple(key)) for key in keys)
+        several = ((key,) if isinstance(key, str | Expression) else tuple(key) for key in keys)
+        brackets = (q.KeyBracket(tuple(map(_name_of, each))) for each in several)
         return replace(self, tree=replace(self.tree, partition_by=tuple(brackets)))
 
     def within(
@@ -485,7 +490,7 @@ def _pattern(pattern: PatternLike) -> p.Pattern:
     return pattern.tree if isinstance(pattern, PatternBuilder) else pattern
 
 
-def _shown(item: str | tuple[str, SequenceOf[str]] | Named) -> q.Selected:
+def _shown(item: str | tuple[str, SequenceOf[str | Expression]] | Named) -> q.Selected:
     """What an argument by place shows."""
     match item:
         case "*":
@@ -498,13 +503,23 @@ def _shown(item: str | tuple[str, SequenceOf[str]] | Named) -> q.Selected:
             return _shown_as(label, names)
 
 
-def _shown_as(name: str, of: SequenceOf[str] | Expression) -> q.Selected:
+def _shown_as(name: str, of: SequenceOf[str | Expression] | Expression) -> q.Selected:
     """What an argument by name shows: an expression, or a label with some attributes."""
     if isinstance(of, Expression):
         return q.SelectExpression(of.tree, name)
     if isinstance(of, str) or not of:
         raise ValueError(f"the attributes of {name} are a list of at least one name")
-    return q.SelectItem(name, tuple(of))
+    return q.SelectItem(name, tuple(map(_name_of, of)))
+
+
+def _name_of(attribute: str | Expression) -> str:
+    """The name of an attribute of the event at hand, or of what is inside of one."""
+    if isinstance(attribute, str):
+        return attribute
+    key = attribute.as_key()
+    if key.variable is not None:
+        raise TypeError(f'{attribute} speaks of one variable: write attribute("{key.attribute}")')
+    return key.attribute
 
 
 def _partition_key(key: str | Expression) -> p.PartitionKey:

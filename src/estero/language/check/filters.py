@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from estero.errors import Span
+from estero.language.check.inside import note_inside
 from estero.language.check.kinds import COMPARABLE, KindChecker
 from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
@@ -13,10 +14,11 @@ from estero.language.check.set_predicates import known_predicates, registered
 from estero.language.tree import expressions as e
 from estero.language.tree.functions import AGGREGATES, COMPARED, SCALAR_FUNCTIONS, SET_PREDICATES
 from estero.language.tree.names import SPELLING, listed, some, suggestion
+from estero.language.tree.paths import column_of, steps_of, variable_in
 from estero.language.tree.pattern import EventType, Filter
 from estero.language.tree.schema import NUMBERS, Kind
 from estero.language.tree.selection import label_types
-from estero.language.tree.words import quoted
+from estero.language.tree.words import named, quoted
 
 
 def check_filter(node: Filter, bound: tuple[str, ...], known: KnownTypes, problems: Problems) -> None:
@@ -72,10 +74,11 @@ class VariablesChecker(KindChecker):
 
     def _attribute_inside(self, variable: str, attribute: e.Attribute) -> Kind | None:
         """The kind of an attribute inside ``X[…]``."""
-        if attribute.variable is None:
+        first = variable_in(attribute.name)
+        if first is None or first[0] not in self._bound:
             return self._kind_of_marked(variable, attribute.name, attribute.span)
         self._problems.add(
-            f"{attribute.variable}.{attribute.name} names a variable inside {variable}[…]",
+            f"{quoted(attribute.name)} names a variable inside {variable}[…]",
             attribute.span,
             expected=f"an attribute of the events marked {variable}",
             hint=f"leave the variable out, or write {quoted(variable)}.a outside the brackets",
@@ -92,12 +95,16 @@ class VariablesChecker(KindChecker):
         if types is None or kinds is None:
             return None
         found = kinds.get(name)
+        if found is None and note_inside(name, kinds, self._known.schema, span, self._problems):
+            return None
         if found is None:
+            name = column_of(name)
             self._no_attribute(variable, types, name, span, tuple(kinds))
             return None
         if len(found) > 1:
+            kinds_found = listed(sorted(kind.value for kind in found), "and")
             self._problems.add(
-                f"{name} is {listed(sorted(kind.value for kind in found), 'and')}, depending on the type",
+                f"{named(name)} is {kinds_found}, depending on the type",
                 span,
                 expected=f"an attribute of one kind in all types that {variable} marks",
                 hint="mark the types with different variables",
@@ -118,16 +125,20 @@ class VariablesChecker(KindChecker):
         self._problems.no_attribute(name, attributes, place, f"{of} has no attribute {name}", hint)
 
     def _no_variable(self, attribute: e.Attribute) -> None:
-        name = attribute.name
+        name, steps = named(attribute.name), steps_of(attribute.name)
         message = f"{name} has no variable in front of it"
-        if name in self._bound:
+        if steps and column_of(attribute.name) in self._bound:
+            message = "the events marked with a variable are not numbered"
+            hint = "first(a.price) and last(a.price) are values of one event"
+        elif name in self._bound:
             message = f"{name} is a variable, and its events are not one value"
             hint = f"write {quoted(name)}[…] for a condition on them"
         elif self._problems.text[attribute.span.start : attribute.span.end].startswith('"'):
             hint = f"strings are written in single quotes: '{name}'"
         else:
             variable = quoted(next(iter(self._types), "x"))
-            hint = f"write {variable}[…{quoted(name)}…] for a condition on each event marked {variable}"
+            inside = f"{variable}[…{quoted(attribute.name)}…]"
+            hint = f"write {inside} for a condition on each event marked {variable}"
         self._problems.add(message, attribute.span, expected="X[…] or X.a with X a variable", hint=hint)
 
     def _is_bound(self, variable: str, span: Span) -> bool:

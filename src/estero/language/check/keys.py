@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from estero.errors import Span
+from estero.language.check.inside import note_inside
 from estero.language.check.kinds import COMPARABLE
 from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
+from estero.language.tree.paths import column_of, steps_of
 from estero.language.tree.pattern import EventType, PartitionBy, Pattern
 from estero.language.tree.query import KeyBracket
-from estero.language.tree.schema import Kind, fit
+from estero.language.tree.schema import Kind, Schema, fit
 from estero.language.tree.selection import label_types
-from estero.language.tree.words import quoted
+from estero.language.tree.words import named, quoted
 
 
 def check_bracket(bracket: KeyBracket, pattern: Pattern, known: KnownTypes, problems: Problems) -> None:
@@ -20,10 +22,11 @@ def check_bracket(bracket: KeyBracket, pattern: Pattern, known: KnownTypes, prob
     types = _all_types(pattern)
     _are_alternatives(types, bracket.alternatives, bracket.span, known, problems)
     kinds = known.together(types)
-    for name in bracket.alternatives if kinds is not None else ():
+    for name in bracket.alternatives:
         place = problems.inner_span(bracket.span, quoted(name))
-        message = f"no type in the pattern has an attribute {name}"
-        _kinds_of_key(name, kinds or {}, place, message, problems)
+        message = f"no type in the pattern has an attribute {column_of(name)}"
+        if _can_be_key(name, place, problems) and kinds is not None:
+            _kinds_of_key(name, kinds, place, message, known.schema, problems)
 
 
 def check_keys(node: PartitionBy, known: KnownTypes, problems: Problems) -> None:
@@ -44,11 +47,13 @@ def check_keys(node: PartitionBy, known: KnownTypes, problems: Problems) -> None
             continue
         span = problems.inner_span(node.span, quoted(key.attribute))
         kinds = known.together(every if key.variable is None else labels[key.variable])
-        found = _kinds_of_key(key.attribute, kinds, span, "", problems) if kinds is not None else set()
+        if not _can_be_key(key.attribute, span, problems) or kinds is None:
+            continue
+        found = _kinds_of_key(key.attribute, kinds, span, "", known.schema, problems)
         if len(found) == 1:
             (kind,) = found
             _agrees(first, kind, span, problems)
-            first = first or (key.attribute, kind)
+            first = first or (named(key.attribute), kind)
 
 
 def _all_types(pattern: Pattern) -> tuple[EventType, ...]:
@@ -72,19 +77,40 @@ def _are_alternatives(
     return False
 
 
+def _can_be_key(name: str, span: Span, problems: Problems) -> bool:
+    """Whether a key is in no list; one that is is noted."""
+    if all(isinstance(step, str) for step in steps_of(name)):
+        return True
+    problems.add(
+        f"{quoted(name)} is in a list, and cannot be a key",
+        span,
+        expected="an attribute, or a field of one",
+        hint="events are in one partition each: make a column of the element that counts",
+    )
+    return False
+
+
 def _kinds_of_key(
-    name: str, kinds: Mapping[str, set[Kind]], span: Span, missing: str, problems: Problems
+    name: str,
+    kinds: Mapping[str, set[Kind]],
+    span: Span,
+    missing: str,
+    schema: Schema | None,
+    problems: Problems,
 ) -> set[Kind]:
     """The kinds of an attribute that can be a key, but for NULL; another is noted, and of no kind."""
+    if name not in kinds and note_inside(name, kinds, schema, span, problems):
+        return set()
     if name not in kinds:
-        problems.no_attribute(name, kinds, span, missing)
+        place = problems.inner_span(span, quoted(column_of(name)))
+        problems.no_attribute(column_of(name), kinds, place, missing)
         return set()
     if Kind.OPAQUE in kinds[name]:
         problems.add(
-            f"{name} cannot be compared, so it cannot be a key",
+            f"{named(name)} cannot be compared, so it cannot be a key",
             span,
             expected=COMPARABLE,
-            hint="a field inside it can be a key once it is a column of its own",
+            hint="a field inside it can be one: PARTITION BY [process.name]",
         )
         return set()
     return kinds[name] - {Kind.NULL}

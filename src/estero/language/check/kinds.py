@@ -17,6 +17,7 @@ from estero.language.tree.functions import CASTS, SCALAR_FUNCTIONS, Constant, Fu
 from estero.language.tree.literals import INT_MAX, INT_MIN, Value, literal_text
 from estero.language.tree.names import listed, some, suggestion
 from estero.language.tree.schema import NUMBERS, Kind, fit
+from estero.language.tree.words import named
 
 COMPARABLE: Final = "an attribute that holds truth values, numbers, strings or timestamps"
 
@@ -397,7 +398,7 @@ def _numbered(function: Function) -> str:
 def _what(node: e.Node) -> str:
     match node:
         case e.Attribute(name, variable):
-            return name if variable is None else f"{variable}.{name}"
+            return named(name) if variable is None else f"{variable}.{named(name)}"
         case e.Literal():
             return "this constant"
         case e.Call(name):

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from estero.errors import QueryError, Span
 from estero.language.tree.names import SPELLING, some, suggestion
-from estero.language.tree.words import quoted
+from estero.language.tree.paths import is_path
+from estero.language.tree.words import named, quoted
 
 
 class Problems:
@@ -43,9 +44,9 @@ class Problems:
         self, name: str, attributes: Iterable[str], span: Span, message: str = "", hint: str = SPELLING
     ) -> None:
         """Note that an attribute is none of those that there are; `hint` is given where none is like it."""
-        known = tuple(attributes)
+        known = tuple(each for each in attributes if not is_path(each))
         self.add(
-            message or f"there is no attribute {name}",
+            message or f"there is no attribute {named(name)}",
             span,
             expected=some(known) or "no attribute at all",
             hint=suggestion(name, known) or hint,

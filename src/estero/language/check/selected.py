@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from estero.errors import Span
 from estero.language.check.filters import VariablesChecker
+from estero.language.check.inside import note_inside
 from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.tree import expressions as e
@@ -13,10 +14,11 @@ from estero.language.tree import query as q
 from estero.language.tree.functions import AGGREGATES
 from estero.language.tree.marks import marks_of
 from estero.language.tree.names import listed, some, suggestion
+from estero.language.tree.paths import column_of
 from estero.language.tree.pattern import EventType
 from estero.language.tree.schema import Kind
 from estero.language.tree.selection import END_TIME, FIXED, START_TIME, label_types
-from estero.language.tree.words import quoted
+from estero.language.tree.words import named, quoted
 
 Types = Mapping[str, tuple[EventType, ...]]
 
@@ -47,10 +49,11 @@ def _check_item(
         return
     kinds = known.together(types[item.label])
     for attribute in item.attributes or ():
-        if kinds is not None and attribute not in kinds:
-            message = f"the events marked {item.label} have no attribute {attribute}"
-            place = problems.inner_span(item.span, quoted(attribute))
-            problems.no_attribute(attribute, kinds, place, message)
+        missing = kinds is not None and attribute not in kinds
+        if missing and not note_inside(attribute, kinds or {}, known.schema, item.span, problems):
+            name = column_of(attribute)
+            message = f"the events marked {item.label} have no attribute {name}"
+            problems.no_attribute(name, kinds or {}, problems.inner_span(item.span, quoted(name)), message)
 
 
 def _check_name(
@@ -58,7 +61,7 @@ def _check_name(
 ) -> None:
     """Note it where another column has the name of an expression; it is among the `names` from then on."""
     name = item.name
-    keys = [each.alternatives[0] for each in tree.partition_by]
+    keys = [named(each.alternatives[0]) for each in tree.partition_by]
     what = (
         "every answer has a column"
         if name in FIXED
@@ -146,13 +149,13 @@ class _SelectChecker(VariablesChecker):
                 return None
             time = None if schema is None or schema.time is None else schema.column_kinds.get(schema.time)
             return Kind.DURATION if name == "duration" and time is Kind.TIMESTAMP else time
-        there = (START_TIME, END_TIME, "duration", *sorted(keys))
+        there = (START_TIME, END_TIME, "duration", *sorted(map(named, keys)))
         hint = suggestion(name, there)
         if name in self._types:
             hint = f"a label is named in the pattern, by WHERE … AS; count({quoted(name)}) counts its events"
         variable = next(iter(self._types), "x")
         self._problems.add(
-            f"{name} is no value of a complex event",
+            f"{named(name)} is no value of a complex event",
             attribute.span,
             expected=f"{some(there)}, or X.a with X a label",
             hint=hint or f"an attribute of the event marked {variable} is {quoted(variable)}.{quoted(name)}",

@@ -94,4 +94,4 @@ def _is_strategy(word: str, words: frozenset[str], following: Callable[[int], st
         return following(1) not in _BEGINNINGS  # or else a product
     if word not in words:
         return after in ("NAME", "QUOTED")
-    return after in _BEGINNINGS and (word, after) != ("MAX", "_LPAR")
+    return after in _BEGINNINGS and not (word in ("MAX", "LAST") and after == "_LPAR")

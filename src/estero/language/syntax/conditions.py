@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, cast
 
 from estero.errors import QueryError, Span
 from estero.language.syntax.productions import (
     Children,
     Production,
+    check_depth,
     constant,
     name_of,
     node_of,
@@ -24,6 +26,87 @@ from estero.language.tree.durations import Duration
 from estero.language.tree.functions import AGGREGATES, CAST_TYPES, PREVIOUS, SCALAR_FUNCTIONS, SET_PREDICATES
 from estero.language.tree.literals import integer_value
 from estero.language.tree.names import listed, suggestion
+from estero.language.tree.paths import element_of, field_of
+from estero.language.tree.words import quoted
+
+_MOST_ELEMENTS: Final = 2**31 - 1
+
+
+def _event_filter(children: Children, span: Span) -> e.EventFilter:
+    return e.EventFilter(name_of(children[0]), of_one_event(node_of(children[1])), span=span)
+
+
+def of_one_event(condition: e.Node) -> e.Node:
+    """What stands in ``X[…]``: there, ``a.b`` is a field of the attribute a, and ``a[1]`` is an element."""
+
+    def inside(part: e.Node) -> e.Node | None:
+        match part:
+            case e.Attribute(name, str() as attribute):
+                return e.Attribute(field_of(attribute, name), span=part.span)
+            case e.EventFilter(attribute, e.Literal(int() as place)) if not isinstance(place, bool):
+                return e.Attribute(element_of(attribute, _place(part.predicate)), span=part.span)
+            case e.EventFilter() | e.Aggregate() | e.SetPredicate() | e.Previous():
+                return part  # which is refused there
+            case _:
+                return None
+
+    check_depth(condition)
+    return e.substituted(condition, inside)
+
+
+def _field(children: Children, span: Span) -> e.Attribute:
+    """``X.a.b``, and ``a[1].b`` in ``X[…]``."""
+    whole = _attribute_in(children[0], f".{quoted(name_of(children[1]))}")
+    return replace(whole, name=field_of(whole.name, name_of(children[1])), span=span)
+
+
+def _element(children: Children, span: Span) -> e.Attribute:
+    """``X.a[1]``, and ``a[1][1]`` in ``X[…]``."""
+    index = node_of(children[1])
+    whole = _attribute_in(children[0], f"[{index}]")
+    return replace(whole, name=element_of(whole.name, _place(index)), span=span)
+
+
+def _attribute_in(node: e.Node, step: str) -> e.Attribute:
+    """What a step leads into: an attribute, or what could be an element of one in ``X[…]``."""
+    match node:
+        case e.Attribute():
+            return node
+        case e.EventFilter(attribute, e.Literal(int(place))) if not isinstance(place, bool) and place > 0:
+            return e.Attribute(element_of(attribute, place))
+        case e.EventFilter(attribute, e.Literal(int())):
+            raise QueryError(
+                "the events marked with a variable are not numbered, and elements are from 1",
+                span=node.span,
+                found=str(node),
+                expected=f"X.a{step}, with X a variable and a an attribute",
+                hint="first(a.price) and last(a.price) are values of one event",
+            )
+        case _:
+            raise QueryError(
+                "only attributes have fields and elements",
+                span=node.span,
+                found="a condition on the events of a variable",
+                expected=f"X.a{step}, with X a variable and a an attribute",
+                hint="X[…] holds conditions on events of X, and is true or false itself",
+            )
+
+
+def _place(index: e.Node) -> int:
+    """The place of an element that stands in brackets; raises `QueryError` for what is none."""
+    match index:
+        case e.Literal(int() as place) if not isinstance(place, bool) and 1 <= place <= _MOST_ELEMENTS:
+            return place
+        case e.Literal(int() as place) if not isinstance(place, bool) and place < 1:
+            what, hint = f"no list has an element {place}", "the first element is 1: x.tags[1]"
+        case e.Literal(int() as place) if not isinstance(place, bool):
+            what, hint = "no list has so many elements", "elements are counted from 1: x.tags[1]"
+        case _:
+            what = "the place of an element is a whole number"
+            hint = "elements are counted from 1, as in x.tags[1]; a field is x.process.name"
+    raise QueryError(
+        what, span=index.span, found=str(index), expected="the place of an element, from 1", hint=hint
+    )
 
 
 def _negative(children: Children, span: Span) -> e.Node:
@@ -167,6 +250,9 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "duration": _duration,
     "in_list": _in_list,
     "not_in_list": lambda children, span: e.Not(_in_list(children, span), span=span),
+    "element": _element,
+    "event_filter": _event_filter,
+    "field": _field,
     "group": lambda children, _: node_of(children[0]),
     "negative": _negative,
     "negative_constant": constant,

@@ -236,13 +236,8 @@ def _comma(found: Misplaced) -> Mistake | None:
 def _dot(found: Misplaced) -> Mistake | None:
     if re.search(r"\d$", found.before) or re.match(r"\.\d", found.after):
         return Mistake("a number has digits on both sides of its point", "write 0.5 or 5.0")
-    if found.last == "]":
-        return Mistake(
-            "the events marked with a variable are not numbered",
-            "first(a.price) and last(a.price) are values of one event",
-        )
     return Mistake(
-        "an attribute is written with one dot",
+        "a dot goes between a variable and its attribute, in conditions",
         'write a.price; a name with dots in it goes in quotes: a."b.c"',
     )
 

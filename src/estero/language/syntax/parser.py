@@ -8,21 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.errors import QueryError, Span
 from estero.language.syntax.cases import CaseWords
-from estero.language.syntax.productions import node_of
+from estero.language.syntax.productions import check_depth, node_of
 from estero.language.syntax.queries import CONJUNCTIVE, PRODUCTIONS
 from estero.language.syntax.syntax_errors import syntax_error
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.expressions import Node
-from estero.language.tree.pattern import Filter, Pattern
+from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import QueryTree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lark import Lark, Token, Tree
-
-MAXIMUM_DEPTH: Final = 100
-"""How deep a tree may be. Chains of one operator are one level, so this counts nested parentheses."""
 
 
 def parse_query(text: str) -> QueryTree:
@@ -146,21 +141,5 @@ _PRODUCTIONS: Final = {**PRODUCTIONS, **CONJUNCTIVE}
 def _check_depth(found: object) -> None:
     """Refuse what a recursive pass could not walk."""
     root = found.pattern if isinstance(found, QueryTree) else found
-    level = [root] if isinstance(root, Pattern | Node) else []
-    for _ in range(MAXIMUM_DEPTH):
-        level = [child for node in level for child in _below(node)]
-        if not level:
-            return
-    raise QueryError(
-        f"this is nested more than {MAXIMUM_DEPTH} levels deep",
-        span=level[0].span,
-        found="a deeper level",
-        expected=f"at most {MAXIMUM_DEPTH} levels of operators",
-        hint="chains of ; : OR AND ALL count as one level; a sum of many terms does not",
-    )
-
-
-def _below(node: Pattern | Node) -> Iterator[Pattern | Node]:
-    yield from node.children()
-    if isinstance(node, Filter):
-        yield node.condition
+    if isinstance(root, Pattern | Node):
+        check_depth(root)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from estero.errors import QueryError, Span
 from estero.language.syntax.productions import (
@@ -22,6 +22,8 @@ from estero.language.tree import pattern as p
 from estero.language.tree.distances import Apart, Distance
 from estero.language.tree.literals import integer_value
 from estero.language.tree.names import suggestion
+from estero.language.tree.paths import element_of, field_of, variable_in
+from estero.language.tree.selection import bound_names
 
 if TYPE_CHECKING:
     from lark import Token
@@ -39,6 +41,17 @@ class Tail:
 
     nodes: tuple[p.Filter | p.Keep | p.PartitionBy, ...]
     span: Span
+
+    def over(self, pattern: p.Pattern) -> Tail:
+        """The same tail behind this pattern: the first name of a key is a variable where one is called so."""
+        labels = frozenset(bound_names(pattern))
+        return replace(
+            self,
+            nodes=tuple(
+                _with_variables(node, labels) if isinstance(node, p.PartitionBy) else node
+                for node in self.nodes
+            ),
+        )
 
     @property
     def plain_keys(self) -> list[p.PartitionBy]:
@@ -59,7 +72,7 @@ def with_tails(pattern: p.Pattern, tails: list[Tail]) -> p.Pattern:
     """The pattern with FILTER, KEEP and PARTITION BY around it, the first innermost."""
     start = pattern.span.start
     for tail in tails:
-        for node in tail.nodes:
+        for node in tail.over(pattern).nodes:
             span = Span(min(start, tail.span.start), node.span.end)
             pattern = replace(node, pattern=pattern, span=span)
     return pattern
@@ -74,16 +87,35 @@ def _keep_tail(children: Children, span: Span) -> Tail:
 
 
 def _lone_key(children: Children, span: Span) -> p.PartitionBy:
-    (key,) = children
-    if key.variable is not None:
+    return p.PartitionBy(_UNKNOWN, tuple(children), span=span)
+
+
+def _with_variables(node: p.PartitionBy, labels: frozenset[str]) -> p.PartitionBy:
+    """Keys with a variable where their first name is one of these labels, and more follow."""
+    keys = tuple(
+        replace(key, attribute=found[1], variable=found[0])
+        if (found := variable_in(key.attribute)) is not None and found[0] in labels
+        else key
+        for key in node.keys
+    )
+    if keys != node.keys and node.span == node.keys[0].span:  # without brackets
         raise QueryError(
             "keys with variables go in brackets",
-            span=span,
+            span=node.span,
             found="a key without brackets",
             expected="PARTITION BY [x.a, y.b]: what x and y mark agrees, x.a = y.b",
             hint="or leave the variable out: PARTITION BY a is the attribute a of all events",
         )
-    return p.PartitionBy(_UNKNOWN, (key,), span=span)
+    return replace(node, keys=keys)
+
+
+def _step_of_key(step: Callable[[str, Any], str]) -> Production:
+    def build(children: Children, span: Span) -> p.PartitionKey:
+        key, token = children
+        inside = _times(token) if token.type == "INT" else name_of(token)
+        return p.PartitionKey(step(key.attribute, inside), span=span)
+
+    return build
 
 
 def _absent(children: Children, span: Span) -> _Absent:
@@ -304,6 +336,9 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "partition_tail": lambda children, span: Tail(tuple(children[2:]), span),
     "bracket": lambda keys, span: p.PartitionBy(_UNKNOWN, tuple(keys), span=span),
     "lone_key": _lone_key,
+    "key": lambda children, span: p.PartitionKey(name_of(children[0]), span=span),
+    "field_of_key": _step_of_key(field_of),
+    "element_of_key": _step_of_key(element_of),
     **nodes_of(distances),
     "absent": _absent,
     "lacking": _lacking,

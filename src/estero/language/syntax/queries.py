@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.errors import QueryError, Span
@@ -12,6 +12,7 @@ from estero.language.syntax.patterns import Tail, with_tails
 from estero.language.syntax.productions import (
     Children,
     Production,
+    check_depth,
     constant,
     name_of,
     node_of,
@@ -28,6 +29,8 @@ from estero.language.tree.durations import unit_of
 from estero.language.tree.literals import integer_value
 from estero.language.tree.names import suggestion
 from estero.language.tree.parameters import OpenNumber, OpenWindow
+from estero.language.tree.paths import field_of, is_path
+from estero.language.tree.selection import label_types
 from estero.language.tree.words import quoted
 
 if TYPE_CHECKING:
@@ -59,7 +62,36 @@ def _spread(children: Children) -> Children:
 
 
 def _query(children: Children, _span: Span) -> q.QueryTree:
-    return q.QueryTree(**_clauses(_spread(children)))
+    clauses = _clauses(_spread(children))
+    return q.QueryTree(**clauses | {"select": _with_fields_of_keys(clauses)})
+
+
+def _with_fields_of_keys(clauses: dict[str, Any]) -> tuple[q.Selected, ...] | None:
+    """What SELECT shows, where ``a.b`` is a key of that name unless the pattern has a label a."""
+    keys = {name for each in clauses.get("partition_by", ()) for name in each.alternatives if is_path(name)}
+    labels = label_types(clauses["pattern"]) if keys else ()
+
+    def key(node: e.Node) -> e.Node | None:
+        match node:
+            case e.Attribute(name, str() as first) if first not in labels and field_of(first, name) in keys:
+                return e.Attribute(field_of(first, name), span=node.span)
+            case _:
+                return None
+
+    shown: tuple[q.Selected, ...] | None = clauses["select"]
+    if not keys or shown is None:
+        return shown
+    return tuple(
+        replace(item, expression=e.substituted(_not_too_deep(item.expression), key))
+        if isinstance(item, q.SelectExpression)
+        else item
+        for item in shown
+    )
+
+
+def _not_too_deep(expression: e.Node) -> e.Node:
+    check_depth(expression)
+    return expression
 
 
 def _strategy_and_list(children: Children, _span: Span) -> tuple[_Clause, ...]:
@@ -123,6 +155,21 @@ def _select_list(children: Children, span: Span) -> _Clause:
             return _Clause("select", items, "LIST", span)
 
 
+def _shown_name(node: e.Node) -> str:
+    if isinstance(node, e.Attribute):
+        return node.name
+    raise QueryError(
+        "only attributes are shown of a label",
+        span=node.span,
+        found=str(node),
+        expected="names of attributes, separated by commas: x[a, b]",
+        hint=f"what is computed has a name of its own: {_COMPUTED}",
+    )
+
+
+_COMPUTED: Final = "SELECT x, sum(x.price * x.volume) AS total"
+
+
 def _is_bare(item: q.SelectItem) -> bool:
     """Whether a label is written without quotes: NONE in double quotes is a label."""
     return item.span.end - item.span.start == len(item.label)
@@ -131,8 +178,9 @@ def _is_bare(item: q.SelectItem) -> bool:
 def _select_item(children: Children, span: Span) -> q.SelectItem:
     """A label; ``x[a]`` was read as a condition on x."""
     if len(children) > 1:
-        label, *attributes = map(name_of, children)
-        return q.SelectItem(label, tuple(attributes), span=span)
+        label, *attributes = children
+        names = tuple(_shown_name(conditions.of_one_event(node_of(each))) for each in attributes)
+        return q.SelectItem(name_of(label), names, span=span)
     match node_of(children[0]):
         case e.Attribute(label, None):
             return q.SelectItem(label, span=span)
@@ -170,7 +218,7 @@ def _select_expression(children: Children, span: Span) -> q.SelectExpression:
 def _where(children: Children, span: Span) -> tuple[_Clause, ...]:
     """WHERE, and PARTITION BY where its last tail is the query's clause."""
     pattern = children[0]
-    tails: list[Tail] = children[1:]
+    tails: list[Tail] = [tail.over(pattern) for tail in children[1:]]
     partition: tuple[_Clause, ...] = ()
     if tails and (keys := tails[-1].plain_keys):
         brackets = (q.KeyBracket(tuple(key.attribute for key in each.keys), span=each.span) for each in keys)

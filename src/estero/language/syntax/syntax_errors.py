@@ -184,6 +184,8 @@ def _expected(terminals: frozenset[str], grammar: Lark) -> str:
     left = set(terminals) - _NAMES if "NAME" in terminals else set(terminals)
     if "NAME" not in terminals and len(terminals) > 3:
         left -= {"_LPAR", "STRING"}  # START( and TIMESTAMP '' are what they could continue
+    if "_DOT" in terminals and "_LPAR" not in terminals:  # any value may have a field or an element
+        left -= {"_LSQUARE", "_DOT"} if "SLASH" in terminals else {"_LSQUARE"}
     words: list[str] = []
     for group, word in _GROUPS:
         if group <= left:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
 from estero.errors import DataError
 from estero.language.tree.durations import TimeUnit
+from estero.language.tree.paths import column_of, steps_of
 from estero.language.tree.pattern import EventType
 
 UNITS_OF_TIME: Mapping[str, TimeUnit] = {
@@ -97,6 +98,26 @@ def fit(kinds: Iterable[Kind]) -> bool:
 Attributes = Mapping[str, Kind]
 
 
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A column or a part of it: its kind, the fields of a struct, and what the elements of a list are."""
+
+    kind: Kind
+    fields: Mapping[str, Nested] | None = None
+    element: Nested | None = None
+
+    @property
+    def described(self) -> str:
+        """What it is, in words."""
+        return "a struct" if self.fields is not None else "a list" if self.element else self.kind.value
+
+    def step(self, step: str | int) -> Nested | None:
+        """What a step leads to, None where there is no such; all that is inside of NULL is NULL."""
+        if self.kind is Kind.NULL:
+            return self
+        return self.element if isinstance(step, int) else (self.fields or {}).get(step)
+
+
 def type_names(event_type: EventType, streams: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The names that the type of an event may have for the atom to read it; `streams` are those of FROM.
 
@@ -116,8 +137,8 @@ class Schema:
     `types` maps each type name that is known beforehand to its attributes. When all types share one
     table, `shared` holds its attributes, and a type that is not in `types` may still exist unless
     `closed` (then `types` is all there is). `untyped`: no column says the type, so that all events are of
-    the one in `types`. `time` names the time attribute; `time_unit` is the length of one tick when it is an
-    integer.
+    the one in `types`. `nested` says what is inside of columns that are structs or lists. `time` names the
+    time attribute; `time_unit` is the length of one tick when it is an integer.
     """
 
     types: Mapping[str, Attributes] = field(default_factory=dict)
@@ -126,6 +147,7 @@ class Schema:
     time: str | None = None
     time_unit: TimeUnit | None = None
     untyped: bool = field(default=False, compare=False, repr=False)
+    nested: Mapping[str, Nested] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def column_kinds(self) -> dict[str, Kind]:
@@ -137,6 +159,32 @@ class Schema:
             if kinds.get(name, Kind.NULL) is Kind.NULL or kind is Kind.FLOAT:
                 kinds[name] = kind
         return kinds
+
+    def inside(self, path: str) -> Nested | None:
+        """What a path leads to, None where there is no such."""
+        column = column_of(path)
+        found = self.nested.get(column) or Nested(self.column_kinds.get(column, Kind.OPAQUE))
+        for step in steps_of(path):
+            inner = found.step(step)
+            if inner is None:
+                return None
+            found = inner
+        return found
+
+    def reading(self, paths: Iterable[str]) -> Schema:
+        """The same schema with those of these paths as attributes that lead to something.
+
+        Every type has them whose table has the column.
+        """
+        found = {path: inner.kind for path in paths if (inner := self.inside(path)) is not None}
+        if not found:
+            return self
+
+        def read(attributes: Attributes) -> Attributes:
+            return {**attributes, **{path: found[path] for path in found if column_of(path) in attributes}}
+
+        types = {name: read(attributes) for name, attributes in self.types.items()}
+        return replace(self, types=types, shared=None if self.shared is None else read(self.shared))
 
     def attributes_of(self, type_name: str) -> Attributes | None:
         """The attributes of a type, in the order of its table, or None where there is no such type."""

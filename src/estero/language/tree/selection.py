@@ -7,8 +7,20 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from estero.language.tree.expressions import Aggregate, Arithmetic, Attribute, Node, substituted
-from estero.language.tree.pattern import As, EventType, Iteration, Keep, Pattern, Rename, Sequence, Unless
-from estero.language.tree.query import EveryLabel, QueryTree, SelectExpression, SelectItem
+from estero.language.tree.nodes import SyntaxNode, walked
+from estero.language.tree.paths import is_path
+from estero.language.tree.pattern import (
+    As,
+    EventType,
+    Iteration,
+    Keep,
+    PartitionKey,
+    Pattern,
+    Rename,
+    Sequence,
+    Unless,
+)
+from estero.language.tree.query import EveryLabel, KeyBracket, QueryTree, SelectExpression, SelectItem
 from estero.language.tree.schema import Schema
 
 Item = TypeVar("Item")
@@ -84,7 +96,7 @@ def shown_labels(tree: QueryTree, schema: Schema) -> tuple[Shown, ...]:
 
     def attributes_of(label: str) -> tuple[str, ...]:
         read = (schema.attributes_read(each, tree.streams) or () for each in types.get(label, ()))
-        return _once(name for attributes in read for name in attributes)
+        return _once(name for attributes in read for name in attributes if not is_path(name))
 
     chosen: dict[str, tuple[str, ...]] = {}
     for item in (EveryLabel(),) if tree.select is None else tree.select:
@@ -98,6 +110,24 @@ def shown_labels(tree: QueryTree, schema: Schema) -> tuple[Shown, ...]:
         for label, attributes in found:
             chosen[label] = _once((*chosen.get(label, ()), *attributes))
     return tuple(Shown(label, attributes) for label, attributes in chosen.items())
+
+
+def paths_read(tree: QueryTree) -> tuple[str, ...]:
+    """The fields and elements that a query speaks of, each once."""
+    parts: tuple[SyntaxNode, ...] = (tree.pattern, *(tree.select or ()), *tree.partition_by)
+    nodes = (node for part in parts for node in walked(part, SyntaxNode.below))
+    return _once(name for node in nodes for name in _names_in(node) if is_path(name))
+
+
+def _names_in(node: SyntaxNode) -> tuple[str, ...]:
+    """The attributes that a node itself names."""
+    match node:
+        case Attribute(name) | PartitionKey(name):
+            return (name,)
+        case SelectItem(attributes=names) | KeyBracket(alternatives=names):
+            return names or ()
+        case _:
+            return ()
 
 
 def label_types(pattern: Pattern) -> dict[str, tuple[EventType, ...]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from estero.language.tree.paths import column_of, is_path, steps_of
+
 KEYWORDS: Final = (
     *("SELECT", "FROM", "WHERE", "PARTITION", "BY", "WITHIN", "CONSUME", "LIMIT"),
     *("FILTER", "KEEP", "AS", "UNLESS", "ALL", "AND", "OR", "NOT"),
@@ -22,14 +24,22 @@ def is_keyword(word: str) -> bool:
 
 
 def quoted(name: str) -> str:
-    """The name as it is written in a query: in double quotes where it needs them.
+    """The name as it is written in a query: in double quotes where it needs them, a path step by step.
 
     >>> quoted("volume"), quoted("select"), quoted("two words")
     ('volume', '"select"', '"two words"')
     """
+    if is_path(name):
+        inside = (f"[{step}]" if isinstance(step, int) else f".{quoted(step)}" for step in steps_of(name))
+        return quoted(column_of(name)) + "".join(inside)
     if _PLAIN_NAME.fullmatch(name) and not is_keyword(name):
         return name
     return '"' + name.replace('"', '""') + '"'
+
+
+def named(name: str) -> str:
+    """The name of an attribute as messages and answers have it: itself, and a path as it is written."""
+    return quoted(name) if is_path(name) else name
 
 
 def unquoted(text: str) -> str:

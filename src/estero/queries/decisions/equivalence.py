@@ -19,6 +19,7 @@ from estero.language.tree.distances import EventWindow
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.literals import Value, literal_text
 from estero.language.tree.query import QueryTree, Strategy
+from estero.language.tree.words import named
 from estero.queries.decisions.event_kinds import Kind, candidates, kinds_of
 from estero.queries.pattern_statement import AutomatonStatement, PatternStatement
 from estero.queries.query import Query
@@ -70,7 +71,7 @@ class Counterexample:
 
 def _event_text(event: Mapping[str, Value]) -> str:
     attributes = [
-        f"{name}={'NULL' if value is None else literal_text(value)}"
+        f"{named(name)}={'NULL' if value is None else literal_text(value)}"
         for name, value in event.items()
         if name != "type"
     ]

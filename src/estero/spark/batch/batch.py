@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from estero.automata.registers import Value
-from estero.classify.classify import Clauses
+from estero.classify.classify import Clauses, columns_read
 from estero.classify.column_names import free_name
 from estero.classify.spark_dialect import SPARK
 from estero.language.tree.expressions import Attribute
@@ -149,7 +149,7 @@ def _with_key(df: DataFrame, plan: Plan) -> tuple[DataFrame, str]:
     """The events with a column for the shared value, and its name."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
-    columns = columns_in_room(df.schema)
+    columns = columns_read(plan.classification, SPARK, columns_in_room(df.schema))
     types: dict[str, list[str]] = {}
     for type_name, attribute in plan.shared.items():
         types.setdefault(attribute, []).append(type_name)

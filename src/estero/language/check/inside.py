@@ -1,0 +1,57 @@
+"""Fields and elements that are not there: what is inside of a column, and what is like what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from estero.errors import Span
+from estero.language.check.problems import Problems
+from estero.language.tree.names import SPELLING, some, suggestion
+from estero.language.tree.paths import column_of, element_of, field_of, steps_of
+from estero.language.tree.schema import Schema
+from estero.language.tree.words import quoted
+
+
+def note_inside(
+    path: str, attributes: Container[str], schema: Schema | None, span: Span, problems: Problems
+) -> bool:
+    """Whether a name that none of the `attributes` has is a path into one of them; why it fails is noted."""
+    flat = ".".join(map(str, (column_of(path), *steps_of(path))))
+    if flat in attributes:
+        problems.add(
+            f"there is no {quoted(path)}, but an attribute with dots in its name",
+            span,
+            expected=quoted(flat),
+            hint=f"a name with dots in it goes in quotes: {quoted(flat)}",
+        )
+    elif column_of(path) in attributes:
+        _note_step(schema, path, span, problems)
+    else:
+        return False
+    return True
+
+
+def _note_step(schema: Schema | None, path: str, span: Span, problems: Problems) -> None:
+    """Note at which step a path leads to nothing, in a column that is there."""
+    here = column_of(path)
+    itself = "the attribute itself is what there is"
+    for step in steps_of(path):
+        there = None if schema is None else schema.inside(here)
+        further = element_of(here, step) if isinstance(step, int) else field_of(here, step)
+        if schema is None or there is None or schema.inside(further) is not None:
+            here = further
+            continue
+        what, name = there.described, quoted(here)
+        if isinstance(step, int):
+            message, expected = f"{name} is {what}, and has no elements", "an attribute that is a list"
+            fields = some(tuple(there.fields or ()), word="and")
+            hint = f"its fields are {fields}" if there.fields else itself
+        elif there.fields is None:
+            message, expected = f"{name} is {what}, and has no fields", "an attribute that is a struct"
+            hint = f"its elements may: {name}[1].{quoted(step)}" if there.element else itself
+        else:
+            message, expected = f"{name} has no field {step}", some(tuple(there.fields)) or "no field at all"
+            hint = suggestion(step, tuple(there.fields)) or SPELLING
+        place = span if isinstance(step, int) else problems.inner_span(span, quoted(step))
+        problems.add(message, place, expected=expected, hint=hint)
+        return

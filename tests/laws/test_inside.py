@@ -1,0 +1,52 @@
+"""Fields of structs and elements of lists are attributes as others are: what is inside changes no answer."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estero.answers.answer import Answer
+from estero.language.check.queries import check_query
+from estero.language.syntax.parser import parse_query
+from estero.language.tree.query import QueryTree
+from estero.reference.queries import Event, evaluate_query, is_answer
+from joined_strategies import joined_queries
+from laws.evaluators import by_end
+from laws.test_restart_laws import SIZES, restarted
+from laws.test_whole_queries import MOST, check
+from nested_strategies import nested_event, nested_layout, nested_run, nested_tree
+from strategies import TICK, streams
+from whole_strategies import whole_queries
+
+QUERIES = st.one_of(whole_queries(), whole_queries(), joined_queries())
+
+
+@given(QUERIES, streams(max_size=9))
+def test_the_reference_reads_what_is_inside(tree: QueryTree, events: list[Event]) -> None:
+    tree = tree if tree.limit is None else QueryTree(tree.pattern, window=tree.window)
+    nested = list(map(nested_event, events))
+    assert evaluate_query(nested_tree(tree), nested, tick=TICK) == evaluate_query(tree, events, tick=TICK)
+
+
+@given(QUERIES)
+def test_such_a_query_fits_its_events_and_survives_its_text(tree: QueryTree) -> None:
+    inside = nested_tree(tree)
+    assert parse_query(str(inside)) == inside
+    assert len(check_query(inside, nested_layout().schema)) == 0
+
+
+@settings(max_examples=2 * MOST)
+@given(QUERIES, streams(max_size=9))
+def test_the_engine_finds_what_the_reference_says(tree: QueryTree, events: list[Event]) -> None:
+    inside, nested = nested_tree(tree), list(map(nested_event, events))
+    check(inside, nested, Answer(nested_run(inside, nested)).batches())
+
+
+@given(QUERIES, streams(max_size=9), SIZES)
+def test_a_restart_at_every_cut_changes_no_answer(
+    tree: QueryTree, events: list[Event], sizes: list[int]
+) -> None:
+    inside, nested = nested_tree(tree), list(map(nested_event, events))
+    if not inside.strategy.one_for_each_start:
+        found = by_end(restarted(nested_run(inside, nested), sizes))
+        assert is_answer(inside, nested, found, tick=TICK)
