@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from absence_strategies import absent_queries
 from estero.language.check.queries import check_query
 from estero.language.tree.query import Consume, QueryTree
 from full_strategies import full_queries
@@ -13,12 +14,14 @@ from select_strategies import with_measures
 from step_strategies import stepped_queries
 from strategies import SCHEMA, intervals, queries, queries_by_start, windows
 
-_PLAIN = st.one_of(queries(3), full_queries(3), stepped_queries(), stepped_queries(full=True))
+_PLAIN = st.one_of(
+    queries(3), full_queries(3), stepped_queries(), stepped_queries(full=True), absent_queries(2)
+)
 
 
 @st.composite
 def whole_queries(draw: st.DrawFn) -> QueryTree:
-    """Queries of every operator and filter, with steps, each strategy, both limits, and values in SELECT."""
+    """Queries of all operators, with steps, absences, strategies, both limits, and values in SELECT."""
     tree = draw(st.one_of(_PLAIN, queries_by_start(among=_PLAIN)))
     tree = replace(tree, select=None, limit=None, per=None)
     if draw(st.booleans()):

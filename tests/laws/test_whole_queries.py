@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pyarrow as pa
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import estero
 from estero.answers.answer import Answer
 from estero.language.tree.query import QueryTree
+from estero.recognize.in_process import InProcessRun
 from estero.reference.measures import evaluate_measures
 from estero.reference.queries import Event, is_answer
 from laws.evaluators import by_end
+from laws.test_absence_laws import restarted
 from laws.test_limit_laws import suppressed_at, wanted
 from laws.test_measures import same
-from laws.test_restart_laws import SIZES, begun, picked
-from laws.test_stream_laws import cut
+from laws.test_restart_laws import SIZES, picked
+from nested_strategies import nested_event, nested_run, nested_tree
+from parameter_strategies import with_parameters
 from strategies import TICK, streams
 from whole_strategies import whole_queries
 
@@ -36,28 +41,33 @@ def check(tree: QueryTree, events: list[Event], batches: Iterable[pa.RecordBatch
                 assert same(row[name], value), f"{name} of {complex_event}: {row[name]!r}, not {value!r}"
 
 
-def in_pieces(tree: QueryTree, events: list[Event], sizes: list[int]) -> Iterator[pa.RecordBatch]:
-    """The answer of a recognition that is written down and read again at every cut."""
-    run = picked(tree, events)
-    state: bytes | None = None
-    for batch in cut(run, sizes):
-        recognition = begun(run, state)
-        yield from recognition.push(batch)
-        state = recognition.snapshot()
-    recognition = begun(run, state)
-    for ended in recognition.ended():
-        yield from recognition.tables(ended)
+FORMS = st.sampled_from(["plain", "nested", "bound"])
+"""As they are; of attributes inside of structs and lists; with parameters that are bound."""
+
+
+def asked(tree: QueryTree, events: list[Event], form: str) -> tuple[QueryTree, list[Event], InProcessRun]:
+    """The query and the events in a form, and the run of the one on the other."""
+    if form == "nested":
+        tree, events = nested_tree(tree), list(map(nested_event, events))
+        return tree, events, nested_run(tree, events)
+    if form == "bound":
+        text, values = with_parameters(tree)
+        tree = estero.Query(text).bind(values).tree
+    return tree, events, picked(tree, events)
 
 
 @settings(max_examples=2 * MOST)
-@given(whole_queries(), streams(max_size=9))
-def test_a_whole_query_is_what_the_reference_says(tree: QueryTree, events: list[Event]) -> None:
-    run = picked(tree, events)
+@given(whole_queries(), streams(max_size=9), FORMS)
+def test_a_whole_query_is_what_the_reference_says(tree: QueryTree, events: list[Event], form: str) -> None:
+    tree, events, run = asked(tree, events, form)
     batches = list(Answer(run).batches())
     check(tree, events, batches)
     assert run.count() == sum(batch.num_rows for batch in batches)
 
 
-@given(whole_queries(), streams(max_size=9), SIZES)
-def test_cut_and_restored_it_is_the_same(tree: QueryTree, events: list[Event], sizes: list[int]) -> None:
-    check(tree, events, in_pieces(tree, events, sizes))
+@given(whole_queries(), streams(max_size=9), SIZES, FORMS)
+def test_cut_and_restored_it_is_the_same(
+    tree: QueryTree, events: list[Event], sizes: list[int], form: str
+) -> None:
+    tree, events, run = asked(tree, events, form)
+    check(tree, events, restarted(run, sizes))

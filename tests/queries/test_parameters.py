@@ -19,13 +19,12 @@ from hypothesis import strategies as st
 import estero
 from estero import event, param, select, var
 from estero.cli.options import with_values
-from estero.language.tree import expressions as e
-from estero.language.tree.nodes import SyntaxNode, with_changed
 from estero.language.tree.query import QueryTree
 from estero.queries.parameters import value_in
 from estero.reference.queries import Event, evaluate_query
 from full_strategies import full_queries
 from laws.evaluators import in_process
+from parameter_strategies import with_parameters
 from step_strategies import stepped_queries
 from strategies import TICK, queries, streams
 
@@ -263,42 +262,12 @@ def test_values_of_the_command_line() -> None:
 # ---------------------------------------------------------------------------------- random queries
 
 
-class _Opening:
-    """Puts parameters in the place of constants, and remembers their values."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, object] = {}
-
-    def _named(self, value: object) -> str:
-        name = f"p{len(self.values)}"
-        self.values[name] = value
-        return name
-
-    def node(self, node: e.Node) -> e.Node | None:
-        if isinstance(node, e.In):
-            members = [each.value for each in node.members if isinstance(each, e.Literal)]
-            alike = len(set(map(type, members))) == 1 and len(members) == len(node.members)
-            return e.InList(node.operand, e.ListOf(self._named(members))) if alike else None
-        if isinstance(node, e.Literal) and node.value is not None:
-            return e.Parameter(None, self._named(node.value))
-        return None
-
-    def part(self, part: Any) -> Any:
-        if isinstance(part, e.Call | e.SetPredicate):
-            return part  # some arguments have to be constants
-        if isinstance(part, e.Node):
-            changed = self.node(part)
-            return changed or with_changed(part, self.part)
-        return with_changed(part, self.part) if isinstance(part, SyntaxNode) else part
-
-
 @settings(max_examples=150)
 @given(st.one_of(queries(), full_queries(), stepped_queries(full=True)), streams(max_size=9))
 def test_with_values_a_query_finds_what_it_finds_with_constants(tree: QueryTree, events: list[Event]) -> None:
-    opening = _Opening()
-    opened = replace(tree, select=None, pattern=opening.part(tree.pattern), limit=None)
-    query = estero.Query(str(opened))
-    assert set(query.parameters) == set(opening.values)
-    bound = query.bind(opening.values)
+    text, values = with_parameters(replace(tree, select=None, limit=None))
+    query = estero.Query(text)
+    assert set(query.parameters) == set(values)
+    bound = query.bind(values)
     assert bound.parameters == ()
     assert in_process(bound.tree, events) == evaluate_query(replace(tree, limit=None), events, tick=TICK)

@@ -1,0 +1,45 @@
+"""Queries with parameters in the place of their constants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from estero.language.tree import expressions as e
+from estero.language.tree.nodes import SyntaxNode, with_changed
+from estero.language.tree.query import QueryTree
+
+
+def with_parameters(tree: QueryTree) -> tuple[str, dict[str, object]]:
+    """The text of a query with a parameter for each constant of its pattern, and their values."""
+    opening = _Opening()
+    return str(replace(tree, pattern=opening.part(tree.pattern))), opening.values
+
+
+class _Opening:
+    """Puts parameters in the place of constants, and remembers their values."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, object] = {}
+
+    def _named(self, value: object) -> str:
+        name = f"p{len(self.values)}"
+        self.values[name] = value
+        return name
+
+    def node(self, node: e.Node) -> e.Node | None:
+        if isinstance(node, e.In):
+            members = [each.value for each in node.members if isinstance(each, e.Literal)]
+            alike = len(set(map(type, members))) == 1 and len(members) == len(node.members)
+            return e.InList(node.operand, e.ListOf(self._named(members))) if alike else None
+        if isinstance(node, e.Literal) and node.value is not None:
+            return e.Parameter(None, self._named(node.value))
+        return None
+
+    def part(self, part: Any) -> Any:
+        if isinstance(part, e.Call | e.SetPredicate):
+            return part  # some arguments have to be constants
+        if isinstance(part, e.Node):
+            changed = self.node(part)
+            return changed or with_changed(part, self.part)
+        return with_changed(part, self.part) if isinstance(part, SyntaxNode) else part
