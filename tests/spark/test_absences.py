@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +43,7 @@ QUERIES = (
     "SELECT LAST * WHERE A+ ; NOT(B) FOR 2 [time] PARTITION BY [k] WITHIN 6 [time]",
 )
 AFTER_ALL = 10**6
+_NOTHING: dict[str, Any] = {"n": None, "x": None, "s": None}
 
 
 @some
@@ -100,6 +102,30 @@ def test_idle_keys_are_decided_when_the_whole_stream_has_passed() -> None:
     assert pushed(("C", 13, 100)) == []
     assert pushed(("Z", 14, 100)) == [0, 1, 2, 3, 5, 6, 7, 8]
     assert pushed(("Z", 99, 100)) == []
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_killed_at_random_moments_it_gives_the_same_rows_once(query: str) -> None:
+    """A micro-batch that a kill has broken off leaves nothing, and is done again from the state before."""
+    happened = [
+        (row["type"], {**_NOTHING, "time": row["time"], "k": row["k"]}) for row in _events().to_pylist()
+    ]
+    table = to_table([Event(kind, attributes, attributes["time"]) for kind, attributes in happened])
+    killed = seed = 0
+    run = planned(estero.query(query).tree, table)
+    known = replace(run, until=AFTER_ALL) if run.plan.wait is not None else run
+    wanted = in_any_order(without_positions(Answer(known).to_arrow().to_pylist()))
+    while killed < 20:
+        stream, draw, found, seed = Simulation(run), Random(seed), list[dict[str, object]](), seed + 1
+        sizes = [draw.randint(1, 20) for _ in range(4)]
+        for batch in (*cut(table, sizes), after_all()):
+            for each in (batch, None):
+                if draw.random() < 0.5:
+                    broken = replace(stream, state=dict(stream.state), counts=dict(stream.counts))
+                    next(broken.micro_batch(each), None)
+                    killed += 1
+                found += rows(stream.micro_batch(each))
+        assert in_any_order(found) == wanted
 
 
 def _events(size: int = 60) -> pa.Table:
