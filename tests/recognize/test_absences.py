@@ -119,7 +119,7 @@ def test_a_recognizer_answers_when_the_deadline_has_passed_whatever_comes_then()
 
 def test_lateness_decides_nothing_before_late_events_may_have_come() -> None:
     layout = {"type": "type", "time": "time", "time_unit": "s", "lateness": "30 seconds"}
-    recognizer = estero.query(ORDERS).recognizer(SCHEMA, **layout)  # type: ignore[arg-type]
+    recognizer = estero.query(ORDERS).recognizer(SCHEMA, **layout)
     assert not recognizer.push([row("paid", 0, 1), row("paid", 0, 2), row("other", 90)])
     assert not recognizer.push(row("shipped", 60, 1))
     assert [each.partition["id"] for each in recognizer.push(row("other", 91))] == [2]
