@@ -76,6 +76,50 @@ def test_a_relation_is_run_once_for_an_answer(connection: duckdb.DuckDBPyConnect
     assert answer.limit(1).to_arrow().num_rows == 1
 
 
+WIDE = "SELECT *, if(v >= 0, error('it was read'), '') AS wide FROM events"
+FEW = "SELECT a[v], b[t] WHERE A AS a ; B AS b FILTER a[v >= 10] WITHIN 1 [t]"
+
+
+def test_a_relation_is_run_for_the_columns_that_a_query_needs(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    answer = estero.query(FEW).run(connection.sql(WIDE), type="kind", time="t")
+    assert answer.count() == (ROWS - 10) // 2
+    assert answer.limit(1).to_arrow().column("b").to_pylist() == [[{"t": 11, "position": 11}]]
+    said = dict(estero.query(FEW).explain(connection.sql(WIDE), type="kind", time="t").sections())["Read"]
+    assert said.startswith("v, t, kind (3 of 4 columns); ")
+    with pytest.raises(DataError, match="it was read"):
+        QUERY.run(connection.sql(WIDE), type="kind", time="t").count()
+
+
+def test_relations_of_types_are_run_for_the_columns_that_a_query_needs(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    tables = {name: connection.sql(f"SELECT v, wide, t FROM ({WIDE}) WHERE kind = '{name}'") for name in "AB"}
+    assert estero.query(FEW).run(tables, time="t").count() == (ROWS - 10) // 2
+
+
+def test_a_relation_is_run_again_for_columns_that_were_not_expected(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    relation = Relation(connection.table("few"))
+    relation.expect(["kind"])
+    assert relation(["kind"]).read_all().column_names == ["kind"]
+    assert relation.columns == ["kind"]
+    assert relation(["t", "kind"]).read_all().column("t").to_pylist() == list(range(100))
+    assert relation.columns == ["v", "t", "kind"]
+    assert relation().read_all().column_names == ["v", "t", "kind"]
+
+
+def test_odd_names_of_columns_are_asked_for(connection: duckdb.DuckDBPyConnection) -> None:
+    names = """v AS "a.b", t AS "c""d", 'A' AS kind, error('it was read') AS e"""
+    odd = connection.sql(f"SELECT {names} FROM few")
+    query = estero.query('SELECT x[`a.b`, `c"d`] WHERE A AS x')
+    assert query.run(odd, type="kind").to_arrow().column("x")[7].as_py() == [
+        {"a.b": 7, 'c"d': 7, "position": 7}
+    ]
+
+
 def test_what_is_large_waits_in_a_file(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

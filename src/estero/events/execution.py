@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from queue import Empty, Queue
 from typing import Self
 
 import duckdb
 import pyarrow as pa
 
+from estero.classify.column_names import event_column
+from estero.classify.duckdb_dialect import DUCKDB
 from estero.errors import DataError, EnvironmentProblem
 from estero.events.database import EVENTS, Connection, keep_when_forked
 from estero.events.inputs import Input
 from estero.events.reading_errors import reading
 from estero.events.screening import Screen
 from estero.events.stream_order import OrderCheck
+from estero.events.tables.lazy_tables import LazyFrame
 from estero.events.tables.whole_batches import whole_batch
 
 AHEAD = 2
@@ -33,8 +36,8 @@ class Execution:
     """A cursor of `connection` on which the inputs are readable as ``events``, for one query.
 
     With `view` they are readable under numbers, and that query over them is ``events``. `order` checks the
-    order of streams as they pass; `screen` is what the only input is screened by. Without a view, `sql` is
-    all that will be asked: of a stream that can leave out columns, only those named in it are read.
+    order of streams as they pass; `screen` is what the only input is screened by. `sql` is all
+    that will be asked: of a stream that can leave out columns, only those named in it are read.
     """
 
     def __init__(
@@ -92,20 +95,25 @@ class Execution:
             with reading(each.file):
                 self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {each.query}")
         elif self._screen is not None:
-            passed = self._screen.passed(self._checked(each.reader(self._screen.columns)))
+            passed = self._screen.passed(self._checked(_asked_by(self._screen, each)))
             self._cursor.register(name, self._watched(self._screen.schema, passed))
         elif each.stream is not None:
             stream = each.stream(self._named(each))
-            self._cursor.register(name, self._watched(stream.schema, self._checked(stream)))
+            batches, schema = self._checked(stream), stream.schema
+            if self._view is not None and each.schema is not None and len(schema) < len(each.schema):
+                batches, schema = _widened(batches, each.schema), each.schema
+            self._cursor.register(name, self._watched(schema, batches))
         else:
             self._cursor.register(name, each.table)
 
     def _named(self, each: Input) -> list[str] | None:
         """The columns that the statement names, or more; None for all."""
-        if self._sql is None or self._view is not None or each.schema is None:
+        if self._sql is None or each.schema is None:
             return None
-        names = [name for name in each.schema.names if name.replace('"', '""') in self._sql]
-        return names or each.schema.names[:1]  # rows are counted even where nothing of them is asked
+        if self._view is not None and not all(map(_may_be_missing, each.schema)):
+            return None
+        # Rows are counted even where nothing of them is asked.
+        return named_in(self._sql, each.schema.names) or each.schema.names[:1]
 
     def _checked(self, stream: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches of a stream; an event out of order is a `DataError`."""
@@ -136,6 +144,34 @@ class Execution:
                 raise
 
         return pa.RecordBatchReader.from_batches(schema, watched())
+
+
+def _asked_by(screen: Screen, each: Input) -> pa.RecordBatchReader:
+    """The batches of an input that are screened; numbered where rows that cannot pass are missing."""
+    if isinstance(each.stream, LazyFrame) and screen.pushed:
+        return each.stream.numbered(screen.columns, screen.pushed)
+    return each.reader(screen.columns)
+
+
+def named_in(sql: str, columns: Sequence[str]) -> list[str]:
+    """Those of the columns that a statement over ``events`` names, or more."""
+    return [name for name in columns if DUCKDB.quoted(event_column(name)) in sql]
+
+
+def _may_be_missing(field: pa.Field) -> bool:
+    """Whether a column of NULLs can stand for this one."""
+    return not isinstance(field.type, pa.BaseExtensionType)
+
+
+def _widened(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The batches with all columns: a view names them, and those that nobody asked for are NULL."""
+    for batch in batches:
+        there = dict(zip(batch.schema.names, batch.columns, strict=True))
+        columns = [
+            there[field.name] if field.name in there else pa.nulls(batch.num_rows, field.type)
+            for field in schema
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _fetched(

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -64,7 +64,8 @@ class Screen:
 
     `useful` is false where there is nothing to look up. `columns` are the columns that it reads or passes
     on, `schema` is that of what it gives, `selective` says that it asks for more
-    than types, and `rests` are what is left of the predicates, in order.
+    than types, and `rests` are what is left of the predicates, in order. A relevant event has, for
+    one of `pushed`, in each of its columns one of the strings; it is empty where that says nothing.
     """
 
     def __init__(self, classification: Classification, events: pa.Schema) -> None:
@@ -84,6 +85,7 @@ class Screen:
         self._keep_all = classification.keep_all
         self._columns = [_ScreenedColumn(name, splits) for name in asked]
         self._telling = [column for column in self._columns if column.tells_apart]
+        self.pushed = () if classification.keep_all else _pushed(splits)
         self._ranked = False
         self._encoded = all(pa.types.is_dictionary(events.field(name).type) for name in asked)
         self._threaded = _THREADS > 1 and not self._encoded
@@ -138,7 +140,7 @@ class Screen:
         kept = batch.select(self._kept)
         if len(rows) < batch.num_rows:
             kept = kept.take(pa.array(rows))
-        added = [pa.array(rows + base), *map(pa.array, words)]
+        added = [_positions(batch, rows, base), *map(pa.array, words)]
         return pa.RecordBatch.from_arrays([*kept.columns, *added], schema=self.schema)
 
     def _rank(self, batch: pa.RecordBatch) -> None:
@@ -164,6 +166,7 @@ class Screen:
         return None if rows is None or len(rows) == batch.num_rows else rows
 
     def _screened(self, batch: pa.RecordBatch, rows: NDArray[np.int64] | None, base: int) -> pa.RecordBatch:
+        places = _positions(batch, np.arange(batch.num_rows) if rows is None else rows, base)
         batch = batch.select(self.columns)
         if rows is None:
             rows = np.arange(batch.num_rows)
@@ -175,8 +178,23 @@ class Screen:
             for bits, masks in zip(words, column.masks, strict=True):
                 np.bitwise_and(bits, masks[codes], out=bits)
         kept = [batch.column(name) for name in self._kept]
-        added = [pa.array(rows + base), *map(pa.array, words)]
+        added = [places, *map(pa.array, words)]
         return pa.RecordBatch.from_arrays([*kept, *added], schema=self.schema)
+
+
+def _positions(batch: pa.RecordBatch, rows: NDArray[np.int64], base: int) -> pa.Array:
+    """The positions of these rows of a batch: as it says them, or counted from `base`."""
+    if POSITION in batch.schema.names:
+        return batch.column(POSITION).take(pa.array(rows))
+    return pa.array(rows + base)
+
+
+def _pushed(splits: Sequence[Split]) -> tuple[Mapping[str, frozenset[str]], ...]:
+    """The strings that predicates ask for, those of one predicate together; empty if one asks for none."""
+    asked = {tuple(sorted((name, texts) for name, texts in each.one_of.items())) for each in splits}
+    if not asked or () in asked:
+        return ()
+    return tuple(dict(each) for each in sorted(asked, key=lambda each: [(n, sorted(t)) for n, t in each]))
 
 
 def _slices(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[tuple[pa.RecordBatch, int]]:

@@ -71,6 +71,11 @@ class SourceColumns:
         self.schema = self._schema()
 
     @property
+    def of_inputs(self) -> list[list[str]]:
+        """The names of the columns of each input."""
+        return [list(columns) for columns in self._tables.values()]
+
+    @property
     def zone(self) -> str | None:
         """The zone of the time column, None where it has none or there is no time."""
         time = self._layout.time

@@ -24,14 +24,16 @@ from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.remembered import Remembered
 from estero.errors import DataError
 from estero.events.database import EVENTS, Connection, Database, connect, lent_to
-from estero.events.execution import Execution
+from estero.events.execution import Execution, named_in
 from estero.events.files.text_layout import odd_text
 from estero.events.inputs import Input, open_inputs, read_twice
 from estero.events.prepared_statements import Columns, executed_over, is_small
 from estero.events.reading_errors import TooLargeError, how_to_have_timestamps, reading
+from estero.events.reading_lines import reading_line
 from estero.events.screening import Screen
 from estero.events.source_columns import SourceColumns
 from estero.events.stream_order import OrderCheck, null_time, refuse_nat
+from estero.events.tables.relations import Relation
 from estero.events.tables.shown_types import occurs
 from estero.events.tables.table_columns import TableColumn
 from estero.language.tree.schema import EventLayout, Kind
@@ -128,6 +130,20 @@ class Source:
 
     # --------------------------------------------------------------------------------- reading
 
+    @property
+    def waits_for_columns(self) -> bool:
+        """Whether it is read once, in the columns that are expected then (`expect`)."""
+        return any(isinstance(each.stream, Relation) for each in self._inputs.values())
+
+    def expect(self, classification: Classification) -> None:
+        """Says for which columns it will be read; to be called before it is."""
+        sql = classify_sql(classification, EVENTS, columns=self.column_types, ordered=False)
+        also = {self.type_column, *self._columns.order}
+        for each in self._inputs.values():
+            if isinstance(each.stream, Relation):
+                names = each.stream.schema.names
+                each.stream.expect({*named_in(sql, names), *(name for name in names if name in also)})
+
     def read(self, classification: Classification) -> Iterator[pa.RecordBatch]:
         """The classified table in stream order, batch by batch (`plan.Classification` says its columns).
 
@@ -157,6 +173,20 @@ class Source:
     def sql(self, classification: Classification) -> str:
         """The statement that `read` runs, over the relation ``events``, or one that means the same."""
         return self._sql(classification)
+
+    def reading_lines(self, classification: Classification) -> list[str]:
+        """What `read` reads of each input, in words."""
+        sql = self.sql(classification)
+        screen = None if self._small_table() is not None else self._screen(classification)
+        if screen is not None:
+            rests = classify_sql(classification, EVENTS, columns=self.column_types, screened=screen.rests)
+            sql = rests + ", ".join(DUCKDB.quoted(name) for name in screen.columns)
+        several = len(self._inputs) > 1
+        return [
+            f"{name}: {line}" if several else line
+            for (name, each), columns in zip(self._inputs.items(), self._columns.of_inputs, strict=True)
+            for line in [reading_line(sql, screen, each, columns)]
+        ]
 
     def _sql(self, classification: Classification, *, in_memory: bool = False) -> str:
         ordered = self.is_sorted()

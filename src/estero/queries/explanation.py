@@ -18,12 +18,14 @@ from estero.queries.automaton_value import Automaton
 class Explanation:
     """The explanation of one query; `sql` is DuckDB's statement, None where no events were given.
 
-    `tasks` says how tasks on Spark divide the work where a DataFrame was given, else it is that of a batch.
+    `read` says what is read of them. `tasks` says how tasks on Spark divide the work where a DataFrame was
+    given, else it is that of a batch.
     """
 
     plan: Plan
     sql: str | None = None
     tasks: str | None = None
+    read: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         blocks = ("\n  ".join((title, *body.splitlines())) for title, body in self.sections())
@@ -37,6 +39,8 @@ class Explanation:
         said = "\n".join(notes(plan.tree))
         if said:
             yield "Notes", said
+        if self.read:
+            yield "Read", "\n".join(self.read)
         filters = "\n".join(plan.filter_lines())
         if filters:
             yield "Filters", filters

@@ -233,7 +233,8 @@ class Query:
             return Explanation(self.statement.plan(Layout(Schema(shared={}), type_column="type", tick_ns=1)))
         source = self._open(events, layout, csv_options)
         plan = self._checked_plan(source, layout)
-        return Explanation(plan, source.sql(plan.classification))
+        read = tuple(source.reading_lines(plan.classification))
+        return Explanation(plan, source.sql(plan.classification), read=read)
 
     def automaton(self, events: object = None, **layout: Any) -> Automaton:
         """What finds the complex events: a CEA, chain-CEA or PCEA, and the filters that it leaves over.
@@ -247,11 +248,15 @@ class Query:
         raise_first(self.statement.errors(layout.schema, layout.type_column))
         return self._fitting_plan(layout)
 
-    def _fitting_plan(self, layout: Layout) -> Plan:
+    def _planned_for(self, layout: Layout) -> Plan:
         plan = self._remembered(layout)
         if plan is None:
             plan = self.statement.plan(layout)
             self._planned = None if plan.predicates else (_asked(layout), plan)  # predicates may be replaced
+        return plan
+
+    def _fitting_plan(self, layout: Layout) -> Plan:
+        plan = self._planned_for(layout)
         _warn_of_other_names(plan, timed=layout.schema.time is not None)
         return plan
 
@@ -266,6 +271,8 @@ class Query:
         return open_source(events, layout, csv_options, declared=False)
 
     def _checked_plan(self, source: Source, layout: EventLayout) -> Plan:
+        if source.waits_for_columns and not self.statement.errors(source.schema, source.type_column):
+            source.expect(self._planned_for(source.layout).classification)
         schema = self._schema(source, layout)
         asked = replace(source.layout, schema=schema)
         if self._remembered(asked) is None:  # else it fits, and to check that takes as long as all the rest

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from estero.classify.column_names import POSITION
 from estero.errors import DataError
 
 if TYPE_CHECKING:
@@ -36,6 +37,26 @@ class LazyFrame:
     def __call__(self, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
         """A new stream of its rows."""
         frame = self.frame if columns is None else self.frame.select(columns)
+        return pa.RecordBatchReader.from_batches(LazyFrame(frame).schema, _batches(frame))
+
+    def numbered(
+        self, columns: Sequence[str], one_of: Sequence[Mapping[str, frozenset[str]]]
+    ) -> pa.RecordBatchReader:
+        """A new stream of rows with their numbers in ``__position`` (int64), in these columns.
+
+        Rows are left out by the frame itself, which may be a scan, unless they have, for one of `one_of`, in
+        each of its columns one of its strings.
+        """
+        import polars as pl
+
+        wanted = pl.any_horizontal(
+            pl.all_horizontal(
+                pl.col(name).cast(pl.String).is_in(sorted(texts)) for name, texts in each.items()
+            )
+            for each in one_of
+        )
+        number = pl.col(POSITION).cast(pl.Int64)
+        frame = self.frame.with_row_index(POSITION).filter(wanted).select(*columns, number)
         return pa.RecordBatchReader.from_batches(LazyFrame(frame).schema, _batches(frame))
 
 

@@ -1,0 +1,39 @@
+"""What is read of events, in words: which columns, and which rows are left out where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from estero.events.execution import named_in
+from estero.events.inputs import Input
+from estero.events.screening import Screen
+from estero.events.tables.lazy_tables import LazyFrame
+
+_MOST = 6
+"""So many strings, or alternatives, are named; the others are counted."""
+
+
+def reading_line(sql: str, screen: Screen | None, each: Input, columns: Sequence[str]) -> str:
+    """What the statement `sql` reads of an input with these columns; `screen` is what it is screened by."""
+    names = named_in(sql, columns)
+    shown = f"{_few(names)} ({len(names)} of {len(columns)} columns)" if names else "no column"
+    if screen is None or not screen.pushed:
+        return f"{shown}; all rows, because each has a position"
+    by = "the lazy frame" if isinstance(each.stream, LazyFrame) else "a first look"
+    return f"{shown}; {by} numbers the rows and leaves out all but those with {_said(screen.pushed)}"
+
+
+def _said(one_of: Iterable[Mapping[str, frozenset[str]]]) -> str:
+    """The alternatives, as a condition."""
+    parts = [
+        " AND ".join(f"{name} = {_few(map(repr, sorted(texts)), ' | ')}" for name, texts in each.items())
+        for each in one_of
+    ]
+    return _few(parts, " or ")
+
+
+def _few(texts: Iterable[str], between: str = ", ") -> str:
+    """The first of them, and how many there are besides."""
+    every = list(texts)
+    more = [f"{len(every) - _MOST} more"] if len(every) > _MOST else []
+    return between.join([*every[:_MOST], *more])
