@@ -64,6 +64,13 @@ def test_values_of_single_events_are_these(engine: Engine) -> None:
 
 
 CASES = [
+    ("SELECT x.ts AS v WHERE (A OR B) AS x FILTER contains(x.tags, 'd') OR x[contains(tags, 'b')]", [0, 4]),
+    ("SELECT x.ts AS v WHERE (A OR B) AS x FILTER NOT contains(x.tags, 'd')", [0, 1, 2]),
+    ("SELECT x.ts AS v WHERE A AS x ; B AS y FILTER contains(x.tags, y.tags[1])", []),
+    (
+        'SELECT contains(x.process."Odd name"."of.it", 5.5 - 0.5) AS v WHERE (A OR B) AS x',
+        [True, False, *[None] * 3],
+    ),
     ("SELECT x.ts AS v WHERE B AS x FILTER x[process.name = 'y' AND tags[1] IS NULL AND tags[2] = 'd']", [4]),
     ("SELECT y.ts AS v WHERE A AS x ; B AS y FILTER x.process.pid = y.process.pid", [2, 4]),
     ("SELECT y.ts AS v WHERE A AS x ; B AS y FILTER x.process.pid < y.process.pid", [1]),

@@ -50,3 +50,20 @@ def test_a_restart_at_every_cut_changes_no_answer(
     if not inside.strategy.one_for_each_start:
         found = by_end(restarted(nested_run(inside, nested), sizes))
         assert is_answer(inside, nested, found, tick=TICK)
+
+
+@given(
+    st.sampled_from(
+        [
+            "A AS x FILTER contains(x.ns, 2)",
+            "A AS x FILTER NOT contains(x.ns, 7.0)",
+            'A AS x ; B AS y FILTER contains(x.ns, y."a struct".n)',
+            'A AS x ; B AS y FILTER NOT contains(y."a struct".xs, x.ns[1])',
+            'A+ AS x FILTER x[contains("a struct".xs, "a struct"."In Side".x) OR contains(ns, 1)]',
+        ]
+    ),
+    streams(max_size=9),
+)
+def test_contains_looks_at_the_elements_of_a_list(pattern: str, events: list[Event]) -> None:
+    tree, nested = parse_query(f"SELECT * WHERE {pattern}"), list(map(nested_event, events))
+    assert by_end(Answer(nested_run(tree, nested)).batches()) == evaluate_query(tree, nested, tick=TICK)

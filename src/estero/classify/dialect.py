@@ -92,6 +92,10 @@ class Dialect(ABC):
     def stepped(self, value: SQL, step: Step) -> SQL:
         """A field of a struct, NULL where that is NULL; or an element of a list, NULL beyond its end."""
 
+    @abstractmethod
+    def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:
+        """Whether the condition, which is never NULL, is true of some `item` of a list; NULL for NULL."""
+
     def as_read(self, name: str, column: ColumnType) -> SQL:
         """The column as expressions read it: in its kind's own form, timestamps as the engine's instants.
 

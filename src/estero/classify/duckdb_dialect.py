@@ -71,6 +71,10 @@ class DuckDB(Dialect):
             return call("list_extract", value, number(step))
         return call("struct_extract", value, text(step))
 
+    def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:
+        test = exp.Lambda(this=condition, expressions=[item.this.copy()], colon=True)
+        return compared(">", call("len", call("list_filter", whole, test)), number(0))
+
     def has_order(self, engine_type: str, column: ColumnType) -> bool:
         """Whether values of this type break ties, the same way on every engine."""
         return column.kind is not Kind.OPAQUE or engine_type in _SORTED

@@ -94,4 +94,6 @@ class ExpressionWriter:
         if column is None or column.kind is Kind.NULL:
             return self._operations.literal(None)
         known = (is_not_null(reference(name, column)),)
-        return Typed(self._dialect.as_read(name, column), column.kind, known, tick=column.tick)
+        return Typed(
+            self._dialect.as_read(name, column), column.kind, known, tick=column.tick, element=column.element
+        )

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from sqlglot import exp
 
+from estero.classify.columns import ColumnType
 from estero.classify.dialect import EXACT
 from estero.classify.durations import seconds
 from estero.classify.operations import Operations, Typed, finest
-from estero.classify.sql_trees import SQL, bound, call, cast, compared, either, number, text, total
+from estero.classify.sql_trees import (
+    SQL,
+    bound,
+    call,
+    cast,
+    compared,
+    either,
+    is_not_null,
+    number,
+    text,
+    total,
+)
 from estero.language.tree.expressions import CastType, ComparisonOperator
 from estero.language.tree.functions import CASTS
 from estero.language.tree.schema import NUMBERS, Kind
@@ -28,7 +41,21 @@ def called(operations: Operations, name: str, arguments: Sequence[Typed]) -> Typ
         return _CHOOSING[name](operations, arguments)
     if any(argument.kind is None for argument in arguments):
         return operations.literal(None)
+    if name == "contains" and arguments[0].element is not None:
+        return _in_list(operations, arguments[0].sql, arguments[0].element, arguments[1])
     return _FUNCTIONS[name](operations, arguments)
+
+
+def _in_list(operations: Operations, whole: SQL, element: ColumnType, value: Typed) -> Typed:
+    """Whether some element equals the value: those that are NULL do not; unknown in NULL."""
+    dialect, item = operations.dialect, exp.column("item")
+    if element.kind is Kind.NULL:
+        equal: SQL = exp.false()
+    else:
+        one = Typed(dialect.as_read("item", replace(element, stands=item)), element.kind, tick=element.tick)
+        equal = operations.compare("=", one, value)
+    found = dialect.any_element(whole, item, call("coalesce", equal, exp.false()))
+    return Typed(either(is_not_null(exp.paren(value.sql.copy())), found, exp.Null()), Kind.BOOL)
 
 
 # -------------------------------------------------------------------------------- choosing among arguments

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from sqlglot import exp
 
-from estero.classify.columns import Tick
+from estero.classify.columns import ColumnType, Tick
 from estero.classify.dialect import EXACT, Dialect, micros_of
 from estero.classify.lists import in_form
 from estero.classify.sql_trees import SQL, bound, cast, compared, either, is_not_null, number, text
@@ -36,7 +36,8 @@ _MIRRORED: Mapping[e.ComparisonOperator, e.ComparisonOperator] = {
 class Typed:
     """An expression in SQL with its kind (None: the literal NULL) and, for a literal, its value.
 
-    `known` are the conditions under which it is not NULL; None stands for "ask the value itself".
+    `known` are the conditions under which it is not NULL; None stands for "ask the value itself". Of a list
+    `element` is how its elements are read.
     """
 
     sql: SQL
@@ -44,6 +45,7 @@ class Typed:
     known: tuple[SQL, ...] | None = None
     literal: Value = None
     tick: Tick = "us"
+    element: ColumnType | None = None
 
 
 class Operations:

@@ -101,6 +101,9 @@ class Spark(Dialect):
             )
         return exp.Dot(this=value, expression=exp.to_identifier(step, quoted=True))
 
+    def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:
+        return call("exists", whole, exp.Lambda(this=condition, expressions=[item.this.copy()]))
+
     def in_utc(self, column: ColumnType) -> ColumnType:
         """The same column where the session is in UTC: Spark's own cast is right, and fast, there."""
         return replace(column, cast="timestamp") if column.cast == LOCAL_TIME else column

@@ -19,6 +19,7 @@ from estero.automata.strategies import MaxAutomaton
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree import pattern as p
 from estero.language.tree.query import Consume, Strategy
+from estero.language.tree.words import named
 from estero.plan.deadlines import deadlines_of
 from estero.plan.draft import Compilation, Draft
 from estero.plan.plan import Opened, Plan, Section, measured_in_places, residual_text
@@ -204,7 +205,7 @@ end stays"
     def key_lines(self) -> Iterator[str]:
         """The partitions."""
         if self.keyed:
-            keys = ", ".join(f"[{', '.join(bracket)}]" for bracket in self.classification.keys)
+            keys = ", ".join(f"[{', '.join(map(named, bracket))}]" for bracket in self.classification.keys)
             why = "" if self.shown_keys else ", because the pattern's equalities say the same"
             yield f"partitions: by {keys}{why}; runs of all partitions are interleaved inside the kernel"
 

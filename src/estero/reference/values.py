@@ -126,10 +126,18 @@ def _called(name: str, values: Sequence[Value]) -> Value:
             return None if values[0] is None else seconds(values[0])
         case "abs" if isinstance(values[0], Duration):
             return absolute(values[0])
+        case "contains" if isinstance(whole := _any(values[0]), list):
+            found = any(compare("=", in_utc(item), values[1]) for item in whole)
+            return None if values[1] is None else found
         case "greatest" | "least":
             return _extreme(">" if name == "greatest" else "<", alike(values))
         case _:
             return call_function(name, values)
+
+
+def _any(value: Any) -> Any:
+    """The value, which is none of those that literals have where it is a list."""
+    return value
 
 
 def _extreme(sign: e.ComparisonOperator, known: Sequence[Value]) -> Value:

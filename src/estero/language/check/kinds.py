@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -16,6 +17,7 @@ from estero.language.tree.durations import Duration
 from estero.language.tree.functions import CASTS, SCALAR_FUNCTIONS, Constant, Function
 from estero.language.tree.literals import INT_MAX, INT_MIN, Value, literal_text
 from estero.language.tree.names import listed, some, suggestion
+from estero.language.tree.paths import element_of
 from estero.language.tree.schema import NUMBERS, Kind, fit
 from estero.language.tree.words import named
 
@@ -347,6 +349,8 @@ class KindChecker:
                 hint=f"{function.example} is {function.meaning}",
             )
             return function.gives
+        if name == "contains" and self._is_in_list(node):
+            return Kind.BOOL
         kinds = [
             self._takes(name, argument, function.taken(place)) for place, argument in enumerate(arguments)
         ]
@@ -354,6 +358,19 @@ class KindChecker:
             if place < len(arguments):
                 self._constant(name, arguments[place], constant)
         return function.gives or (self._alike(name, node, kinds) if function.alike else kinds[0])
+
+    def _is_in_list(self, node: e.Call) -> bool:
+        """Whether ``contains`` looks at the elements of a list; a value of another kind is noted."""
+        whole, value = node.arguments
+        kind = self._look_up(whole) if isinstance(whole, e.Attribute) else Kind.STRING
+        if kind is Kind.OPAQUE and isinstance(whole, e.Attribute):
+            element = replace(whole, name=element_of(whole.name, 1))
+            self._compare(element, self.kind(element), value, self.kind(value), node)
+            return True
+        if kind in (None, Kind.NULL):  # of any kind
+            self.kind(value)
+            return True
+        return False
 
     def _case(self, node: e.Case) -> Kind | None:
         for when in node.whens:

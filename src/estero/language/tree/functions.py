@@ -146,7 +146,7 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
     ),
     "starts_with": _of_strings("whether the first string begins with the second", "starts_with"),
     "ends_with": _of_strings("whether the first string ends with the second", "ends_with"),
-    "contains": _of_strings("whether the second string is in the first", "contains"),
+    "contains": _of_strings("whether the second is in the first, a string or a list", "contains"),
     "replace": Function(
         (_STRING, _STRING, _STRING),
         Kind.STRING,

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from estero.language.tree.expressions import Aggregate, Arithmetic, Attribute, Node, substituted
+from estero.language.tree.expressions import Aggregate, Arithmetic, Attribute, Call, Node, substituted
 from estero.language.tree.nodes import SyntaxNode, walked
-from estero.language.tree.paths import is_path
+from estero.language.tree.paths import element_of, is_path
 from estero.language.tree.pattern import (
     As,
     EventType,
@@ -126,6 +126,8 @@ def _names_in(node: SyntaxNode) -> tuple[str, ...]:
             return (name,)
         case SelectItem(attributes=names) | KeyBracket(alternatives=names):
             return names or ()
+        case Call("contains", (Attribute(name), *_)):
+            return (element_of(name, 1),)  # its kind is that of all elements
         case _:
             return ()
 
