@@ -103,6 +103,13 @@ def restarted(run: InProcessRun, sizes: list[int]) -> Iterator[pa.RecordBatch]:
         yield from recognition.tables(ended)
 
 
+def test_a_restart_remembers_what_is_past_beside_what_waits() -> None:
+    tree = parse_query("SELECT * WHERE NOT(A) FOR 0 [time] ; C ; NOT(B) FOR 1 [time]")
+    events = [Event(kind, {"time": time, "k": 0}, time) for kind, time in (("C", 0), ("A", 1), ("C", 1))]
+    found = by_end(restarted(run_of(tree, [*events, Event("C", {"time": 9, "k": 0}, 9)]), [1]))
+    assert sorted(found) == [0]
+
+
 @settings(max_examples=max(40, MOST), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tree=_asked, events=streams(max_size=12), sizes=SIZES, little=st.booleans())
 def test_a_restart_at_every_cut_changes_nothing_nor_does_little_memory(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.batch import BITS_IN_WORD, words_of
+from estero.engine.int64 import LEAST
 from estero.engine.jit import kernel
 from estero.engine.snapshots.columns import Arrays, taken
 from estero.engine.snapshots.sound import need
@@ -83,7 +84,7 @@ class Deadlines:
         self._partitions = self._no_partitions(_ROOM)
         self._waiting = self._no_events(_ROOM)
         self._first = self._last = 0
-        self._now = 0
+        self._now = LEAST
 
     @property
     def held(self) -> int:
@@ -122,7 +123,7 @@ class Deadlines:
         numbers = self._numbered(keys)
         _pass(numbers, self._first, self._last, self._asked, self._waiting, self._partitions, again)
         self._last += count
-        self._now = int(times[-1])
+        self._now = max(self._now, int(times[-1]))  # what waited before a restart is older
 
     def leave(self, count: int) -> None:
         """Lets the first events go."""
