@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,20 @@ def test_a_mapping_has_lists_and_frames(tmp_path: Path) -> None:
     ]
 
 
+def test_what_passes_once_is_sorted_among_others(tmp_path: Path) -> None:
+    def once(times: list[int], *kinds: str) -> Iterator[pa.RecordBatch]:
+        return iter(pa.table({"t": times} | ({"kind": kinds} if kinds else {})).to_batches())
+
+    here = written(pa.table({"kind": ["A", "B"], "t": [1, 2]}), tmp_path / "a.csv")
+    answer = QUERY.run([here, once([0], "A")], **LAYOUT)
+    for _ in range(2):
+        assert [(ce.start_time, ce.end_time) for ce in answer] == [(1, 2), (0, 2)]
+    several = QUERY.run({"A": once([3, 4]), "B": once([1, 5])}, time="t")
+    assert [(ce.start_time, ce.end_time) for ce in several] == [(4, 5), (3, 5)]
+    beside = QUERY.run({"B": pa.table({"t": [1, 5]}), "A": once([0, 3])}, time="t")
+    assert [(ce.start_time, ce.end_time) for ce in beside] == [(0, 1), (3, 5), (0, 5)]
+
+
 def test_a_list_of_one_file_is_that_file(tmp_path: Path) -> None:
     (first, *_) = several_files(tmp_path)
     assert QUERY.run([first], **LAYOUT).count() == QUERY.run(first, **LAYOUT).count() == 1
@@ -104,6 +119,17 @@ def test_files_that_do_not_go_together(tmp_path: Path, table: dict[str, Any], me
     with pytest.raises(DataError) as caught:
         QUERY.run(files, **LAYOUT)
     assert str(caught.value) == message.format(place=tmp_path)
+
+
+def test_a_list_of_files_stands_for_events_alone(tmp_path: Path) -> None:
+    files = several_files(tmp_path)
+    for wrong in (lambda: QUERY.run([files[0], files], **LAYOUT), lambda: QUERY.recognizer(files, **LAYOUT)):
+        with pytest.raises(
+            DataError, match="a list of files cannot stand here: query.run, check and explain"
+        ):
+            wrong()
+    with pytest.raises(DataError, match="the list of events is empty, so it has no columns"):
+        QUERY.run([], **LAYOUT)
 
 
 def test_a_directory_of_several_formats_asks_for_a_list(tmp_path: Path) -> None:

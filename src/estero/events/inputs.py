@@ -36,6 +36,8 @@ _ACCEPTED = (
 )
 
 
+_OF_CSV_FILES = "leave them out (--delimiter, --columns, --timestamp-format)"
+
 _TIMES = (pa.types.is_timestamp, pa.types.is_date, pa.types.is_integer)
 
 Stream = Callable[[Sequence[str] | None], pa.RecordBatchReader]
@@ -174,8 +176,14 @@ def _exported(events: Any, _: Sequence[str] | None) -> pa.RecordBatchReader:
 
 
 def _of_list(events: list[Any] | tuple[Any, ...]) -> Input:
-    if events and all(isinstance(each, Mapping) for each in events):
+    if not events:
+        raise DataError("the list of events is empty, so it has no columns")
+    if all(isinstance(each, Mapping) for each in events):
         return _of_dicts(events)
+    if all(isinstance(each, str | os.PathLike) for each in events):
+        raise DataError(
+            "a list of files cannot stand here: query.run, check and explain take one, not nested"
+        )
     batches = list(_batches(events, "list"))
     if not batches:
         raise DataError("the list of record batches is empty, so it has no schema")
@@ -297,7 +305,9 @@ def _files_at(path: str, csv_options: Mapping[str, object] | None) -> _Files:
 def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
     found = _files_at(path, csv_options)
     if csv_options and found.form != "csv":
-        raise DataError(f"csv_options are for CSV files, and this is {found.form}", file=path)
+        raise DataError(
+            f"csv_options are for CSV files, and this is {found.form}", file=path, hint=_OF_CSV_FILES
+        )
     return _open_files(found, csv_options)
 
 
@@ -361,7 +371,7 @@ def open_inputs(
         else:
             found[-1] = both
     if csv_options and not any(isinstance(each, _Files) and each.form == "csv" for each in found):
-        raise DataError("csv_options are for CSV files, and there is none in the list")
+        raise DataError("csv_options are for CSV files, and there is none in the list", hint=_OF_CSV_FILES)
     inputs: dict[str, Input] = {}
     for place, each in enumerate(found, 1):
         name = each.path if isinstance(each, _Files) else f"number {place} of the list"

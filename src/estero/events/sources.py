@@ -36,6 +36,7 @@ from estero.events.stream_order import OrderCheck, null_time, refuse_nat
 from estero.events.tables.relations import Relation
 from estero.events.tables.shown_types import occurs
 from estero.events.tables.table_columns import TableColumn
+from estero.events.tables.whole_batches import whole_table
 from estero.language.tree.schema import EventLayout, Kind
 from estero.plan.plan import Classification, Layout
 
@@ -63,7 +64,7 @@ class Source:
     """
 
     def __init__(self, inputs: Mapping[str, Input], layout: EventLayout, *, mapped: bool = False) -> None:
-        self._inputs = inputs
+        self._inputs = dict(inputs)
         self._sorted: bool | None = None
         self._spent = False
         self._followed: OrderCheck | None = None
@@ -148,9 +149,12 @@ class Source:
         """The classified table in stream order, batch by batch (`plan.Classification` says its columns).
 
         Sorts first where the stream is not sorted; ties keep `order`, then arrival. A stream that
-        passes once is not sorted: an event before its predecessor is a `DataError`. A malformed value of
-        a text file is a `DataError` where its column is needed.
+        passes once is not sorted: an event before its predecessor is a `DataError`; but where it is one of
+        several inputs, it is held in memory, so that all of them can be sorted. A malformed value of a text
+        file is a `DataError` where its column is needed.
         """
+        if self.one_shot and len(self._inputs) > 1 and self._columns.order:
+            self._hold()
         try:
             if (table := self._small_table()) is not None:
                 with reading(self.file):
@@ -169,6 +173,16 @@ class Source:
                     yield self._columns.shown(relevant)
         except DataError as error:
             raise self._naming_the_predicate(classification, error) from error.__cause__
+
+    def _hold(self) -> None:
+        """Brings the inputs that can be read once into memory."""
+        for name, each in self._inputs.items():
+            if each.one_shot and each.stream is not None:
+                with reading(each.file):
+                    table = whole_table(each.stream(None).read_all())
+                self._inputs[name] = dataclasses.replace(each, table=table, stream=None, one_shot=False)
+        self.one_shot = False
+        self._sorted = None
 
     def sql(self, classification: Classification) -> str:
         """The statement that `read` runs, over the relation ``events``, or one that means the same."""
