@@ -181,9 +181,7 @@ def _of_list(events: list[Any] | tuple[Any, ...]) -> Input:
     if all(isinstance(each, Mapping) for each in events):
         return _of_dicts(events)
     if all(isinstance(each, str | os.PathLike) for each in events):
-        raise DataError(
-            "a list of files cannot stand here: query.run, check and explain take one, not nested"
-        )
+        raise DataError("a list of files cannot stand here: run, check and explain take one, not nested")
     batches = list(_batches(events, "list"))
     if not batches:
         raise DataError("the list of record batches is empty, so it has no schema")
