@@ -28,11 +28,12 @@ MOST_PROCESSES = 4
 
 
 class Use(NamedTuple):
-    """A query that uses some kernels, how many events that takes, and whether a funnel is asked for."""
+    """A query that uses some kernels, on so many events; whether a funnel is asked for; the time column."""
 
     text: str
     events: int = 2_000
     funnel: bool = False
+    time: str | None = None
 
 
 _COMPARED = "A AS a ; B AS b FILTER"
@@ -56,6 +57,7 @@ USES = (
     Use("SELECT LONGEST * WHERE A ; B+ ; C PARTITION BY [m] WITHIN 60 EVENTS", 6_000),
     Use("SELECT LONGEST DISJOINT * WHERE A ;[<= 9 EVENTS] B+ ; C PARTITION BY [m] WITHIN 60 EVENTS", 6_000),
     Use("SELECT * WHERE A ;[<= 60 EVENTS] B+[2 EVENTS .. 20 EVENTS, NOT C] ; C WITHIN 90 EVENTS", 6_000),
+    Use("SELECT * WHERE A ; NOT(B) FOR 60 [at] PARTITION BY [m]", 6_000, time="at"),
     Use("SELECT * WHERE A ; B+ ; C", 600),
     Use("SELECT * WHERE A AS a ; B FILTER a[s = 'x'] AND a[t = 'y'] WITHIN 9 EVENTS"),
 )
@@ -117,14 +119,14 @@ def _listen(lines: IO[str], said: SimpleQueue[str | None]) -> None:
 def compile_for(use: Use) -> None:
     """Asks of a query whatever can be asked of one."""
     query, events = Query(use.text), _stream(use.events)
-    answer = query.run(events, type="kind")
+    answer = query.run(events, type="kind", time=use.time)
     for found in (answer.limit(300), answer.share(0, 2).limit(300), answer.sample(3, seed=1)):
         deque(found.batches(), maxlen=0)
     answer.count()
     if use.funnel:
         answer.funnel()
     first = events.slice(0, 200)
-    recognizer = query.recognizer(events.schema, type="kind")
+    recognizer = query.recognizer(events.schema, type="kind", time=use.time)
     deque(recognizer.push(first).limit(300).batches(), maxlen=0)
     deque(restore(query, recognizer.snapshot()).push(first).limit(300).batches(), maxlen=0)
 
@@ -136,6 +138,7 @@ def _stream(size: int) -> pa.Table:
         name: pa.array(np.array(values)[draw.integers(0, len(values), size)]).dictionary_encode()
         for name, values in (("kind", ["A", "B", "C"]), ("s", ["x", "y"]), ("t", ["x", "y"]))
     }
+    columns["at"] = pa.array(np.arange(size))
     return pa.table({**columns, "k": draw.integers(0, 9, size), "m": draw.integers(0, 5, size)})
 
 

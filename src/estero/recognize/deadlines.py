@@ -106,7 +106,8 @@ class DeadlineHold:
         self._deadlines.resume(arrays)
         waiting = batch_of_array(arrays.pop(_WAITING))
         need(waiting.schema.equals(self._events), "what waits has the columns of events")
-        need(not any(waiting.column(name).null_count for name in (TIME, *self._names)), "nothing is NULL")
+        checked = [POSITION, TIME, *self._names, *(KEYS if self._partitioned else ())]
+        need(not any(waiting.column(name).null_count for name in checked), "nothing is NULL")
         need(not fall(numbers_of(waiting, TIME)), "what waits is in order")
         if waiting.num_rows:
             self._enter(waiting, again=True)
