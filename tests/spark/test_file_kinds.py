@@ -58,3 +58,14 @@ def test_nanoseconds_beside_directories(spark: SparkSession, tmp_path: Path) -> 
     rows = read_events(tmp_path).toArrow()
     assert rows.column_names == ["n", "at", "day"]
     assert str(rows.column("day").type) == "date32[day]"
+
+
+@pytest.mark.parametrize("wrong", [5, ["a.csv", 5], {"A": "a.csv"}])
+def test_what_is_no_path_is_said(spark: SparkSession, wrong: Any) -> None:
+    with pytest.raises(TypeError, match="events are read from a path or a list of paths, not from"):
+        read_events(wrong)
+
+
+def test_a_list_of_no_path_is_said(spark: SparkSession) -> None:
+    with pytest.raises(estero.DataError, match="the list of paths is empty"):
+        read_events([])

@@ -249,6 +249,10 @@ def test_an_irrelevant_event_needs_no_time(spark: SparkSession) -> None:
         ),
         ("TABLE(trades), 'SELECT * WHERE A AS a ;'", r"QueryError: [^^]*\n +\| +\^"),
         (
+            "TABLE(trades), 'SELECT * WHERE A AS a', type => 'kind', rows => 'event'",
+            r"DataError: rows => … is 'events', or left out for complex events, not 'event'",
+        ),
+        (
             "TABLE(trades), '{after}', time => 'tt'",
             "DataError: there is no time column 'tt'\n +hint: did you mean t",
         ),
