@@ -16,6 +16,7 @@ from estero.language.builder.conditions import (
     call,
     closed,
     constant,
+    count,
     decreasing,
     holds,
     increasing,
@@ -215,3 +216,46 @@ def test_empty_chains_are_refused() -> None:
         a.where()
     with pytest.raises(ValueError, match="a list of at least one name"):
         select(a).show(a="name")
+
+
+@pytest.mark.parametrize(
+    "function", ["count", "sum", "avg", "stddev", "median", "min", "max", "first", "last", "list"]
+)
+def test_aggregates_are_methods_of_values(function: str) -> None:
+    assert str(getattr(x.price, function)()) == f"{function}(x.price)"
+    assert str(getattr(x.price * 2, function)()) == f"{function}(x.price * 2)"
+
+
+def test_events_and_different_values_are_counted() -> None:
+    assert str(count(x)) == "count(x)"
+    assert str(count(x.user, distinct=True)) == str(x.user.count(distinct=True)) == "count(DISTINCT x.user)"
+
+
+def test_columns_of_values_are_selected() -> None:
+    query = select(a.named("x").repeated()).select("x", n=count(x), total=(x.price * x.volume).sum())
+    assert str(query) == "SELECT x, count(x) AS n, sum(x.price * x.volume) AS total WHERE a AS x+"
+
+
+def test_fields_and_elements_are_reached_by_dots_and_brackets() -> None:
+    assert str(x.process.name == "sh") == "x[process.name = 'sh']"
+    assert str(x.process["sum"] > y.args[2].value) == "x.process.sum > y.args[2].value"
+    assert (
+        str(select(a).partition_by(attribute("process").name))
+        == "SELECT * WHERE a PARTITION BY [process.name]"
+    )
+    assert str(select(a).show(a=["pid", attribute("tags")[1]])) == "SELECT a[pid, tags[1]] WHERE a"
+
+
+def test_what_is_no_field_or_element_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"no list has an element 0: the first one is x.tags\[1\]"):
+        x.tags[0]
+    with pytest.raises(TypeError, match="a field has a name and an element a number"):
+        x.tags[1.5]  # type: ignore[index]
+    with pytest.raises(TypeError, match="is not an attribute, so it has no field or element 'name'"):
+        (x.price + 1).name  # noqa: B018
+    with pytest.raises(TypeError, match="not a method; there are count, sum, avg"):
+        x.price.mean()
+    with pytest.raises(TypeError, match="speaks of one variable"):
+        select(a).partition_by(x.process)
+    with pytest.raises(TypeError, match="not iterable"):
+        list(x.tags)  # type: ignore[call-overload]

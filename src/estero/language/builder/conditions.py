@@ -118,6 +118,15 @@ def aggregate(function: str, of: Expression | Variable, *, distinct: bool = Fals
     return Expression(e.Aggregate(name, str(variable), e.without_variable(of.tree), distinct))
 
 
+def count(of: Expression | Variable, *, distinct: bool = False) -> Expression:
+    """How many events are marked with a variable: ``count(x)``; of an attribute, how many have a value.
+
+    >>> print((count(var("x")) >= 3) & (count(var("x").user, distinct=True) == 1))
+    count(x) >= 3 AND count(DISTINCT x.user) = 1
+    """
+    return aggregate("count", of, distinct=distinct)
+
+
 def constant(value: Value) -> Expression:
     """A constant by itself: ``constant(1) < var("a").price`` is ``a[1 < price]``."""
     return Expression(_literal(value))
@@ -258,7 +267,7 @@ class Expression:
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
         """Says that there is no such method: any other name is taken for that of a field."""
-        raise TypeError(f"{self} is a value of events, and not a method")
+        raise TypeError(f"{self} is a value of events, and not a method; there are {', '.join(AGGREGATES)}")
 
     def __str__(self) -> str:
         return str(self.tree)
@@ -284,6 +293,54 @@ class Expression:
 
     def __neg__(self) -> Expression:
         return Expression(e.Negative(self.tree))
+
+    def count(self, *, distinct: bool = False) -> Expression:
+        """How many of the events that a variable marks have a value, or how many different ones there are.
+
+        >>> print(var("x").user.count(distinct=True) > 3)
+        count(DISTINCT x.user) > 3
+        """
+        return aggregate("count", self, distinct=distinct)
+
+    def sum(self) -> Expression:
+        """The sum over all events that a variable marks: ``sum(x.price * x.volume)``.
+
+        >>> print((var("x").price * var("x").volume).sum())
+        sum(x.price * x.volume)
+        """
+        return aggregate("sum", self)
+
+    def avg(self) -> Expression:
+        """Their mean: ``avg(x.price)``."""
+        return aggregate("avg", self)
+
+    def stddev(self) -> Expression:
+        """Their standard deviation: ``stddev(x.price)``."""
+        return aggregate("stddev", self)
+
+    def median(self) -> Expression:
+        """Their median: ``median(x.price)``."""
+        return aggregate("median", self)
+
+    def min(self) -> Expression:
+        """The smallest value of all events that a variable marks: ``min(x.price)``."""
+        return aggregate("min", self)
+
+    def max(self) -> Expression:
+        """The largest one: ``max(x.price)``."""
+        return aggregate("max", self)
+
+    def first(self) -> Expression:
+        """The value of the first event that a variable marks: ``first(x.price)``."""
+        return aggregate("first", self)
+
+    def last(self) -> Expression:
+        """The value of the last one: ``last(x.price)``."""
+        return aggregate("last", self)
+
+    def list(self) -> Expression:
+        """The values of all events that a variable marks, in order: ``list(x.price)``."""
+        return aggregate("list", self)
 
     def __and__(self, other: Condition | Expression) -> Condition:
         return self.as_filter() & other

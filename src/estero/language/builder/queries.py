@@ -347,17 +347,25 @@ class QueryBuilder:
     ) -> Self:
         """Shows labels with all attributes, or some: ``show("a", b=["price"])``; no label is ``NONE``.
 
-        An expression is a column: ``show(total=aggregate("sum", var("a").price))``. ``"*"`` are all labels.
+        An expression is a column: ``show(total=var("a").price.sum())``. ``"*"`` are all labels.
 
         >>> sequence = event("a").then(event("b"), event("c"))
         >>> print(select(sequence).show(("a", ["price"]), "b", c=["price", "name"]))
         SELECT a[price], b, c[price, name] WHERE a ; b ; c
-        >>> from estero import aggregate, var
-        >>> print(select(sequence).show("*", n=aggregate("count", var("b")), price=var("a").price * 2))
+        >>> from estero import count, var
+        >>> print(select(sequence).show("*", n=count(var("b")), price=var("a").price * 2))
         SELECT *, count(b) AS n, a.price * 2 AS price WHERE a ; b ; c
         """
         items = tuple(map(_shown, labels)) + tuple(_shown_as(name, each) for name, each in columns.items())
         return replace(self, tree=replace(self.tree, select=None if items == (q.EveryLabel(),) else items))
+
+    def select(
+        self,
+        *labels: str | tuple[str, SequenceOf[str | Expression]] | Named,
+        **columns: SequenceOf[str | Expression] | Expression,
+    ) -> Self:
+        """What the query shows, as `show` says it: ``.select("x", n=count(x), total=x.price.sum())``."""
+        return self.show(*labels, **columns)
 
     def strategy(self, strategy: q.Strategy | str) -> Self:
         """Keeps some of the complex events that end together: ``SELECT MAX …``.
