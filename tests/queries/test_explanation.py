@@ -63,6 +63,8 @@ WITH_EVENTS = (
     """SELECT NONE WHERE SELL AS a ALL BUY AS b ALL BUY AS c
        FILTER a.name = b.name AND b.volume = c.volume WITHIN 10 EVENTS""",
     "SELECT NEXT NONE WHERE SELL AS a ; BUY+ AS b WITHIN 10 MINUTES",
+    """SELECT a.price * 2 AS twice, count(b) AS n, sum(b.volume) AS total WHERE SELL AS a ; BUY+ AS b
+       PARTITION BY [name] WITHIN 10 SECONDS""",
     """SELECT NONE WHERE SELL AS a ; BUY AS b ; BUY AS c
        FILTER b.price > a.price AND b.volume < a.volume AND a.name != b.name WITHIN 10 EVENTS""",
 )

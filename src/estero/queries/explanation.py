@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from estero.automata.cea import CEA, FIRST, EventPredicate
 from estero.errors import legible
 from estero.language.check.notes import notes
-from estero.language.tree.query import Consume
+from estero.language.tree.query import Consume, SelectExpression
 from estero.plan.division import division_in_words
 from estero.plan.plan import Plan, residual_text
 from estero.queries.automaton_value import Automaton
@@ -104,6 +104,9 @@ def plan_lines(plan: Plan, tasks: str | None = None) -> Iterator[str]:
         yield f"limit: at most {plan.limit.most} complex events {length}; the others are counted"
     elif plan.limit is not None:
         yield f"limit: at most {plan.limit.most} complex events at each end; enumeration stops there"
+    values = [str(item) for item in plan.tree.select or () if isinstance(item, SelectExpression)]
+    if values:
+        yield f"values: {', '.join(values)}; computed of complex events as they are listed, many at once"
     yield f"on Spark: {tasks or division_in_words(plan)}"
 
 
