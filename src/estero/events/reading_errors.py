@@ -24,7 +24,10 @@ _OWN = re.compile(r"estero: (.*)", re.DOTALL)
 """What Estero's own expressions say, in words for users; a hint is on a line of its own."""
 _PREFIX = re.compile(r"^(?:\w+ )*Error: ")
 
-_CSV_HINT = "fix the line, or say how to read the file: csv_options={'types': …, 'delim': …, 'nullstr': …} (--delimiter)"
+_CSV_HINT = (
+    "fix the line, or say how to read the file: csv_options={'types': …, 'delim': …, 'nullstr': …}, "
+    "or --delimiter on the command line"
+)
 
 
 class TooLargeError(DataError):
