@@ -22,8 +22,8 @@ _PLAIN = st.one_of(
 @st.composite
 def whole_queries(draw: st.DrawFn) -> QueryTree:
     """Queries of all operators, with steps, absences, strategies, both limits, and values in SELECT."""
-    tree = draw(st.one_of(_PLAIN, queries_by_start(among=_PLAIN)))
-    tree = replace(tree, select=None, limit=None, per=None)
+    drawn = draw(st.one_of(_PLAIN, queries_by_start(among=_PLAIN)))
+    tree = drawn = replace(drawn, select=None, limit=None, per=None)
     if draw(st.booleans()):
         tree = draw(with_measures(st.just(tree)))
     how = draw(st.integers(0, 3))
@@ -35,4 +35,4 @@ def whole_queries(draw: st.DrawFn) -> QueryTree:
         tree = replace(tree, consume=Consume.NONE)
     if tree.window is None and draw(st.booleans()):
         tree = replace(tree, window=draw(windows()))
-    return tree if not check_query(tree, SCHEMA) else replace(tree, select=None)
+    return tree if not check_query(tree, SCHEMA) else drawn

@@ -68,6 +68,9 @@ class FakeRun:
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         raise NotImplementedError
 
+    def partials(self) -> FakeRun:
+        raise NotImplementedError
+
     def shared(self, share: Share) -> FakeRun:
         self.asked.append(f"share {share.number} of {share.of}")
         first, after = share.range_of(self.batch.num_rows)

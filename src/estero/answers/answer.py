@@ -66,6 +66,9 @@ class Run(Protocol):
     def funnel(self, *, by_partition: bool) -> pa.Table:
         """How many starts come how far: the table of a `Funnel`."""
 
+    def partials(self) -> Run:
+        """The run of the partial matches whose windows have passed."""
+
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         """A numeric attribute of the events between two positions (`estero.recognize.attribute_values`)."""
 
@@ -190,6 +193,18 @@ class Answer:
         if self._picked is not None or self._start > 0 or self._stop is not None:
             raise ValueError("a funnel is of all starts: ask the whole answer, not a part of it")
         return Funnel(self._run.funnel(by_partition=by_partition))
+
+    def partials(self) -> Answer:
+        """The partial matches: of each start that came some steps of a sequence and not all, one.
+
+        It is what NEXT would choose among the complex events of as many steps as that start came, inside its
+        window, and given when the window has passed. The columns are those of this answer, without what
+        SELECT computes, and behind them ``steps`` (int64, from 1) and, where the window is one of time,
+        ``expired_time``; labels of later steps are empty. The order is that of the ends. They are held in
+        memory. Raises `QueryError` for a query without a window, or of a pattern that is no sequence.
+        Source: semantics-2, "How far it came".
+        """
+        return Answer(self._run.partials())
 
     def share(self, number: int, of: int) -> Answer:
         """Share `number` (0 … of - 1) of `of`: together they are the answer, each complex event once.

@@ -10,7 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from estero.answers.report import DECIDED_KEY, SUPPRESSED_KEY, label_of, measure_of, positions_in
+from estero.answers.report import (
+    DECIDED_KEY,
+    EXPIRED_TIME,
+    PARTIAL_KEY,
+    STEPS,
+    SUPPRESSED_KEY,
+    label_of,
+    measure_of,
+    positions_in,
+)
 from estero.answers.shown_values import BEYOND_PYTHON, not_held, shown_rows, shown_values
 from estero.errors import legible
 
@@ -29,6 +38,8 @@ class AnswerColumns:
     has_time: bool
     suppressed: int | None = None
     decided_time: int | None = None
+    steps: int | None = None
+    expired_time: int | None = None
     measures: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
@@ -40,10 +51,15 @@ class AnswerColumns:
         measures = {name: i for i, field in enumerate(schema) if (name := measure_of(field)) is not None}
         left_out = [i for i, field in enumerate(schema) if SUPPRESSED_KEY in (field.metadata or {})]
         decided = [i for i, field in enumerate(schema) if DECIDED_KEY in (field.metadata or {})]
-        others = {*labels.values(), *left_out, *decided, *measures.values()}
+        partial = {(field.metadata or {}).get(PARTIAL_KEY, b"").decode(): i for i, field in enumerate(schema)}
+        came = [partial.get(STEPS), partial.get(EXPIRED_TIME)]
+        others = {*labels.values(), *left_out, *decided, *came, *measures.values()}
         partition = {field.name: i for i, field in enumerate(schema) if i >= first and i not in others}
-        further = next(iter(left_out), None), next(iter(decided), None), measures
-        return AnswerColumns(labels, partition, has_time, *further)
+        single = [next(iter(left_out), None), next(iter(decided), None), *came]
+        suppressed, decided_time, steps, expired = single
+        return AnswerColumns(
+            labels, partition, has_time, suppressed, decided_time, steps, expired, measures=measures
+        )
 
 
 class ComplexEvent:
@@ -95,6 +111,18 @@ class ComplexEvent:
     def decided_time(self) -> Any:
         """When the last deadline behind its end had passed, or None where none is asked for."""
         column = self._layout.decided_time
+        return None if column is None else self._value(column)
+
+    @property
+    def steps(self) -> int | None:
+        """How far a partial match came, from 1; None for a complex event."""
+        column = self._layout.steps
+        return None if column is None else int(self._value(column))
+
+    @property
+    def expired_time(self) -> Any:
+        """When the window of a partial match had passed, or None for a complex event."""
+        column = self._layout.expired_time
         return None if column is None else self._value(column)
 
     @property

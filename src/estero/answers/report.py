@@ -38,6 +38,10 @@ SUPPRESSED_KEY = b"estero:suppressed"
 DECIDED_TIME: Final = "decided_time"
 DECIDED_KEY = b"estero:decided"
 """In the metadata of the column that says when a complex event was decided."""
+STEPS: Final = "steps"
+EXPIRED_TIME: Final = "expired_time"
+PARTIAL_KEY = b"estero:partial"
+"""In the metadata of the columns that say how far a partial match came, and when its window had passed."""
 MEASURE_KEY = b"estero:measure"
 MATCH_KEY = b"estero:match"
 """In the metadata of a column that says to which complex event a row belongs."""
@@ -251,6 +255,11 @@ def column_names(
     taken |= {"suppressed"} if suppressed else set()
     taken |= {DECIDED_TIME} if waits else set()
     return [untaken(name, taken) for name in (*keys, *labels)]
+
+
+def marked_as_partial(name: str, kind: pa.DataType) -> pa.Field:
+    """A column of partial matches: ``steps`` or ``expired_time``."""
+    return pa.field(name, kind, nullable=False, metadata={PARTIAL_KEY: name.encode()})
 
 
 def label_of(field: pa.Field) -> str | None:

@@ -116,6 +116,13 @@ class Source:
         rows = [each.rows for each in self._inputs.values()]
         return None if None in rows else sum(each for each in rows if each is not None)
 
+    def event_count(self) -> int:
+        """How many events there are; they are read where nothing else tells."""
+        known = self.size()
+        if known is None:
+            ((known,),) = self._rows(f"SELECT count(*) AS events FROM {EVENTS}")
+        return int(known)
+
     def odd_value(self, column: str) -> str:
         """The value of a text file that made a column one of strings, as a hint; "" where there is none.
 

@@ -32,17 +32,20 @@ FEW_STATES, FEW_CLASSES = 200, 64
 class AutomatonPlan(Plan):
     """How a query is evaluated by a complex event automaton.
 
+    With `whatever_end`, of the complex events of a start that is kept which NEXT chooses, wherever they end.
+
     `gaps` says that dropped events count (contiguity): recognition then needs each event's place in the
     stream. `registers` are the comparisons that runs check as they go.
     """
 
-    evaluated = ("automaton", "gaps", "registers", "ages")
+    evaluated = ("automaton", "gaps", "registers", "ages", "whatever_end")
 
     automaton: CEA
     gaps: bool = False
     state_cap: int = DEFAULT_STATE_CAP
     registers: RegisterProgram | None = None
     ages: AgeProgram | None = None
+    whatever_end: bool = False
 
     @property
     def from_first(self) -> bool:
@@ -84,7 +87,7 @@ class AutomatonPlan(Plan):
         if self.ages is not None:
             return False
         if self.decides_later:
-            told_apart = self.registers is not None and not self.residuals
+            told_apart = (self.registers is not None or self.whatever_end) and not self.residuals
             return told_apart and _marks_its_start(self.automaton)
         if self.strategy is Strategy.MAX:
             return not (self.residuals or self.has_hidden or self.registers is not None)
@@ -93,7 +96,8 @@ class AutomatonPlan(Plan):
     @property
     def lists_for_starts(self) -> bool:
         """Whether for each start complex events are listed, from which one is chosen (LONGEST, SHORTEST)."""
-        return self.decides_later and (self.sieved or self.registers is not None)
+        listed = self.sieved or self.registers is not None or self.whatever_end
+        return self.decides_later and listed
 
     @property
     def kernels(self) -> str:

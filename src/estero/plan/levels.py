@@ -88,6 +88,37 @@ def levels_plan(tree: QueryTree, layout: Layout) -> LevelsPlan:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PartialsPlan:
+    """How partial matches are found: how far each start comes, and for each level but the last a plan.
+
+    A plan keeps, of each start, the complex event of its level that NEXT would choose. `whole` is the plan of
+    the query.
+    """
+
+    levels: LevelsPlan
+    by_level: tuple[AutomatonPlan, ...]
+    window: Window
+    whole: Plan
+
+
+def partials_plan(tree: QueryTree, layout: Layout) -> PartialsPlan:
+    """How partial matches are found; raises `QueryError` for a query where they mean nothing."""
+    levels = levels_plan(tree, layout)
+    whole = plan_of(tree, layout)
+    by_level = []
+    for parts in _levels(tree)[:-1]:
+        draft = Draft(replace(prefix_query(tree, parts), strategy=Strategy.LONGEST), layout)
+        partitioned = in_partitions(draft)
+        plan = with_registers(draft) if isinstance(partitioned, str) else partitioned
+        payload = dict.fromkeys((*plan.classification.payload, *whole.classification.payload))
+        classification = replace(plan.classification, payload=tuple(payload))
+        by_level.append(replace(plan, whatever_end=True, shown=whole.shown, classification=classification))
+    if whole.window is None:
+        raise TypeError("a plan of a query with a window has one")
+    return PartialsPlan(levels, tuple(by_level), whole.window, whole)
+
+
 def _levels(tree: QueryTree) -> tuple[int, ...]:
     if tree.window is None:
         raise QueryError(

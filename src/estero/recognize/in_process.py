@@ -168,6 +168,13 @@ class InProcessRun(Reading):
         levels = levels_plan(self.plan.tree, layout)
         return funnel_table(levels, self.source, by_partition=by_partition, until=self.until)
 
+    def partials(self) -> Run:
+        from estero.plan.levels import partials_plan  # loads the rules of planning
+        from estero.recognize.partials import PartialsRun
+
+        layout = replace(self.source.layout, schema=self.plan.classification.schema)
+        return PartialsRun(partials_plan(self.plan.tree, layout), self.source, self.until)
+
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         from estero.recognize.attribute_values import attribute_values
 

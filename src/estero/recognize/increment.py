@@ -72,6 +72,9 @@ class PushedRun(Reading):
     def funnel(self, *, by_partition: bool) -> NoReturn:  # noqa: ARG002
         raise _no_funnel()
 
+    def partials(self) -> NoReturn:
+        raise ValueError("partial matches are of a whole stream: ask the answer of query.run for them")
+
     def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002
         raise ValueError("the events of a recognizer are not kept: ask the answer of query.run for plot(y=…)")
 
@@ -123,6 +126,9 @@ class NothingFound(Reading):
 
     def funnel(self, *, by_partition: bool) -> NoReturn:  # noqa: ARG002
         raise _no_funnel()
+
+    def partials(self) -> NoReturn:
+        raise ValueError("partial matches are of a whole stream: ask the answer of query.run for them")
 
     def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002
         raise ValueError("the events of a recognizer are not kept: ask the answer of query.run for plot(y=…)")

@@ -94,6 +94,7 @@ class Recognition:
     `positions` says whether positions are, and `counting` that `counts` will be asked for. What is decided
     after its end is given at once where the stream is `endless`, else in order of ends. With `state`, from
     `snapshot`, it goes on from there; raises `DataError` where that is of another query, plan or version.
+    Of a plan for partial matches (`AutomatonPlan.whatever_end`) `starts` are the positions of those wanted.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Recognition:
         counting: bool = False,
         endless: bool = False,
         state: bytes | None = None,
+        starts: NDArray[np.int64] | None = None,
     ) -> None:
         words, ordinals = numbered(BITS, events.names), ORDINAL in events.names
         runs = plan.opened(len(words), ordinals=ordinals, counting=counting)
@@ -118,7 +120,9 @@ class Recognition:
         self._throttle: Throttle | None = None
         if limit is not None and limit.interval is not None:
             self._throttle = Throttle(limit.most, limit.interval)
-        self._starts = Starts(plan, events, ordered=in_order) if plan.lists_for_starts else None
+        self._starts = (
+            Starts(plan, events, ordered=in_order, wanted=starts) if plan.lists_for_starts else None
+        )
         self._waiting = DeadlineHold(plan, events) if plan.deadlines else None
         self._partition_columns = partition_columns(plan)
         self.store = EventStore(events, self._partition_columns)
@@ -251,9 +255,17 @@ class Recognition:
 
     def _add_to(self, starts: Starts, roots: Roots) -> None:
         """Adds those complex events of `roots` that may be chosen for their start."""
-        last = self.plan.strategy is Strategy.LONGEST
         if self.plan.chooses:  # those below a root have one start
-            roots = roots.chosen(best_roots(roots, self.recognizer.runs.compact, last=last))
+            nodes = self.recognizer.runs.compact
+            if starts.wanted is None:
+                last = self.plan.strategy is Strategy.LONGEST
+                roots = roots.chosen(best_roots(roots, nodes, last=last))
+            else:
+                begun = self.store.take(nodes.start[roots.root], [POSITION])
+                wanted = np.isin(numbers_of(begun, POSITION), starts.wanted)
+                roots = roots.chosen(np.flatnonzero(wanted))
+        if not roots.event.size:
+            return
         matches = self.recognizer.matches(roots, None, self._room)
         for each in matches if self._sieve is None else self._sieve.sift_all(matches, self.store):
             starts.add(each, self.store)

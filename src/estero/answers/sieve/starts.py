@@ -41,10 +41,14 @@ class Starts:
 
     `events` is the schema of classified events. Here they are told by their positions in the stream, which no
     restart changes, and kept apart from others. With `ordered` what is decided is given in order of its end,
-    else at once.
+    else at once. Where only starts at some positions are `wanted` (int64, ascending), what NEXT chooses of
+    all their complex events is kept, wherever it ends.
     """
 
-    def __init__(self, plan: Plan, events: pa.Schema, *, ordered: bool) -> None:
+    def __init__(
+        self, plan: Plan, events: pa.Schema, *, ordered: bool, wanted: Integers | None = None
+    ) -> None:
+        self.wanted = wanted
         self._longest = plan.strategy is Strategy.LONGEST
         self._disjoint = Disjoint() if plan.tree.disjoint else None
         self._partition_columns = partition_columns(plan)
@@ -60,6 +64,11 @@ class Starts:
 
     def add(self, matches: Matches, store: EventStore) -> None:
         """Takes complex events, with the sequence numbers that their events have in `store`."""
+        if self.wanted is not None:
+            start = _numbers(store.take(matches.start, [POSITION]), POSITION)
+            matches = chosen(matches, np.flatnonzero(np.isin(start, self.wanted)))
+        if not matches.start.size:
+            return
         best = self._best(matches)
         sequence = np.unique(np.concatenate((best.start, best.end, best.event)))
         events = store.take(sequence)
@@ -110,6 +119,7 @@ class Starts:
         begins = np.flatnonzero(np.diff(start, prepend=-1))
         best = (np.maximum if self._longest else np.minimum).reduceat(end, begins)
         of_best = end == np.repeat(best, np.diff([*begins.tolist(), start.size]))
+        of_best |= self.wanted is not None
         candidates = taken(matches, order[of_best])
         contested = np.flatnonzero(np.isin(candidates.start, _repeated(candidates.start)))
         if not contested.size:

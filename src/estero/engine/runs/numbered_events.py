@@ -54,8 +54,8 @@ class Settings:
 
     @property
     def split(self) -> bool:
-        """Whether runs in one state have to be told apart by registers."""
-        return self.registers is not None and self.registers.registers > 0
+        """Whether runs in one state have to be told apart by registers, or by their starts."""
+        return self.each or (self.registers is not None and self.registers.registers > 0)
 
     @property
     def chooses(self) -> bool:
