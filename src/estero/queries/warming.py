@@ -58,6 +58,7 @@ USES = (
     Use("SELECT LONGEST DISJOINT * WHERE A ;[<= 9 EVENTS] B+ ; C PARTITION BY [m] WITHIN 60 EVENTS", 6_000),
     Use("SELECT * WHERE A ;[<= 60 EVENTS] B+[2 EVENTS .. 20 EVENTS, NOT C] ; C WITHIN 90 EVENTS", 6_000),
     Use("SELECT * WHERE A ; NOT(B) FOR 60 [at] PARTITION BY [m]", 6_000, time="at"),
+    Use("SELECT * WHERE A ; B PARTITION BY [m] WITHIN 9 EVENTS LIMIT 2 PER 20 [at]", time="at"),
     Use("SELECT * WHERE A ; B+ ; C", 600),
     Use("SELECT * WHERE A AS a ; B FILTER a[s = 'x'] AND a[t = 'y'] WITHIN 9 EVENTS"),
 )
