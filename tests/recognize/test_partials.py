@@ -68,7 +68,9 @@ def test_what_was_not_bought() -> None:
     assert answer.count() == 2
     assert answer[0] == next(iter(answer))
     assert [each.steps for each in answer[1:]] == [2]
-    assert answer.rows().to_arrow().num_rows == 3
+    rows_of_events = answer.rows().to_arrow()
+    assert rows_of_events.column_names == ["match", "label", "position", "user", "type", "time"]
+    assert rows_of_events.num_rows == 3
 
 
 def test_windows_that_are_open_are_not_told() -> None:

@@ -18,6 +18,7 @@ from estero.answers.report import (
     LABEL_KEY,
     MATCH_KEY,
     MEASURE_KEY,
+    PARTIAL_KEY,
     SUPPRESSED_KEY,
     common_type,
     label_of,
@@ -151,7 +152,7 @@ class RowsLayout:
 
 def _is_other(field: pa.Field) -> bool:
     """Whether a column shows a label, or something of the whole complex event, and not a partition."""
-    others = (LABEL_KEY, MEASURE_KEY, SUPPRESSED_KEY, DECIDED_KEY)
+    others = (LABEL_KEY, MEASURE_KEY, SUPPRESSED_KEY, DECIDED_KEY, PARTIAL_KEY)
     return any(key in (field.metadata or {}) for key in others)
 
 
