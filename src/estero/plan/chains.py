@@ -25,7 +25,8 @@ from estero.errors import LimitExceeded
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree.pattern import has_deadlines
 from estero.language.tree.query import Consume, Strategy
-from estero.plan.draft import NOTHING_COMPARED, Draft
+from estero.language.tree.whole import speaks_of_whole
+from estero.plan.draft import NOTHING_COMPARED, OF_WHOLE, Draft
 from estero.plan.keyed import KeyedPlan
 from estero.plan.keys import Order, Values
 from estero.plan.plan import Opened, Section, residual_text
@@ -160,6 +161,8 @@ def chained(draft: Draft) -> ChainPlan | str:
     tree, schema = draft.tree, draft.layout.schema
     if has_deadlines(tree.pattern):
         return "NOT(…) FOR asks for what does not happen beside it"
+    if speaks_of_whole(draft.pattern):
+        return OF_WHOLE
     if tree.strategy is not Strategy.ALL:
         return f"the strategy {tree.strategy.value} compares whole complex events"
     if not draft.compiled.residuals:

@@ -21,8 +21,10 @@ from estero.language.tree.distances import AttributeWindow, DurationWindow, Meas
 from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.selection import Measure, Shown, measures_of, shown_labels
+from estero.language.tree.whole import speaks_of_whole
 from estero.plan.plan import Classification, Layout, Window, payload_of
 
+OF_WHOLE = "a filter speaks of the whole complex event"
 NOTHING_COMPARED = "no events are compared with each other"
 
 
@@ -93,6 +95,8 @@ class Draft:
         """
         if not self.compiled.residuals:
             return NOTHING_COMPARED
+        if speaks_of_whole(self.pattern):
+            return OF_WHOLE
         tree = self._partitioned
         if isinstance(tree, str):
             return tree

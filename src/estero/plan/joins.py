@@ -24,8 +24,9 @@ from estero.language.check.set_predicates import registered_among
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.pattern import All, As, Pattern, has_deadlines
 from estero.language.tree.query import Consume, QueryTree, SelectItem, Strategy
+from estero.language.tree.whole import speaks_of_whole
 from estero.plan.chains import ChainPlan, chained
-from estero.plan.draft import NOTHING_COMPARED, Draft
+from estero.plan.draft import NOTHING_COMPARED, OF_WHOLE, Draft
 from estero.plan.keyed import KeyedPlan
 from estero.plan.keys import Values
 from estero.plan.plan import Layout, Opened, Section, residual_text
@@ -128,6 +129,8 @@ def joined(draft: Draft) -> JoinPlan | str:
         return _NOTHING_JOINED
     if has_deadlines(tree.pattern):
         return "NOT(…) FOR asks for what does not happen beside it"
+    if speaks_of_whole(draft.pattern):
+        return OF_WHOLE
     if tree.strategy is not Strategy.ALL:
         return f"the strategy {tree.strategy.value} chooses among complex events"
     try:

@@ -22,6 +22,7 @@ from estero.language.tree.pattern import (
 )
 from estero.language.tree.query import Consume, QueryTree, Strategy
 from estero.language.tree.selection import bound_names
+from estero.language.tree.whole import with_whole
 from estero.plan.automaton import AutomatonPlan, in_partitions, with_registers
 from estero.plan.draft import Draft
 from estero.plan.plan import Classification, Layout, Plan, Window
@@ -70,6 +71,7 @@ class LevelsPlan:
 
 def levels_plan(tree: QueryTree, layout: Layout) -> LevelsPlan:
     """How it is found out how far starts come; raises `QueryError` for a query where that means nothing."""
+    tree = with_whole(tree, layout.schema.time)
     levels = _levels(tree)
     as_answered = (
         tree.strategy is not Strategy.ALL or tree.consume is not Consume.NONE or tree.limit is not None
@@ -104,6 +106,7 @@ class PartialsPlan:
 
 def partials_plan(tree: QueryTree, layout: Layout) -> PartialsPlan:
     """How partial matches are found; raises `QueryError` for a query where they mean nothing."""
+    tree = with_whole(tree, layout.schema.time)
     levels = levels_plan(tree, layout)
     whole = plan_of(tree, layout)
     by_level = []

@@ -14,6 +14,7 @@ from estero.errors import NOWHERE, QueryError
 from estero.language.check.ticks import in_ticks, select_in_ticks
 from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.selection import paths_read
+from estero.language.tree.whole import with_whole
 from estero.plan.automaton import in_partitions, with_registers
 from estero.plan.chains import chained, with_chain
 from estero.plan.draft import Draft
@@ -62,6 +63,9 @@ def plan_of(
     one cannot.
     """
     layout = replace(layout, schema=layout.schema.reading(paths_read(tree)))
+    whole = with_whole(tree, layout.schema.time)
+    if whole.pattern != tree.pattern:
+        tree, text = whole, text or str(tree)
     pattern, select = in_ticks(tree.pattern, layout.schema), select_in_ticks(tree.select, layout.schema)
     if (pattern, select) != (tree.pattern, tree.select):
         tree, text = replace(tree, pattern=pattern, select=select), text or str(tree)

@@ -12,6 +12,7 @@ from typing import Literal as OneOf
 from estero.errors import QueryError
 from estero.language.tree import expressions as e
 from estero.language.tree.literals import Value
+from estero.language.tree.whole import TIME_OF
 from estero.reference.functions import as_number
 from estero.reference.values import (
     Event,
@@ -70,7 +71,8 @@ def _for_all_tuples(comparison: e.Node, marked: Marked) -> bool | None:
                 return _before(name.operand, chosen, marked)
             if name.variable is None:
                 raise QueryError(f"{name.name} belongs to no variable", span=name.span)
-            return chosen[name.variable].value(name.name)
+            event = chosen[name.variable]
+            return event.time if name.name == TIME_OF else event.value(name.name)
 
         return as_truth(evaluate(comparison, meaning))
 

@@ -8,6 +8,7 @@ from estero.errors import QueryError
 from estero.language.tree.distances import DurationWindow, EventWindow, Window
 from estero.language.tree.levels import levels_of, prefix_query
 from estero.language.tree.query import QueryTree
+from estero.language.tree.whole import with_whole
 from estero.reference.queries import (
     ComplexEvent,
     Event,
@@ -60,6 +61,7 @@ def evaluate_partials(
 
 def _queries(tree: QueryTree) -> list[QueryTree]:
     """For each level the query that finds what reaches it; the last is the whole query."""
+    tree = with_whole(tree)
     if tree.window is None:
         raise QueryError("how far a pattern came is told when its window has passed, and it has none")
     levels = levels_of(tree.pattern)

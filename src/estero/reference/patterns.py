@@ -20,6 +20,7 @@ from estero.language.tree.distances import Apart, ApartBetween, Distance, Durati
 from estero.language.tree.expressions import Node
 from estero.language.tree.literals import Value
 from estero.language.tree.selection import label_types
+from estero.language.tree.whole import END_OF, START_OF
 from estero.reference.filters import SetPredicates, evaluate_filter
 from estero.reference.values import Event, all_true, compare
 
@@ -393,6 +394,7 @@ def _open_filters(found: Found) -> frozenset[OpenFilter]:
 def _settle(found: Found, labels: frozenset[str], stream: Stream) -> Iterator[Found]:
     """`found` with its debts bound to `labels` of this pattern, if those that are then due are paid."""
     bindings = {label: found.positions(label) for label in labels} if found.debts else {}
+    bindings |= {START_OF: frozenset({found.start}), END_OF: frozenset({found.end})}
     open_debts: set[Debt] = set()
     for debt in found.debts:
         bound = replace(debt, filters=frozenset(each.bind(bindings) for each in debt.filters))

@@ -17,6 +17,7 @@ from estero.language.tree.distances import AttributeWindow, DurationWindow, Even
 from estero.language.tree.literals import Value
 from estero.language.tree.pattern import Pattern, ending
 from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
+from estero.language.tree.whole import with_whole
 from estero.reference.filters import SetPredicates
 from estero.reference.patterns import Found, Stream, find, is_interval, unbound_variables
 from estero.reference.times import with_ticks
@@ -104,7 +105,7 @@ def evaluate_query(
     answer, whatever SELECT shows. With LIMIT these are the first n in the order of `str`; any other n
     are as right: compare with `is_answer`.
     """
-    pattern = with_ticks(tree.pattern, tick)
+    pattern = with_ticks(with_whole(tree).pattern, tick)
     parts = _partitions(tree.partition_by, events)
     part_of = {position: number for number, part in enumerate(parts) for position in part}
     rank = {position: place for part in parts for place, position in enumerate(part)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,8 @@ from estero.events.tables.shown_types import plain
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+
+_NONE: Final = np.empty(0, np.int64)
 
 Number = TypeVar("Number", bound=np.integer)
 
@@ -81,17 +83,24 @@ class Followed(NamedTuple):
 class EventsAtHand:
     """The distinct events among items, which are `rows` of an excerpt of the events that are kept.
 
-    `rows` gives the row of each item here, `chosen` the rows of the events in the excerpt.
+    `rows` gives the row of each item here, `chosen` the rows of the events in the excerpt. `starts` and
+    `ends` are those of the events with which the matches start and end, where these are given.
     """
 
-    def __init__(self, excerpt: pa.RecordBatch, rows: Integers) -> None:
+    def __init__(
+        self, excerpt: pa.RecordBatch, rows: Integers, starts: Integers = _NONE, ends: Integers = _NONE
+    ) -> None:
         self._excerpt = excerpt
-        self.chosen, self.rows = distinct(rows, excerpt.num_rows)
+        asked = np.concatenate((rows, starts, ends)) if starts.size else rows
+        self.chosen, places = distinct(asked, excerpt.num_rows)
+        self.rows, self.starts, self.ends = np.split(places, [rows.size, rows.size + starts.size])
         self._columns: dict[str, pa.Array] = {}
 
-    def keep(self, items: Integers) -> None:
-        """From now on the matches have only these of their items left."""
+    def keep(self, items: Integers, matches: Integers) -> None:
+        """From now on only these matches are left, with these items."""
         self.rows = self.rows[items]
+        if self.starts.size:
+            self.starts, self.ends = self.starts[matches], self.ends[matches]
 
     @property
     def count(self) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from estero.answers.measures.marked import EventsAtHand, Integers, Marked, Mask
 from estero.automata.residual import ALL_MARKED, Hidden, Key, Residual
 from estero.engine.walk.matches import Matches, offsets_of, places_of
+from estero.language.tree.whole import ENDS, START_OF
 
 
 class MarkTable:
@@ -86,6 +87,9 @@ class Instances:
 
     def of(self, variable: str) -> Marked:
         """The events of a variable."""
+        if variable in ENDS:
+            rows = self.events.starts if variable == START_OF else self.events.ends
+            return Marked(np.arange(len(self) + 1), rows[self.match])
         if variable not in self._marked:
             self._marked[variable] = self._find(self._bindings.get(variable, variable))
         return self._marked[variable]

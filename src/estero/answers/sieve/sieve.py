@@ -20,6 +20,7 @@ from estero.engine.walk.matches import Matches, chosen, items_of, joined, taken
 from estero.engine.walk.roots import Roots, by_end
 from estero.language.check.set_predicates import RegisteredPredicate
 from estero.language.tree.query import Strategy
+from estero.language.tree.whole import ENDS
 from estero.plan.plan import Classification
 
 
@@ -57,6 +58,7 @@ class Sieve:
         placed: bool = True,
     ) -> None:
         self._residuals = tuple(residuals)
+        self._of_whole = any(key in ENDS for each in residuals for _, key in each.bindings)
         self._marks = MarkTable(label_sets, hidden_sets)
         self._merges = repeats or self._marks.merges
         self._schema, self._type_column = classification.schema, classification.type_column
@@ -147,15 +149,16 @@ class Sieve:
             return matches
         if self._checks is None:
             self._checks = self._made_checks(store)
-        excerpt, (items,) = store.excerpt([matches.event])
-        events = EventsAtHand(excerpt, items)
+        asked = [matches.event, matches.start, matches.end] if self._of_whole else [matches.event]
+        excerpt, rows_of = store.excerpt(asked)
+        events = EventsAtHand(excerpt, *rows_of)
         for residual, check in self._checks:
             at = Instances(residual, matches, events, self._marks)
             keep = np.ones(len(matches.start), np.bool_)
             keep[at.match[(check(at) == TRUE) == residual.refuted]] = False
             rows = np.flatnonzero(keep)
             if len(rows) < len(keep):
-                events.keep(items_of(matches, rows))
+                events.keep(items_of(matches, rows), rows)
                 matches = chosen(matches, rows)
         return matches
 

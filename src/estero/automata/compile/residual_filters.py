@@ -28,6 +28,7 @@ from estero.language.tree.distances import Distance
 from estero.language.tree.expressions import Node
 from estero.language.tree.nodes import SyntaxNode
 from estero.language.tree.selection import label_types, marking
+from estero.language.tree.whole import ENDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +206,8 @@ class _Search:
 
     def _binding(self, variable: str, around: tuple[p.Pattern, ...]) -> Key:
         """The label that the events of `variable` carry where the smallest pattern around binds it."""
+        if variable in ENDS:
+            return variable
         depth = max(
             depth
             for depth, node in enumerate(around)

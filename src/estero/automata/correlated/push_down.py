@@ -25,6 +25,7 @@ from estero.language.check.kinds import kind_of
 from estero.language.tree import expressions as e
 from estero.language.tree.conditions import variables_of
 from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.whole import ENDS
 
 
 class _Pair(NamedTuple):
@@ -160,6 +161,8 @@ class Decision:
     def _drafts(self, residual: Residual) -> list[Draft]:
         if residual.refuted:
             raise _StaysResidualError("it must be false, which is known only once all its events are there")
+        if any(key in ENDS for _, key in residual.bindings):
+            raise _StaysResidualError("it speaks of the whole complex event")
         match residual.condition:
             case e.Comparison() as comparison if e.has_previous(comparison):
                 return [self._with_previous(residual, comparison)]

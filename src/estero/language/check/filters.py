@@ -17,7 +17,8 @@ from estero.language.tree.names import SPELLING, listed, some, suggestion
 from estero.language.tree.paths import column_of, steps_of, variable_in
 from estero.language.tree.pattern import EventType, Filter
 from estero.language.tree.schema import NUMBERS, Kind
-from estero.language.tree.selection import label_types
+from estero.language.tree.selection import END_TIME, START_TIME, label_types
+from estero.language.tree.whole import DURATION, ENDS, TIME_OF
 from estero.language.tree.words import named, quoted
 
 
@@ -68,9 +69,26 @@ class VariablesChecker(KindChecker):
         if attribute.variable is None:
             self._no_variable(attribute)
             return None
+        if attribute.variable in ENDS:
+            return self._of_an_end(attribute)
         if not self._is_bound(attribute.variable, attribute.span):
             return None
         return self._kind_of_marked(attribute.variable, attribute.name, attribute.span)
+
+    def _of_an_end(self, attribute: e.Attribute) -> Kind | None:
+        """The kind of what the first or the last event of a complex event has: its time, or a key."""
+        schema = self._known.schema
+        if schema is None:
+            return None
+        if attribute.name == TIME_OF:
+            self._problems.add(
+                "the times of complex events need a time column",
+                attribute.span,
+                expected="a stream with a time",
+                hint='name the column where the events are given: time="…"',
+            )
+            return None
+        return schema.column_kinds.get(attribute.name)
 
     def _attribute_inside(self, variable: str, attribute: e.Attribute) -> Kind | None:
         """The kind of an attribute inside ``X[…]``."""
@@ -135,6 +153,8 @@ class VariablesChecker(KindChecker):
             hint = f"write {quoted(name)}[…] for a condition on them"
         elif self._problems.text[attribute.span.start : attribute.span.end].startswith('"'):
             hint = f"strings are written in single quotes: '{name}'"
+        elif name in (START_TIME, END_TIME, DURATION):
+            hint = "it is that of the whole complex event: write it in the FILTER behind the whole pattern"
         else:
             variable = quoted(next(iter(self._types), "x"))
             inside = f"{variable}[…{quoted(attribute.name)}…]"

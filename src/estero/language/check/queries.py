@@ -25,6 +25,7 @@ from estero.language.tree.names import listed, suggestion
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import Schema
 from estero.language.tree.selection import bound_names, label_types, paths_read
+from estero.language.tree.whole import with_whole
 from estero.language.tree.words import quoted
 
 
@@ -43,6 +44,7 @@ def check_query(tree: QueryTree, schema: Schema | None = None) -> list[QueryErro
         except QueryError as error:
             return [error]
     schema = None if schema is None else schema.reading(paths_read(tree))
+    tree = with_whole(tree, None if schema is None else schema.time)
     tree = replace(tree, pattern=in_ticks(tree.pattern, schema), select=select_in_ticks(tree.select, schema))
     problems = Problems(tree.text)
     known = KnownTypes(schema, tree.streams)

@@ -1,0 +1,82 @@
+"""What a filter says of the complex event as a whole: its times, and the values of its partition keys.
+
+``FILTER duration <= 5 MINUTES`` behind the pattern of a query compares the event with which a complex event
+ends and the one with which it starts. So it is a filter on two variables, whose events no label marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from estero.language.tree import expressions as e
+from estero.language.tree.pattern import Filter, Keep, PartitionBy, Pattern
+from estero.language.tree.query import QueryTree
+from estero.language.tree.selection import END_TIME, START_TIME
+
+DURATION: Final = "duration"
+START_OF: Final = "the start"
+END_OF: Final = "the end"
+ENDS: Final = frozenset({START_OF, END_OF})
+"""The variables of the two events."""
+TIME_OF: Final = "the time"
+"""The attribute that stands for the time where no column is known to be it."""
+
+
+def with_whole(tree: QueryTree, time: str | None = None) -> QueryTree:
+    """The same query with filters on both ends where it names values of the whole; `time` is the time column.
+
+    That is so in the filters of its whole pattern, outside of ``X[…]``. There an attribute without a variable
+    is ``start_time``, ``end_time``, ``duration`` or a partition key.
+
+    >>> from estero.language.syntax.parser import parse_query
+    >>> print(with_whole(parse_query("SELECT * WHERE a ; b FILTER duration > 5"), "t").pattern)
+    a ; b FILTER "the end".t - "the start".t > 5
+    """
+    ticks = e.Attribute(time or TIME_OF)
+    start, end = replace(ticks, variable=START_OF), replace(ticks, variable=END_OF)
+    values: dict[str, e.Node] = {}
+    for bracket in tree.partition_by:
+        keys = tuple(e.Attribute(name, END_OF) for name in bracket.alternatives)
+        values |= dict.fromkeys(bracket.alternatives, keys[0] if len(keys) == 1 else e.Call("coalesce", keys))
+    values |= {START_TIME: start, END_TIME: end, DURATION: e.Arithmetic("-", end, start)}
+    return replace(tree, pattern=_changed(tree.pattern, values))
+
+
+def speaks_of_whole(pattern: Pattern) -> bool:
+    """Whether a filter of a pattern, as `with_whole` has it, speaks of the whole complex event."""
+    return any(
+        getattr(node, "variable", None) in ENDS
+        for part in pattern.walk()
+        if isinstance(part, Filter)
+        for node in part.condition.walk()
+    )
+
+
+def _changed(pattern: Pattern, values: Mapping[str, e.Node]) -> Pattern:
+    if not isinstance(pattern, Filter | Keep | PartitionBy):
+        return pattern
+    inner = _changed(pattern.pattern, values)
+    if not isinstance(pattern, Filter):
+        return pattern if inner is pattern.pattern else replace(pattern, pattern=inner)
+
+    def change(node: e.Node) -> e.Node | None:
+        if isinstance(node, e.EventFilter | e.Aggregate | e.Previous | e.SetPredicate):
+            return node  # their attributes are those of events
+        if isinstance(node, e.Attribute) and node.variable is None and node.name in values:
+            return _at(values[node.name], node)
+        return None
+
+    condition = e.substituted(pattern.condition, change)
+    if inner is pattern.pattern and condition == pattern.condition:
+        return pattern
+    return replace(pattern, pattern=inner, condition=condition)
+
+
+def _at(value: e.Node, place: e.Node) -> e.Node:
+    """A value, all of it at the place of what stands for it."""
+    placed = e.substituted(
+        value, lambda part: replace(part, span=place.span) if isinstance(part, e.Attribute) else None
+    )
+    return replace(placed, span=place.span)
