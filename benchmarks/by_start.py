@@ -1,7 +1,8 @@
 """``python -m benchmarks.by_start``: one complex event for each incident, LONGEST DISJOINT of ``A+ ; B``.
 
 Whole answers over streams of two lengths, from an Arrow table to the rows; the longer one should take ten
-times as long. Starts, ends and numbers of marked events are checked against a plain program before anything
+times as long. Then sessions, LONGEST DISJOINT of ``click+[<= 30 …]``, where runs are told apart by their
+distances, too. Starts, ends and numbers of marked events are checked against a plain program before anything
 is timed. Prints JSON, or writes it to ``--out``.
 """
 
@@ -96,6 +97,58 @@ def measured(window: int | None, shown: str) -> dict[str, Any]:
     }
 
 
+def clicks(events: int, keys: int) -> pa.Table:
+    """Seeded clicks of so many users, a fifth of the gaps of each longer than that between sessions."""
+    draw = np.random.default_rng(2)
+    user = draw.integers(0, keys, events)
+    time_ = np.cumsum(draw.choice([0, 1, 2, 60 * keys], events, p=[0.4, 0.3, 0.2999, 0.0001])) // keys
+    return pa.table({"type": pa.array(["click"] * events).dictionary_encode(), "time": time_, "user": user})
+
+
+SESSIONS = "SELECT LONGEST DISJOINT click WHERE click+[<= 30 [time]] PARTITION BY [user] WITHIN 200 [time]"
+KEYS = (1, 100, 10_000)
+
+
+def sessions_plainly(events: pa.Table) -> list[Found]:
+    """What a plain program finds: a session ends before a gap, or where it gets longer than the window."""
+    found: list[Found] = []
+    users, times = events["user"].to_numpy(), events["time"].to_numpy()
+    for user in np.unique(users).tolist():
+        places = np.flatnonzero(users == user).tolist()
+        first, count = places[0], 0
+        for place, after in zip(places, [*places[1:], -1], strict=True):
+            count += 1
+            if after < 0 or times[after] - times[place] > 30 or times[after] - times[first] > 200:
+                found.append((first, place, count))
+                first, count = after, 0
+    return sorted(found)
+
+
+def check_sessions(keys: int) -> None:
+    """Compares with a plain program; raises `Wrong` where they differ."""
+    events = clicks(CHECKED, keys)
+    answer = estero.query(SESSIONS).run(events, type="type", time="time")
+    found = sorted((each.start, each.end, len(each["click"])) for each in answer)
+    if found != sessions_plainly(events):
+        raise Wrong(f"{keys} keys: {found[:3]} …")
+
+
+def measured_sessions(keys: int) -> dict[str, Any]:
+    """The time of 10^5 clicks of so many users, and how many clicks a window has."""
+    events, least, rows = clicks(LENGTHS[0], keys), float("inf"), 0
+    for _ in range(TIMES):
+        began = time.process_time()
+        answer = estero.query(SESSIONS).run(events, type="type", time="time")
+        rows = sum(batch.num_rows for batch in answer.batches())
+        least = min(least, time.process_time() - began)
+    return {
+        "keys": keys,
+        "seconds": round(least, 3),
+        "events a second": round(LENGTHS[0] / least),
+        "rows": rows,
+    }
+
+
 def main() -> None:
     """Checks, then times."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.by_start", description=__doc__)
@@ -104,7 +157,12 @@ def main() -> None:
     patience.compile_first()
     for window in WINDOWS:
         check(window)
+    for keys in KEYS:
+        check_sessions(keys)
     rows = []
+    for keys in KEYS:
+        rows.append(measured_sessions(keys))
+        print(json.dumps(rows[-1]), flush=True)
     for window in WINDOWS:
         for shown in ("*", "NONE"):
             rows.append(measured(window, shown))

@@ -16,3 +16,8 @@ def test_a_wrong_answer_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_start, "plainly", lambda *_: [])
     with pytest.raises(by_start.Wrong):
         by_start.check(100)
+
+
+@pytest.mark.parametrize("keys", by_start.KEYS)
+def test_sessions_are_those_of_a_plain_program(keys: int) -> None:
+    by_start.check_sessions(keys)

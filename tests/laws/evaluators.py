@@ -11,8 +11,10 @@ import pyarrow as pa
 from estero.answers.answer import Answer
 from estero.answers.report import label_of
 from estero.events.sources import Source, open_source
+from estero.language.check.ticks import in_ticks
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout
+from estero.language.tree.whole import with_whole
 from estero.plan.automaton import in_partitions, with_registers
 from estero.plan.draft import Draft
 from estero.recognize.in_process import InProcessRun
@@ -39,6 +41,8 @@ def in_process(tree: QueryTree, events: Sequence[Event]) -> ByEnd:
 
 def _run(tree: QueryTree, source: Source) -> InProcessRun:
     layout = replace(source.layout, schema=SCHEMA)
+    tree = with_whole(tree, SCHEMA.time)
+    tree = replace(tree, pattern=in_ticks(tree.pattern, SCHEMA))
     draft = Draft(replace(tree, select=None), layout)
     found = in_partitions(draft)
     everything = with_registers(draft) if isinstance(found, str) else found
