@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from estero.language.check.queries import check_query
 from estero.language.tree.distances import Apart, AttributeWindow, DurationWindow
 from estero.language.tree.durations import TimeUnit
-from estero.language.tree.expressions import EventFilter
+from estero.language.tree.expressions import Attribute, Comparison, ComparisonOperator, EventFilter
 from estero.language.tree.pattern import (
     Absence,
     As,
@@ -21,16 +21,28 @@ from estero.language.tree.pattern import (
     with_children,
 )
 from estero.language.tree.query import Consume, QueryTree
+from estero.language.tree.selection import label_types
+from full_strategies import conditions
 from step_strategies import stepped_queries
 from strategies import SCHEMA, TYPES, predicates, queries
 
 
 @st.composite
-def absences(draw: st.DrawFn) -> Absence:
-    """An event type, with a condition on its events sometimes, for a few seconds."""
+def absences(draw: st.DrawFn, labels: tuple[str, ...]) -> Absence:
+    """An event type, with a condition on its events, or on others with these labels as well, sometimes."""
     event: Pattern = EventType(draw(st.sampled_from(TYPES)))
-    if draw(st.integers(0, 2)) == 0:
-        event = Filter(As(event, "r"), EventFilter("r", draw(predicates(1))))
+    match draw(st.integers(0, 4)):
+        case 0:
+            event = Filter(As(event, "r"), EventFilter("r", draw(predicates(1))))
+        case 1:
+            other = draw(st.sampled_from(labels))
+            name = draw(st.sampled_from(["n", "k", "s"]))
+            operator: ComparisonOperator = draw(st.sampled_from(["=", "=", "!=", "<"]))
+            event = Filter(As(event, "r"), Comparison(operator, Attribute(name, "r"), Attribute(name, other)))
+        case 2:
+            event = Filter(As(event, "r"), draw(conditions(("r", *labels))))
+        case _:
+            pass
     length = draw(
         st.one_of(
             st.integers(0, 6).map(lambda ticks: AttributeWindow(ticks, "time")),
@@ -40,8 +52,8 @@ def absences(draw: st.DrawFn) -> Absence:
     return Absence(event, Apart(">", length))
 
 
-def _few(draw: st.DrawFn, *, often: bool) -> tuple[Absence, ...]:
-    return tuple(draw(st.lists(absences(), min_size=int(often), max_size=2)))
+def _few(draw: st.DrawFn, labels: tuple[str, ...], *, often: bool) -> tuple[Absence, ...]:
+    return tuple(draw(st.lists(absences(labels), min_size=int(often), max_size=2)))
 
 
 def _inside(draw: st.DrawFn, pattern: Pattern) -> Pattern:
@@ -49,12 +61,12 @@ def _inside(draw: st.DrawFn, pattern: Pattern) -> Pattern:
     pattern = with_children(pattern, lambda each: _inside(draw, each))
     if not isinstance(pattern, Sequence):
         return pattern
-    links = list(pattern.links)
+    links, labels = list(pattern.links), tuple(label_types(pattern))
     for number, link in enumerate(links):
         optional = any(isinstance(part, Optional) for part in pattern.parts[number : number + 2])
         if not (link.contiguous or link.distances or optional) and draw(st.integers(0, 3)) == 0:
-            links[number] = replace(link, lacking=_few(draw, often=True))
-    before = _few(draw, often=True) if draw(st.integers(0, 3)) == 0 else ()
+            links[number] = replace(link, lacking=_few(draw, labels, often=True))
+    before = _few(draw, labels, often=True) if draw(st.integers(0, 3)) == 0 else ()
     return replace(pattern, links=tuple(links), before=before)
 
 
@@ -62,8 +74,9 @@ def _around(draw: st.DrawFn, pattern: Pattern) -> Pattern:
     """The same with absences at the beginning and at the end of all of it."""
     if isinstance(pattern, Filter):
         return replace(pattern, pattern=_around(draw, pattern.pattern))
-    before = _few(draw, often=draw(st.booleans()))
-    after = _few(draw, often=draw(st.integers(0, 3)) > 0)
+    labels = tuple(label_types(pattern))
+    before = _few(draw, labels, often=draw(st.booleans()))
+    after = _few(draw, labels, often=draw(st.integers(0, 3)) > 0)
     if not (before or after):
         return pattern
     if isinstance(pattern, Sequence) and draw(st.booleans()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -24,11 +25,11 @@ LOGINS = pa.table(
         "user": ["x", "y", "x", "x", "y", "y"],
     }
 )
-HOW = {"type": "kind", "time": "at"}
+HOW: dict[str, Any] = {"type": "kind", "time": "at"}
 
 
 def pairs(text: str, events: object = LOGINS) -> list[tuple[int, int]]:
-    return sorted((found.start, found.end) for found in estero.query(text).run(events, **HOW))  # type: ignore[arg-type]
+    return sorted((found.start, found.end) for found in estero.query(text).run(events, **HOW))
 
 
 @pytest.fixture
@@ -62,9 +63,9 @@ def test_a_type_without_events_that_is_like_none_is_warned_of_with_those_there_a
 
 def test_a_list_of_types_makes_it_an_error_and_silences_those_on_it() -> None:
     query = estero.query("SELECT * WHERE FAIL ; LOCK")
-    assert query.run(LOGINS, **HOW, types=["LOCK"]).count() == 0  # type: ignore[arg-type]
+    assert query.run(LOGINS, **HOW, types=["LOCK"]).count() == 0
     with pytest.raises(estero.QueryError, match="there are no events of type LOCK"):
-        query.run(LOGINS, **HOW, types=["FAIL", "OK"])  # type: ignore[arg-type]
+        query.run(LOGINS, **HOW, types=["FAIL", "OK"])
 
 
 def test_a_stream_whose_types_are_listed_has_no_others() -> None:
@@ -93,7 +94,7 @@ def test_the_command_line_says_it_in_a_line(files: Path, name: str) -> None:
 
 
 def test_nothing_is_said_of_a_pattern_that_cannot_be_read() -> None:
-    errors = estero.check("SELECT * WHERE FAIL ; ; OK WITHIN -1 EVENTS", LOGINS, **HOW)  # type: ignore[arg-type]
+    errors = estero.check("SELECT * WHERE FAIL ; ; OK WITHIN -1 EVENTS", LOGINS, **HOW)
     assert [error.message for error in errors] == [
         "there is no part between ; and ;",
         "a window cannot be negative",
@@ -118,7 +119,7 @@ TYPED = (
 def test_keys_without_brackets_and_windows_of_one_time(text: str, found: list[tuple[int, int]]) -> None:
     query = estero.query(text)
     assert estero.query(str(query)) == query
-    answer = query.run(LOGINS, **HOW, time_unit="s")  # type: ignore[arg-type]
+    answer = query.run(LOGINS, **HOW, time_unit="s")
     assert sorted((each.start, each.end) for each in answer) == found
     assert answer.count() == len(found)
     recognizer = query.recognizer(LOGINS.schema, **HOW, time_unit="s")
@@ -130,7 +131,7 @@ def test_keys_without_brackets_and_windows_of_one_time(text: str, found: list[tu
 def test_they_mean_the_same_on_spark(spark: SparkSession) -> None:
     frame = spark.createDataFrame([tuple(row.values()) for row in LOGINS.to_pylist()], LOGINS.column_names)
     for text, found in (TYPED[0], TYPED[3]):
-        matches = recognize(frame, text, **HOW, time_unit="s", positions=True)  # type: ignore[arg-type]
+        matches = recognize(frame, text, **HOW, time_unit="s", positions=True)
         assert sorted((row.start, row.end) for row in matches.collect()) == found, text
 
 
@@ -184,7 +185,7 @@ def test_labels_that_are_not_their_columns_are_said() -> None:
         "SELECT start, user, ip WHERE FAIL AS start ; OK AS user ; OK AS ip PARTITION BY user"
     )
     with pytest.warns(estero.EsteroWarning) as caught:
-        answer = query.run(LOGINS, **HOW)  # type: ignore[arg-type]
+        answer = query.run(LOGINS, **HOW)
     assert [str(each.message) for each in caught] == [
         "the label start is shown as start_: another column is called start; AS gives it another name",
         "the label user is shown as user_: another column is called user; AS gives it another name",
@@ -204,7 +205,7 @@ def test_labels_that_are_not_their_columns_are_said() -> None:
 def test_times_of_a_frame_that_are_none_get_a_hint_for_frames(times: list[object], said: str) -> None:
     frame = pd.DataFrame({"kind": ["FAIL", "OK"], "at": times})
     with pytest.raises(estero.DataError) as caught:
-        estero.query("SELECT * WHERE FAIL").run(frame, **HOW)  # type: ignore[arg-type]
+        estero.query("SELECT * WHERE FAIL").run(frame, **HOW)
     assert caught.value.message == said
     assert caught.value.hint.startswith("convert it to timestamps")
     assert 'pandas.to_datetime(df["at"]' in caught.value.hint
@@ -229,7 +230,7 @@ def test_times_of_a_file_that_are_none_get_a_hint_for_that_file(tmp_path: Path, 
     else:
         write(tmp_path / name, index=False)
     with pytest.raises(estero.DataError, match="'noon' is not a timestamp") as caught:
-        estero.query("SELECT * WHERE FAIL").run(str(tmp_path / name), **HOW)  # type: ignore[arg-type]
+        estero.query("SELECT * WHERE FAIL").run(str(tmp_path / name), **HOW)
     assert caught.value.hint == hint
 
 

@@ -45,6 +45,12 @@ QUERIES = [
     "(A ; NOT(B) FOR 1 [time] ; C KEEP [A]) ; B WITHIN 7 [time]",
     "A ; B? ; NOT(C) FOR 2 [time] WITHIN 5 [time]",
     "(A ALL C) ; NOT(B) FOR 1 [time] WITHIN 5 [time]",
+    "A ; NOT(B AS r FILTER r.n = A.n) FOR 3 [time]",
+    "A ; C ; NOT(B AS r FILTER r.n = A.n AND r.x > C.x) FOR 3 [time] PARTITION BY [k] WITHIN 6 [time]",
+    "NOT(B AS r FILTER r.s = A.s) FOR 3 [time] ; A ; C WITHIN 6 [time]",
+    "A ; NOT(B AS r FILTER r.n < A.n) FOR 2 [time] ; C FILTER A.n < C.n WITHIN 8 [time]",
+    "(A ; NOT(B AS r FILTER r.n != C.n) FOR 1 [time] ; C)+ WITHIN 9 [time]",
+    "A+ ; NOT(B AS r FILTER r.n > sum(A.n)) FOR 2 [time] WITHIN 6 [time]",
 ]
 SELECTED = ["*", "MAX *", "LAST *", "NEXT *", "STRICT *", "LONGEST *", "SHORTEST *", "LONGEST DISJOINT *"]
 _asked = st.one_of(

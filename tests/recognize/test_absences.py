@@ -8,6 +8,7 @@ a query starts, here it is measured from the end of what is before, or back from
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -118,7 +119,7 @@ def test_a_recognizer_answers_when_the_deadline_has_passed_whatever_comes_then()
 
 
 def test_lateness_decides_nothing_before_late_events_may_have_come() -> None:
-    layout = {"type": "type", "time": "time", "time_unit": "s", "lateness": "30 seconds"}
+    layout: dict[str, Any] = {"type": "type", "time": "time", "time_unit": "s", "lateness": "30 seconds"}
     recognizer = estero.query(ORDERS).recognizer(SCHEMA, **layout)
     assert not recognizer.push([row("paid", 0, 1), row("paid", 0, 2), row("other", 90)])
     assert not recognizer.push(row("shipped", 60, 1))
@@ -179,3 +180,55 @@ def test_a_funnel_asks_it_of_the_last_step() -> None:
     query = estero.query("SELECT * WHERE a ; b ; NOT(c) FOR 5 SECONDS WITHIN 10 SECONDS")
     funnel = query.run(stream, type="type", time="time").funnel()
     assert funnel.to_arrow()["starts"].to_pylist() == [2, 1]
+
+
+# ----------------------------------------------------------------------- compared with other events
+
+
+def test_an_order_that_is_paid_and_not_shipped_whatever_happens_to_others() -> None:
+    where = "paid ; NOT(shipped AS s FILTER s.order = paid.order) FOR 2 HOURS"
+    stream = "paid(order=1)@0s paid(order=2)@1m shipped(order=2)@2h paid(order=3)@3h shipped(order=1)@4h"
+    assert spans(where, stream) == [(0, 0)]
+    assert spans(where, stream, until="end") == [(0, 0), (3, 3)]
+
+
+def test_a_first_part_is_compared_across_the_second() -> None:
+    where = "a ; b ; NOT(c FILTER c.n > a.n) FOR 10 SECONDS"
+    stream = "a(n=5)@0s a(n=1)@1s b()@2s c(n=3)@12s other()@13s"
+    assert spans(where, stream) == [(0, 2)]
+
+
+def test_the_last_price_before_was_not_higher() -> None:
+    where = "NOT(p AS before FILTER before.price >= now.price) FOR 10 SECONDS ; p AS now WITHIN 1 MINUTE"
+    stream = "p(price=5)@0s p(price=4)@5s p(price=5)@11s p(price=4)@30s"
+    assert spans(where, stream) == [(0, 0), (2, 2), (3, 3)]
+
+
+def test_between_two_parts_only_what_comes_too_soon_is_compared() -> None:
+    where = "a ; NOT(c FILTER c.n = a.n) FOR 10 SECONDS ; b"
+    stream = "a(n=1)@0s c(n=2)@10s c(n=1)@11s b()@12s a(n=3)@20s c(n=3)@30s b()@31s"
+    assert spans(where, stream) == [(0, 3), (0, 6)]
+
+
+def test_partitions_and_equal_values_go_together() -> None:
+    where = "paid ; NOT(shipped AS s FILTER s.order = paid.order) FOR 2 HOURS PARTITION BY [shop]"
+    stream = (
+        "paid(order=1,shop=1)@0s paid(order=1,shop=2)@1s shipped(order=1,shop=2)@1h "
+        "shipped(order=1,shop=3)@1h end(shop=1)@1d"
+    )
+    assert spans(where, stream) == [(0, 0)]
+
+
+def test_what_one_push_decides_in_several_steps_stays_as_it_was_found() -> None:
+    query = estero.query("SELECT LONGEST * WHERE (A ALL C) ; NOT(B) FOR 1 [time] WITHIN 5 [time]")
+    stream = pa.table({"type": list("ACAAA"), "time": [0, 5, 6, 8, 8]})
+    recognizer = query.recognizer(
+        stream.schema, type="type", time="time", time_unit="s", lateness="3 seconds"
+    )
+    for row in range(stream.num_rows):
+        assert recognizer.push(stream.slice(row, 1)).count() == 0
+    found = [str(each) for each in recognizer.close(until="end")]
+    assert found == [
+        "ComplexEvent(0–1, 0 – 5, A=[0], C=[1])",
+        "ComplexEvent(1–4, 5 – 8, A=[4], C=[1])",
+    ]

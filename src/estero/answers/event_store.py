@@ -71,7 +71,7 @@ class EventStore:
         self._chunks.append(_without_views(batch.select(self._names)))
         self._starts.append(first)
         while len(self._chunks) > _MANY and self._are_small(*self._chunks[-2:]):
-            self._chunks[-2:] = [_joined(self._chunks[-2:])]
+            self._chunks[-2:] = [joined_events(self._chunks[-2:])]
             self._starts.pop()
 
     @staticmethod
@@ -135,9 +135,9 @@ class EventStore:
             pieces = self._chunks[i : j + 1]
             pieces[0] = pieces[0].slice(low - self._starts[i])
             pieces[-1] = pieces[-1].slice(0, high - self._starts[j] + 1)
-            return _joined(pieces), [each - low for each in sequences]
+            return joined_events(pieces), [each - low for each in sequences]
         distinct, rows = np.unique(np.concatenate(asked), return_inverse=True)
-        return _joined(self._picked(distinct)), _divided(rows, [len(each) for each in sequences])
+        return joined_events(self._picked(distinct)), _divided(rows, [len(each) for each in sequences])
 
     def _picked(self, distinct: NDArray[np.int64]) -> list[pa.RecordBatch]:
         """The events with these ascending sequence numbers, one piece for each batch that has some."""
@@ -154,8 +154,8 @@ def rows_taken(events: pa.RecordBatch, name: str, rows: NDArray[np.int64]) -> pa
     return plain(pc.take(events.column(name), pa.array(rows), boundscheck=False))
 
 
-def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch; dictionaries that differ from piece to piece are decoded first."""
+def joined_events(pieces: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The events of several batches as one; dictionaries that differ are decoded first."""
     names = pieces[0].schema.names
     arrays = [pa.concat_arrays([plain(piece.column(name)) for piece in pieces]) for name in names]
     return pa.RecordBatch.from_arrays(arrays, names=names)

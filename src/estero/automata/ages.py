@@ -250,6 +250,10 @@ class AgedAutomaton:
         # What accepts has accepted when it was entered.
         return self._state(self.subsets[state] - self.cea.final, tuple(phase))
 
+    def behind(self, state: int) -> frozenset[int]:
+        """The states of the CEA that `state` stands for."""
+        return self.subsets[state]
+
     def described(self, state: int) -> tuple[int, ...]:
         """What `state` stands for, whatever its number: its phase, and the states of the CEA, ascending."""
         return (*self.phases[state], *sorted(self.subsets[state]))

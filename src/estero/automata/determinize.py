@@ -101,6 +101,10 @@ class LazyAutomaton:
         """For each register whether what it holds in `state` can still matter; none without `registers`."""
         return [not live.isdisjoint(self.subsets[state]) for live in self._live]
 
+    def behind(self, state: int) -> frozenset[int]:
+        """The states of the CEA that `state` stands for."""
+        return self.subsets[state]
+
     def described(self, state: int) -> tuple[int, ...]:
         """What `state` stands for, whatever its number: the states of the CEA, ascending."""
         return tuple(sorted(self.subsets[state]))

@@ -19,13 +19,15 @@ from estero.language.tree.expressions import Node
 class Lacking(Node):
     """No event of its partition that `forbidden` is true of is before it, or behind it (`ahead`), so near.
 
-    `apart` says how far away such an event has to be; `said` is what the query writes.
+    `apart` says how far away such an event has to be; `said` is what the query writes. If it is `compared`
+    with other events, that event alone does not tell: a residual filter looks at those nearby.
     """
 
     forbidden: EventPredicate
     apart: Distance
     ahead: bool
     said: str
+    compared: bool = False
 
     def __str__(self) -> str:
         return f"{self.said} {'after' if self.ahead else 'before'} it"

@@ -70,6 +70,19 @@ class Apartness:
 
 
 @dataclass(frozen=True, slots=True)
+class Nearby:
+    """An event that a run does not mark: one that the absence `said` forbids near its start, or its end.
+
+    It is before the start, or behind the end (`ahead`), and less far away than the deadline says; it belongs
+    to `variables`.
+    """
+
+    said: str
+    ahead: bool
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Residual:
     """A condition on the marks of a run.
 
@@ -77,7 +90,9 @@ class Residual:
     `Agreement` without variable). Without `place` the condition holds for the complex event as a whole,
     and all bindings are labels of the answer or hidden ones of the whole. With `place` it must be true
     of each instance of that place; a binding to another place means that place's instance around it.
-    `refuted`: it must not be true (``NOT(…)`` in a sequence).
+    `refuted`: it must not be true (``NOT(…)`` in a sequence); with `soon` only of instances that begin so
+    near to what is before that `soon` is false of them. With `nearby` it must not be true with any event
+    nearby.
 
     Of an `Apartness` the place is a step: its instances begin where something follows, and the one binding
     is the label of what ends before it, of which the last one counts.
@@ -87,6 +102,8 @@ class Residual:
     bindings: tuple[tuple[str, Key], ...]
     place: int | None = None
     refuted: bool = False
+    soon: Apartness | None = None
+    nearby: Nearby | None = None
 
 
 # ------------------------------------------------------------------- what it takes to check them

@@ -106,6 +106,10 @@ class MaxAutomaton:
         own, rivals = self.pairs[state]
         return self._reached(own, rivals | {(rival, more)})
 
+    def behind(self, state: int) -> frozenset[int]:
+        """The states of the CEA that the run in `state` is in."""
+        return self.automaton.behind(self.pairs[state][0])
+
     def described(self, state: int) -> tuple[int, ...]:
         """What `state` stands for, whatever its number.
 

@@ -219,9 +219,10 @@ end stays"
         if conditions:
             yield "in the automaton, as bits that the SQL computes (each over one event):"
             yield from (f"  {each}" for each in dict.fromkeys(conditions))
-        if self.deadlines:
+        taken_back = [each for each in self.deadlines if not each.compared]
+        if taken_back:
             yield "in the automaton, as bits that are taken back where such an event is near:"
-            yield from (f"  {each}" for each in self.deadlines)
+            yield from (f"  {each}" for each in taken_back)
         if self.wait is not None:
             yield "events wait for their deadlines: complex events are given when these have passed"
         aged = [each for each in self.pushed if isinstance(each.condition, Apartness)]

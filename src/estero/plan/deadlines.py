@@ -14,7 +14,8 @@ class Deadline:
     """An event with one of the bits `asking` has it no longer where one with bit `forbidden` is near.
 
     Near is: before it, or behind it where it looks `ahead`, and no more than `ticks` of time away, in the
-    partition that the query writes. `said` is what the query says.
+    partition that the query writes. `said` is what the query says. If such events are `compared` with others,
+    no bit is lost: they are kept, and a residual filter looks at them.
     """
 
     asking: tuple[int, ...]
@@ -22,6 +23,7 @@ class Deadline:
     ticks: int
     ahead: bool
     said: str
+    compared: bool = False
 
     def __str__(self) -> str:
         return f"{self.said} {'after' if self.ahead else 'before'} it"
@@ -35,4 +37,6 @@ def deadlines_of(predicates: Sequence[EventPredicate]) -> Iterator[Deadline]:
             asking.setdefault(each, []).append(bit)
     for each, bits in asking.items():
         near = each.apart.bounds(None).low - 1
-        yield Deadline(tuple(bits), predicates.index(each.forbidden), near, each.ahead, each.said)
+        yield Deadline(
+            tuple(bits), predicates.index(each.forbidden), near, each.ahead, each.said, each.compared
+        )

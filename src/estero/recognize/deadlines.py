@@ -42,12 +42,17 @@ class DeadlineHold:
         self._places = [events.names.index(name) for name in self._names]
         self._partitioned = bool(plan.shown_keys)
         self._keeps_all = plan.classification.keep_all
-        asked = sorted(plan.deadlines, key=lambda each: each.ahead)
+        asked = sorted((each for each in plan.deadlines if not each.compared), key=lambda each: each.ahead)
         deadlines = [(each.asking, each.forbidden, each.ticks, each.ahead) for each in asked]
         self._deadlines = Deadlines(asked_of(deadlines, len(self._names)))
         self._idle_bits = ~words_of(sum(1 << bit for bit in plan.bits_for_deadlines), len(self._names))[0]
         self._chunks: list[pa.RecordBatch] = []
         self._kept = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many events wait and ask for something."""
+        return int(self._alive().size)
 
     @property
     def first_time(self) -> int | None:

@@ -10,10 +10,12 @@ import numpy as np
 
 from estero.answers.event_store import EventStore
 from estero.answers.measures.evaluator import TRUE, Evaluator
-from estero.answers.measures.marked import EventsAtHand, Integers
+from estero.answers.measures.marked import EventsAtHand, Integers, Mask
+from estero.answers.sieve.apartness import apartness
 from estero.answers.sieve.conditions import Check, check_of
 from estero.answers.sieve.duplicates import Duplicates
 from estero.answers.sieve.instances import Instances, MarkTable
+from estero.answers.sieve.nearby import NearbyEvents
 from estero.answers.sieve.strategies import strategic
 from estero.automata.residual import Hidden, Residual, predicates_called
 from estero.engine.walk.matches import Matches, chosen, items_of, joined, taken
@@ -39,7 +41,7 @@ class Sieve:
     says which attributes types have. `predicates` are those over sets of events, by name. `repeats`: complex
     events may come several times, even with the same marks. `placed`: events have the positions of the whole
     stream, so that messages may name them. STRICT is a matter of the automaton, not of the
-    sieve.
+    sieve. `nearby` are the events that absences forbid.
 
     Sifting raises `QueryError` for a predicate that is not registered.
     """
@@ -56,7 +58,9 @@ class Sieve:
         predicates: Mapping[str, RegisteredPredicate] | None = None,
         repeats: bool = False,
         placed: bool = True,
+        nearby: NearbyEvents | None = None,
     ) -> None:
+        self._nearby = nearby
         self._residuals = tuple(residuals)
         self._of_whole = any(key in ENDS for each in residuals for _, key in each.bindings)
         self._marks = MarkTable(label_sets, hidden_sets)
@@ -153,19 +157,32 @@ class Sieve:
         excerpt, rows_of = store.excerpt(asked)
         events = EventsAtHand(excerpt, *rows_of)
         for residual, check in self._checks:
-            at = Instances(residual, matches, events, self._marks)
-            keep = np.ones(len(matches.start), np.bool_)
-            keep[at.match[(check(at) == TRUE) == residual.refuted]] = False
+            if residual.nearby is not None and self._nearby is not None:
+                keep = ~self._nearby.refuted(residual, check, matches, events, store, self._marks)
+            else:
+                at = Instances(residual, matches, events, self._marks)
+                keep = np.ones(len(matches.start), np.bool_)
+                keep[at.match[~self._holds(residual, check, at)]] = False
             rows = np.flatnonzero(keep)
             if len(rows) < len(keep):
                 events.keep(items_of(matches, rows), rows)
                 matches = chosen(matches, rows)
         return matches
 
+    @staticmethod
+    def _holds(residual: Residual, check: Check, at: Instances) -> Mask:
+        """Of which instances a residual filter says what it should."""
+        holds: Mask = (check(at) == TRUE) ^ residual.refuted
+        if residual.soon is not None:
+            holds |= apartness(residual.soon)(at) == TRUE
+        return holds
+
     def _made_checks(self, store: EventStore) -> list[tuple[Residual, Check]]:
-        """One for each residual; those that call Python come last."""
+        """One for each residual; those that look at more events, and those that call Python, come last."""
         evaluator = Evaluator(store.schema)
-        ordered = sorted(self._residuals, key=lambda each: bool(predicates_called([each])))
+        ordered = sorted(
+            self._residuals, key=lambda each: (each.nearby is not None, bool(predicates_called([each])))
+        )
         check = partial(
             check_of,
             evaluator=evaluator,

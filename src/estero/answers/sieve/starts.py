@@ -41,14 +41,15 @@ class Starts:
 
     `events` is the schema of classified events. Here they are told by their positions in the stream, which no
     restart changes, and kept apart from others. With `ordered` what is decided is given in order of its end,
-    else at once. Where only starts at some positions are `wanted` (int64, ascending), what NEXT chooses of
-    all their complex events is kept, wherever it ends.
+    else at once. Only starts at some positions are `wanted` (int64, ascending), all where it is None. Of a
+    plan for partial matches what NEXT chooses of all complex events of a start is kept, wherever it ends.
     """
 
     def __init__(
         self, plan: Plan, events: pa.Schema, *, ordered: bool, wanted: Integers | None = None
     ) -> None:
         self.wanted = wanted
+        self._whatever_end = plan.whatever_end
         self._longest = plan.strategy is Strategy.LONGEST
         self._disjoint = Disjoint() if plan.tree.disjoint else None
         self._partition_columns = partition_columns(plan)
@@ -119,7 +120,7 @@ class Starts:
         begins = np.flatnonzero(np.diff(start, prepend=-1))
         best = (np.maximum if self._longest else np.minimum).reduceat(end, begins)
         of_best = end == np.repeat(best, np.diff([*begins.tolist(), start.size]))
-        of_best |= self.wanted is not None
+        of_best |= self._whatever_end
         candidates = taken(matches, order[of_best])
         contested = np.flatnonzero(np.isin(candidates.start, _repeated(candidates.start)))
         if not contested.size:
@@ -194,8 +195,9 @@ class Starts:
 
 
 def partition_columns(plan: Plan) -> tuple[str, ...]:
-    """The columns that tell the partitions apart in which LIMIT … PER and DISJOINT look."""
-    looks = plan.interval is not None or plan.tree.disjoint
+    """The columns that tell the partitions apart in which LIMIT … PER, DISJOINT and absences look."""
+    compared = any(each.compared for each in plan.deadlines)
+    looks = plan.interval is not None or plan.tree.disjoint or compared
     return KEYS if looks and plan.shown_keys else ()
 
 

@@ -22,7 +22,7 @@ from estero.automata.compile.products import all_of, also_seen, conjunction, pas
 from estero.automata.compile.residual_filters import Atom, Places, find_places
 from estero.automata.compile.symbolic_guard import ANYTHING, SymbolicGuard, guard_of
 from estero.automata.lacking import Lacking
-from estero.automata.residual import NO_HIDDEN, Hidden, Residual, carries
+from estero.automata.residual import NO_HIDDEN, Hidden, HiddenSet, Residual, carries
 from estero.language.tree import pattern as p
 from estero.language.tree.schema import type_names
 
@@ -177,8 +177,10 @@ class _Compiler:
         return self.workshop.relabel(fragment, asked)
 
     def _lacking(self, absence: p.Absence, *, ahead: bool) -> Lacking:
-        forbidden = self._predicate(self.places.absent[id(absence.event)])
-        return Lacking(forbidden, absence.apart, ahead, str(absence))
+        atom = self.places.absent[id(absence.event)]
+        return Lacking(
+            self._predicate(atom), absence.apart, ahead, str(absence), id(absence.event) in self.places.nearby
+        )
 
     def _in_turn(self, sequence: p.Sequence) -> Fragment:
         parts = [self._part(sequence.parts[0], ())]
@@ -222,16 +224,15 @@ class _Compiler:
                 [self._predicate(atom) for atom in atoms if not atom.hidden],
                 [
                     *((self._predicate(atom), atom.hidden) for atom in atoms if atom.hidden),
-                    *(
-                        (
-                            self._predicate(self.places.absent[id(each.event)]),
-                            frozenset({Hidden(self.places.number(each))}),
-                        )
-                        for each in step.lacking
-                    ),
+                    *((self._predicate(atom), hidden) for atom, hidden in map(self._lacked, step.lacking)),
                 ],
             )
         )
+
+    def _lacked(self, absence: p.Absence) -> tuple[Atom, HiddenSet]:
+        """What is passed over far enough from what is before, and the labels by which this is checked."""
+        atom = self.places.absent[id(absence.event)]
+        return atom, atom.hidden or frozenset({Hidden(self.places.number(absence))})
 
     def _one_between(self, atom: Atom) -> Fragment:
         """One event that is not the atom, or is marked as hidden."""

@@ -9,11 +9,22 @@ answer are enough; otherwise the place gets hidden ones.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from operator import itemgetter
 
 from estero.automata.compile.fragment import FREE, Passed
-from estero.automata.residual import ALL_MARKED, BEFORE, Agreement, Apartness, Hidden, Key, Residual
+from estero.automata.residual import (
+    ALL_MARKED,
+    BEFORE,
+    NO_HIDDEN,
+    Agreement,
+    Apartness,
+    Hidden,
+    Key,
+    Nearby,
+    Residual,
+)
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import (
     as_previous,
@@ -52,6 +63,8 @@ class Places:
     """For each pattern that must be absent, by id: what is asked of one event."""
     conditions: dict[int, Node | None] = field(default_factory=dict)
     """For each FILTER, by id: the part of its condition that the automaton checks."""
+    nearby: set[int] = field(default_factory=set)
+    """The patterns, by id, that must be absent before a start or behind an end and are compared."""
     _numbers: dict[int, int] = field(default_factory=dict)
     _hidden: defaultdict[int, dict[Hidden, None]] = field(default_factory=lambda: defaultdict(dict))
     _labels: dict[int, frozenset[str]] = field(default_factory=dict)
@@ -110,12 +123,14 @@ class _Search:
             case p.Sequence(links=links):
                 for link in links:
                     self._step(link, around)
-                for absence in (*node.before, *node.after):
-                    self._deadline(absence, around)
+                for absence in node.before:
+                    self._nearby(absence, around, ahead=False)
+                for absence in node.after:
+                    self._nearby(absence, around, ahead=True)
             case p.Iteration(contiguous=contiguous, step=step):
                 self._step(step, around, contiguous=contiguous)
             case p.Unless(forbidden=forbidden) if any(residuals(forbidden)):
-                self._absent(forbidden, around)
+                self._between(forbidden, around)
             case p.Unless(forbidden=forbidden):
                 self.visit(forbidden, around)
             case _:
@@ -127,23 +142,33 @@ class _Search:
         self, step: p.Link | p.Step, around: tuple[p.Pattern, ...], *, contiguous: bool = False
     ) -> None:
         for absent in () if contiguous else step.absent:
-            self._absent(absent, around)
+            self._between(absent, around)
         if step.distances:
             self._apart(step, step.distances)
         for absence in step.lacking:
-            self._deadline(absence, around)
             self._apart(absence, (absence.apart,))
+            refuted, labels = self._absent(absence.event)
+            if refuted is not None:
+                soon = Apartness((absence.apart,))
+                before = ((BEFORE, Hidden(self.places.number(absence), BEFORE)),)
+                self._refuted(absence.event, refuted, labels, around, before, soon)
 
     def _apart(self, step: SyntaxNode, distances: tuple[Distance, ...]) -> None:
         number = self.places.number(step)
         bindings = ((BEFORE, Hidden(number, BEFORE)),)
         self.places.residuals.append(Residual(Apartness(distances), bindings, number))
 
-    def _deadline(self, absence: p.Absence, around: tuple[p.Pattern, ...]) -> None:
-        """An event that must be absent for so long."""
-        self._absent(absence.event, around)
-        if self.places.absent[id(absence.event)].hidden:
-            raise ValueError(f"{absence} is compared with other events: check the query first")
+    def _nearby(self, absence: p.Absence, around: tuple[p.Pattern, ...], *, ahead: bool) -> None:
+        """An event that must be absent for so long before a start, or behind an end."""
+        refuted, labels = self._absent(absence.event)
+        if refuted is None:
+            return
+        if not _happens_once(around):
+            raise ValueError(f"{absence} is compared inside of a part that repeats: check the query first")
+        absent, bound = self._sides(refuted, labels, around)
+        nearby = Nearby(str(absence), ahead, absent)
+        self.places.nearby.add(id(absence.event))
+        self.places.residuals.append(Residual(refuted, bound, refuted=True, nearby=nearby))
 
     def _filter(self, node: p.Filter, around: tuple[p.Pattern, ...]) -> None:
         inside = set(self.places.labels(node.pattern))
@@ -166,8 +191,14 @@ class _Search:
                 self._begin(key, around)
         self.places.residuals.append(Residual(condition, bindings, place))
 
-    def _absent(self, pattern: p.Pattern, around: tuple[p.Pattern, ...]) -> None:
+    def _between(self, pattern: p.Pattern, around: tuple[p.Pattern, ...]) -> None:
         """An event that must be absent; what speaks of other events is refuted for each that is there."""
+        refuted, labels = self._absent(pattern)
+        if refuted is not None:
+            self._refuted(pattern, refuted, labels, around)
+
+    def _absent(self, pattern: p.Pattern) -> tuple[Node | None, set[str]]:
+        """Notes what is asked of one event alone; what is asked of others as well, and its labels."""
         node, outside = pattern, list[p.Filter | p.As]()
         while isinstance(node, p.Filter | p.As):
             outside.append(node)
@@ -187,22 +218,36 @@ class _Search:
                     unary.append(of_one_event(simple))
                 else:
                     correlated.append(part)
-        hidden: set[Hidden] = set()
-        refuted = conjoined(correlated)
-        if refuted is not None:
-            number = self.places.number(pattern)
-            hidden.add(Hidden(number))
-            bindings: list[tuple[str, Key]] = []
-            for variable in sorted(variables_of(refuted)):
-                if variable in labels:
-                    key: Key = Hidden(number, variable)
-                    hidden.add(Hidden(number, variable))
-                else:
-                    key = self._binding(variable, around)
-                    self._begin(key, around)
-                bindings.append((variable, key))
-            self.places.residuals.append(Residual(refuted, tuple(bindings), number, refuted=True))
-        self.places.absent[id(pattern)] = Atom(node, conjoined(unary), frozenset(hidden))
+        self.places.absent[id(pattern)] = Atom(node, conjoined(unary), NO_HIDDEN)
+        return conjoined(correlated), labels
+
+    def _refuted(
+        self,
+        pattern: p.Pattern,
+        refuted: Node,
+        labels: set[str],
+        around: tuple[p.Pattern, ...],
+        more: tuple[tuple[str, Key], ...] = (),
+        soon: Apartness | None = None,
+    ) -> None:
+        """What must not be true of an event that a run passes over, which hidden labels mark."""
+        number = self.places.number(pattern)
+        absent, bound = self._sides(refuted, labels, around)
+        marked = {variable: Hidden(number, variable) for variable in absent}
+        atom = self.places.absent[id(pattern)]
+        self.places.absent[id(pattern)] = replace(atom, hidden=frozenset({Hidden(number), *marked.values()}))
+        bindings = (*sorted({**dict(bound), **marked}.items(), key=itemgetter(0)), *more)
+        self.places.residuals.append(Residual(refuted, bindings, number, refuted=True, soon=soon))
+
+    def _sides(
+        self, condition: Node, labels: set[str], around: tuple[p.Pattern, ...]
+    ) -> tuple[tuple[str, ...], tuple[tuple[str, Key], ...]]:
+        """The variables of a condition that are an absent event with these labels, and the others, bound."""
+        variables = sorted(variables_of(condition))
+        bound = tuple((each, self._binding(each, around)) for each in variables if each not in labels)
+        for _, key in bound:
+            self._begin(key, around)
+        return tuple(each for each in variables if each in labels), bound
 
     def _binding(self, variable: str, around: tuple[p.Pattern, ...]) -> Key:
         """The label that the events of `variable` carry where the smallest pattern around binds it."""

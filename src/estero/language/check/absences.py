@@ -10,10 +10,12 @@ from estero.language.tree.conditions import residuals
 from estero.language.tree.distances import AttributeWindow, DurationWindow, EventWindow, Window
 from estero.language.tree.query import Consume, QueryTree
 from estero.language.tree.schema import Schema
+from estero.language.tree.selection import marking
 
 
 def check_absences(tree: QueryTree, schema: Schema | None, problems: Problems) -> None:
     """Note what is wrong with the absences of a pattern that have a deadline."""
+    _check_compared(tree.pattern, problems)
     at_the_end = {id(each) for each in p.ending(tree.pattern)}
     for node in tree.pattern.walk():
         if not isinstance(node, p.Sequence):
@@ -21,7 +23,6 @@ def check_absences(tree: QueryTree, schema: Schema | None, problems: Problems) -
         between = [each for link in node.links for each in link.lacking]
         for each in (*node.before, *between, *node.after):
             _check_deadline(each, schema, problems)
-            _check_alone(each, problems)
         for each in between:
             _check_window(each, tree.window, problems)
         for each in node.after:
@@ -63,15 +64,23 @@ def _check_deadline(absence: p.Absence, schema: Schema | None, problems: Problem
         )
 
 
-def _check_alone(absence: p.Absence, problems: Problems) -> None:
-    """Notes conditions that compare the forbidden event with others: no engine checks these."""
-    for each in residuals(absence.event):
-        problems.add(
-            "what NOT(…) FOR forbids is compared with other events",
-            each.span,
-            expected="conditions on the forbidden event alone: NOT(b AS r FILTER r[x > 1]) FOR 1 HOUR",
-            hint="where the events agree on an attribute, PARTITION BY says so of all of them",
-        )
+def _check_compared(pattern: p.Pattern, problems: Problems, *, once: bool = True) -> None:
+    """Notes comparisons with what a first or last absence forbids, in parts that may occur several times.
+
+    `once`: the pattern occurs once in each complex event.
+    """
+    if isinstance(pattern, p.Sequence) and not once:
+        for absence in (*pattern.before, *pattern.after):
+            for each in residuals(absence.event):
+                problems.add(
+                    "a part that repeats, is optional or one of several forbids what is compared",
+                    each.span,
+                    expected="conditions on the forbidden event alone: NOT(b AS r FILTER r[x > 1]) FOR …",
+                    hint="where the events agree on an attribute, PARTITION BY says so of all of them",
+                )
+    once = once and not isinstance(pattern, p.Iteration | p.Optional | p.Disjunction)
+    for part in marking(pattern):
+        _check_compared(part, problems, once=once)
 
 
 def _check_window(absence: p.Absence, window: Window | None, problems: Problems) -> None:
