@@ -64,3 +64,15 @@ def test_keys_are_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cea_runs.CeaRuns, "load", measured)
     assert estero.query(TEXT).run(table, type="type").count() == sum(1 for _ in pairs(table))
     assert max(sizes) < 200 < len(set(table["k"].to_pylist()))
+
+
+@pytest.mark.parametrize("strategy", ["LONGEST", "SHORTEST", "LONGEST DISJOINT"])
+def test_a_large_push_gives_of_each_start_what_a_run_gives(strategy: str) -> None:
+    query = estero.query(f"SELECT {strategy} * WHERE A+ ; B PARTITION BY [k] WITHIN {WINDOW} EVENTS")
+    table = stream()
+    recognizer = query.recognizer(table.schema, type="type")
+    found = [recognizer.push(table).to_arrow(), recognizer.close().to_arrow()]
+    in_order = [("end", "ascending"), ("start", "ascending")]
+    assert pa.concat_tables(found).sort_by(in_order) == query.run(table, type="type").to_arrow().sort_by(
+        in_order
+    )

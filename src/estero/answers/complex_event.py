@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from estero.answers.report import (
+    COMPLETE,
     DECIDED_KEY,
     EXPIRED_TIME,
     PARTIAL_KEY,
@@ -40,6 +41,7 @@ class AnswerColumns:
     decided_time: int | None = None
     steps: int | None = None
     expired_time: int | None = None
+    complete: int | None = None
     measures: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
@@ -52,13 +54,21 @@ class AnswerColumns:
         left_out = [i for i, field in enumerate(schema) if SUPPRESSED_KEY in (field.metadata or {})]
         decided = [i for i, field in enumerate(schema) if DECIDED_KEY in (field.metadata or {})]
         partial = {(field.metadata or {}).get(PARTIAL_KEY, b"").decode(): i for i, field in enumerate(schema)}
-        came = [partial.get(STEPS), partial.get(EXPIRED_TIME)]
+        came = [partial.get(STEPS), partial.get(EXPIRED_TIME), partial.get(COMPLETE)]
         others = {*labels.values(), *left_out, *decided, *came, *measures.values()}
         partition = {field.name: i for i, field in enumerate(schema) if i >= first and i not in others}
         single = [next(iter(left_out), None), next(iter(decided), None), *came]
-        suppressed, decided_time, steps, expired = single
+        suppressed, decided_time, steps, expired, complete = single
         return AnswerColumns(
-            labels, partition, has_time, suppressed, decided_time, steps, expired, measures=measures
+            labels,
+            partition,
+            has_time,
+            suppressed,
+            decided_time,
+            steps,
+            expired,
+            complete,
+            measures,
         )
 
 
@@ -124,6 +134,13 @@ class ComplexEvent:
         """When the window of a partial match had passed, or None for a complex event."""
         column = self._layout.expired_time
         return None if column is None else self._value(column)
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is a complex event of the query, and no partial match."""
+        if self._layout.complete is None:
+            return self._layout.steps is None
+        return bool(self._value(self._layout.complete))
 
     @property
     def positions(self) -> dict[str, tuple[int, ...]]:

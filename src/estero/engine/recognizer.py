@@ -138,7 +138,7 @@ class Recognizer(Generic[R_co]):
     def __init__(self, runs: R_co) -> None:
         self.runs = runs
         self.holding = False
-        """Whether roots stay valid until the next push begins; what is out of reach waits so long, too."""
+        """Whether roots stay valid until `release`; what is out of reach waits so long, too."""
         self._held: list[Roots] = []
         self._found = new_found(min(runs.room, _FOUND_ROOM))
         self._stamps = Stamps(runs.window)
@@ -177,7 +177,6 @@ class Recognizer(Generic[R_co]):
         count = batch.stamps.size
         if count == 0:
             return
-        self._held.clear()
         together, starts = self._stamps.ahead(np.ascontiguousarray(batch.stamps, np.int64))
         patience.foresee(count)
         at_once = count if batch.partition.shape[0] == 0 else _KEYED_AT_ONCE
@@ -193,7 +192,6 @@ class Recognizer(Generic[R_co]):
 
     def push_one(self, event: OneEvent) -> list[Roots]:
         """As `push`, of a batch of one event; the roots stay valid as long as those of `push`."""
-        self._held.clear()
         self.runs.load_one(event, self._stamps.append(event.stamp), self._seen)
         found = list(self._advanced(1))
         self._seen += 1
@@ -221,6 +219,10 @@ class Recognizer(Generic[R_co]):
                 break
             if code == GROW:
                 self.runs.make_room(self._held if self.holding else None)
+
+    def release(self) -> None:
+        """Roots that were found so far are needed no longer."""
+        self._held.clear()
 
     def consume(self) -> None:
         """Forgets everything read so far, or what was read of the partition of the event at hand.

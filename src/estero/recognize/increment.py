@@ -75,6 +75,9 @@ class PushedRun(Reading):
     def partials(self) -> NoReturn:
         raise ValueError("partial matches are of a whole stream: ask the answer of query.run for them")
 
+    def why_not(self, sample: int | None) -> NoReturn:  # noqa: ARG002
+        raise ValueError("why not more is asked of a whole stream: ask the answer of query.run")
+
     def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002
         raise ValueError("the events of a recognizer are not kept: ask the answer of query.run for plot(y=…)")
 
@@ -129,6 +132,9 @@ class NothingFound(Reading):
 
     def partials(self) -> NoReturn:
         raise ValueError("partial matches are of a whole stream: ask the answer of query.run for them")
+
+    def why_not(self, sample: int | None) -> NoReturn:  # noqa: ARG002
+        raise ValueError("why not more is asked of a whole stream: ask the answer of query.run")
 
     def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002
         raise ValueError("the events of a recognizer are not kept: ask the answer of query.run for plot(y=…)")

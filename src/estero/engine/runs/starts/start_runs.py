@@ -127,7 +127,6 @@ class StartRuns(NumberedEvents):
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
         """See `Runs`."""
         cursor = self._cursor
-        self._forget_nodes()
         if 2 * self._first_needed > self._events_known > _FORGOTTEN_AT_ONCE:
             self._forget_events()
         self._append(*self._numbers_of(batch), batch.ordinal)
@@ -273,9 +272,9 @@ class StartRuns(NumberedEvents):
     def make_room(self, held: Sequence[Roots] | None) -> None:
         """See `Runs`."""
         needed = taken_needs(self._cursor)
-        if held is None:
+        if not held:
             self._forget_nodes()
-        if held is not None or self.arena.kind.size < _LARGEST_AT_ONCE:
+        if held or self.arena.kind.size < _LARGEST_AT_ONCE:
             self._grow_arena(needed["nodes"])
 
     def _make_room(self, needed: dict[str, int]) -> None:
