@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 import pyarrow as pa
@@ -67,6 +67,9 @@ class FakeRun:
 
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         raise NotImplementedError
+
+    def why_not(self, sample: int | None) -> NoReturn:  # noqa: ARG002
+        raise ValueError("there is nothing to ask less of")
 
     def partials(self) -> FakeRun:
         raise NotImplementedError

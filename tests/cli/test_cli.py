@@ -666,3 +666,15 @@ def test_until_is_a_time_that_is_not_before_the_last_event(paid: list[str]) -> N
     assert "until is before the last event" in result.stderr
     result = CliRunner().invoke(app, ["run", *paid, "--until", "soon"])
     assert "until is 'soon', and no time of these events" in result.stderr
+
+
+def test_explain_says_why_there_are_not_more(night: Path, tmp_path: Path) -> None:
+    asked = tmp_path / "never.ceql"
+    asked.write_text("SELECT * WHERE Wind AS w FILTER w[value > 1000000]", encoding="utf-8")
+    events: tuple[str | Path, ...] = ("--events", night / "events.parquet", *LAYOUT)
+    said = estero("explain", asked, "--why-not", *events)
+    assert said.exit_code == 0
+    assert said.stdout.startswith("no complex event\nwaited for Wind AS w")
+    assert "w[value > 1000000] rejects" in said.stdout
+    assert "--why-not" in estero("explain", asked, "--why-not").stderr
+    assert "--svg" in estero("explain", asked, "--why-not", "--svg", tmp_path / "a.svg", *events).stderr

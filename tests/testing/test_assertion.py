@@ -60,7 +60,14 @@ position    0         1         2         3         4
 type        A         B         B         B         B
 time        00:00:00  00:00:01  00:00:05  00:00:11  00:00:12
 missing     A                             B
-unexpected  A                   B"""
+unexpected  A                   B
+
+1 complex event
+step 1  A  1 event
+step 2  B  1 event
+waited for B: 1 event comes to it, 1 satisfies all its conditions
+  without PARTITION BY [k]: 1 more; for instance events 0 to 1
+  without WITHIN 10 SECONDS: 2 more; nearest: events 0 to 3, too long by 1 SECOND"""
     )
 
 

@@ -15,6 +15,7 @@ from estero.answers.funnel import Funnel
 from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
 from estero.answers.rows import Rows
 from estero.answers.shown_values import held_by_python
+from estero.answers.why_not import WhyNot
 from estero.answers.writers import write_answer
 from estero.engine.walk.share import Share
 from estero.errors import legible
@@ -68,6 +69,9 @@ class Run(Protocol):
 
     def partials(self) -> Run:
         """The run of the partial matches whose windows have passed."""
+
+    def why_not(self, sample: int | None) -> WhyNot:
+        """Why there are not more complex events."""
 
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         """A numeric attribute of the events between two positions (`estero.recognize.attribute_values`)."""
@@ -201,10 +205,26 @@ class Answer:
         window, and given when the window has passed. The columns are those of this answer, without what
         SELECT computes, and behind them ``steps`` (int64, from 1) and, where the window is one of time,
         ``expired_time``; labels of later steps are empty. The order is that of the ends. They are held in
-        memory. Raises `QueryError` for a query without a window, or of a pattern that is no sequence.
+        memory; their number is known without listing them. Raises `QueryError` for a query without a window,
+        or of a pattern that is no sequence.
         Source: semantics-2, "How far it came".
         """
         return Answer(self._run.partials())
+
+    def why_not(self, sample: int | None = None) -> WhyNot:
+        """Why there are not more complex events: how far the sequence comes, and what keeps events away.
+
+        It is found out by asking less: the query up to the first part that is lacking, without the conditions
+        on that part, with each of them alone, and without the window, the keys, each distance, contiguity or
+        absence. The events are read once for each of these, a few dozen times at most; complex events are not
+        enumerated, but where filters are checked of whole ones. For the nearest miss of each, at most
+        `sample` complex events are looked at (100,000 unless it is given).
+
+        Raises ValueError for a part of an answer, and of the answer of a push.
+        """
+        if self._picked is not None or self._start > 0 or self._stop is not None:
+            raise ValueError("why not more is asked of the whole answer, not of a part of it")
+        return self._run.why_not(sample)
 
     def share(self, number: int, of: int) -> Answer:
         """Share `number` (0 … of - 1) of `of`: together they are the answer, each complex event once.

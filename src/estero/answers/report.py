@@ -40,6 +40,7 @@ DECIDED_KEY = b"estero:decided"
 """In the metadata of the column that says when a complex event was decided."""
 STEPS: Final = "steps"
 EXPIRED_TIME: Final = "expired_time"
+COMPLETE: Final = "complete"
 PARTIAL_KEY = b"estero:partial"
 """In the metadata of the columns that say how far a partial match came, and when its window had passed."""
 MEASURE_KEY = b"estero:measure"
@@ -258,7 +259,7 @@ def column_names(
 
 
 def marked_as_partial(name: str, kind: pa.DataType) -> pa.Field:
-    """A column of partial matches: ``steps`` or ``expired_time``."""
+    """A column of partial matches: ``steps``, ``expired_time`` or ``complete``."""
     return pa.field(name, kind, nullable=False, metadata={PARTIAL_KEY: name.encode()})
 
 

@@ -50,6 +50,7 @@ from estero.cli.options import (
     Svg,
     To,
     Until,
+    WhyNotOption,
     as_called,
     format_of,
     load_predicates,
@@ -257,6 +258,7 @@ def check(
 def explain(
     query: QueryFile,
     stream: Stream | None,
+    why_not: WhyNotOption = False,
     svg: Svg = None,
     param: Params = None,
     predicates: Predicates = None,
@@ -265,6 +267,13 @@ def explain(
     """Show how a query is evaluated: plan, guarantee, filters, automaton and, with events, the SQL."""
     load_predicates(predicates)
     parsed = query_in(query, param)
+    if why_not:
+        if stream is None:
+            raise typer.BadParameter("why not more is asked of events", param_hint="--why-not")
+        if svg is not None:
+            raise typer.BadParameter("a picture of the plan is another call", param_hint="--svg")
+        print(parsed.run(stream.path, **stream.arguments).why_not())
+        return
     explanation = parsed.explain() if stream is None else parsed.explain(stream.path, **stream.arguments)
     if svg is not None:
         from estero.answers.output_file import output_file

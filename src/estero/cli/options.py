@@ -171,6 +171,14 @@ To = Annotated[
     Path | None,
     typer.Option(metavar="DIR", file_okay=False, help="Default: $ESTERO_CACHE, or next to the package."),
 ]
+WhyNotOption = Annotated[
+    bool,
+    typer.Option(
+        "--why-not",
+        help="In place of the plan, say why there are not more complex events: how far the sequence "
+        "comes, and what keeps events away.",
+    ),
+]
 Svg = Annotated[
     Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Also draw the automaton, as SVG.")
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from estero.errors import QueryError
 from estero.language.builder.queries import Built
@@ -17,6 +17,7 @@ from estero.queries.statement import Statement
 
 if TYPE_CHECKING:
     from estero.recognize.continuous import ContinuousRecognizer
+    from estero.recognize.partials_recognizer import PartialsRecognizer
 
 
 def query(text: str | Built) -> Query:
@@ -58,19 +59,35 @@ def query_of_text(text: str) -> Query:
     return Query(text)
 
 
-def restore(query: Query | str, state: bytes, *, key: bytes | None = None) -> ContinuousRecognizer:
+@overload
+def restore(
+    query: Query | str, state: bytes, *, key: bytes | None = ..., partials: Literal[False] = ...
+) -> ContinuousRecognizer: ...
+
+
+@overload
+def restore(
+    query: Query | str, state: bytes, *, key: bytes | None = ..., partials: Literal[True]
+) -> PartialsRecognizer: ...
+
+
+def restore(
+    query: Query | str, state: bytes, *, key: bytes | None = None, partials: bool = False
+) -> ContinuousRecognizer | PartialsRecognizer:
     """The recognizer of `query` that goes on from a snapshot: it finds what the one before would have found.
 
     How events are laid out and how late they may be is in the snapshot. A snapshot that was written with a
-    `key` is read with it, and no other is. Raises `DataError` for bytes that are no snapshot, are damaged,
-    or are of another query, version or key.
+    `key` is read with it, and no other is; that of a recognizer with `partials` is restored with them. Raises
+    `DataError` for bytes that are no snapshot, are damaged, or are of another query, version or key.
     """
-    from estero.recognize.continuous import layout_in
+    from estero.recognize import continuous, partials_recognizer
     from estero.recognize.state_bytes import read
 
     asked = Query(query) if isinstance(query, str) else query
     found = read(state, key)
-    return asked.recognizer_of(layout_in(found, str(asked)), found)
+    kind = partials_recognizer.KIND if partials else continuous.KIND
+    layout = continuous.layout_in(found, str(asked), kind)
+    return asked.partials_recognizer_of(layout, found) if partials else asked.recognizer_of(layout, found)
 
 
 def check(

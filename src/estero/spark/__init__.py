@@ -14,6 +14,7 @@ from estero.errors import require
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from estero.answers.why_not import WhyNot
     from estero.events.streams.stream_layout import Lateness
     from estero.language.tree.pattern import Pattern
     from estero.language.tree.query import QueryTree
@@ -46,6 +47,7 @@ __all__ = [
     "source_address",
     "stream_session",
     "trigger_of",
+    "why_not",
     "write_stream",
 ]
 
@@ -268,6 +270,42 @@ def explain(
     return Explanation(plan, tasks=words(plan, positions=positions))
 
 
+def why_not(
+    df: DataFrame,
+    query: Query | QueryTree | Pattern | str,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: str | None = None,
+    sample: int = 1_000_000,
+) -> WhyNot:
+    """Why `recognize` does not find more in a batch: how far the sequence comes, and what keeps events away.
+
+    The first `sample` events in the order of time are brought to the driver, and looked at there
+    (`Answer.why_not`); to look at others, leave events out of `df`, or keep those of some partitions.
+
+    The errors are those of `recognize`; DataError for a stream.
+    """
+    from estero.errors import DataError
+    from estero.language.tree.schema import EventLayout
+
+    _check_frame(df)
+    _check_number("sample", sample, _MOST_ROWS)
+    if df.isStreaming:
+        raise DataError(
+            "why not more is asked of a batch, and this is a stream",
+            hint="read what the stream reads with spark.read",
+        )
+    asked = _query(query)
+    asked.plan(_layout(df, EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)))
+    by = [f"`{each.replace('`', '``')}`" for each in (time, *order) if each is not None]
+    events = (df.orderBy(*by) if by else df).limit(sample).toArrow()
+    return asked.run(events, type=type, time=time, order=order, time_unit=time_unit).why_not()
+
+
+_MOST_ROWS = 100_000_000
+"""More rows are not brought to the driver."""
 _MOST_TASKS = 100_000
 """Spark plans and counts each task on the driver: with more it does not get to the work."""
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from estero.queries.query import Query
 from estero.testing.pictures import picture
 from estero.testing.short_events import events as events_of
-from estero.testing.ways import Marked, installed, ways
+from estero.testing.ways import AT_ONCE, Marked, installed, ways
 
 Expected = Mapping[str, int | Sequence[int]]
 """A complex event: for each label the positions of its events, or the only one."""
@@ -37,7 +37,8 @@ def assert_matches(
     The query runs over all events at once, over one after the other, and stopped and resumed before each of
     them; on each of the `engines` ("process", "spark"): all that are installed, unless they are named.
 
-    Raises AssertionError, which shows under the events what is missing and what is too much; `QueryError` and
+    Raises AssertionError, which shows under the events what is missing and what is too much, and where
+    something is missing, why not more is found (`Answer.why_not`); `QueryError` and
     `DataError` for a wrong query or wrong events, and ValueError for what cannot be expected.
     """
     __tracebackhide__ = True
@@ -59,7 +60,15 @@ def assert_matches(
             wrong, rows = _others(found, wanted)
         if wrong:
             shown = picture(table, rows, type=type, time=time)
-            raise AssertionError(f"{asked}\n{way.name}: {wrong}\n\n{shown}")
+            said = f"{asked}\n{way.name}: {wrong}\n\n{shown}"
+            if way.name == AT_ONCE and _lacks(found, wanted):
+                said += f"\n\n{asked.run(table, **layout).why_not()}"
+            raise AssertionError(said)
+
+
+def _lacks(found: Sequence[Marked], wanted: int | Sequence[Marked]) -> bool:
+    """Whether something is missing."""
+    return len(found) < wanted if isinstance(wanted, int) else bool(Counter(wanted) - Counter(found))
 
 
 def _marked(expected: Expected, events: int) -> Marked:

@@ -14,6 +14,8 @@ from estero.answers.report import label_of, positions_in
 from estero.queries.query import Query
 from estero.queries.texts import restore
 
+AT_ONCE: Final = "in this process"
+"""The way in which all events are there at once."""
 PLACE: Final = "place_in_stream"
 """The column that breaks ties of time on Spark, which knows no order of rows."""
 
@@ -36,7 +38,7 @@ def ways(query: Query, events: pa.Table, layout: Mapping[str, Any], engines: Seq
     """
     many = events.num_rows
     if "process" in engines:
-        yield Way("in this process", lambda: _matches(query.run(events, **layout).to_arrow()))
+        yield Way(AT_ONCE, lambda: _matches(query.run(events, **layout).to_arrow()))
         yield Way("pushed one by one", partial(_pushed, query, events, layout, range(many + 1)))
         for cut in range(1, many):
             name = f"stopped and resumed before event {cut}"

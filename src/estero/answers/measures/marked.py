@@ -107,6 +107,10 @@ class EventsAtHand:
         """How many events there are."""
         return len(self.chosen)
 
+    def has(self, name: str) -> bool:
+        """Whether an attribute is kept."""
+        return event_column(name) in self._excerpt.schema.names
+
     def column(self, name: str) -> pa.Array:
         """The values of all events, plain, in the type of the store."""
         if name not in self._columns:

@@ -32,7 +32,7 @@ def levels_of(pattern: Pattern) -> tuple[int, ...]:
     >>> levels_of(parse_pattern("a ; b? ; c+ ; d FILTER a[k > 1]")), levels_of(parse_pattern("a OR b"))
     ((1, 3, 4), ())
     """
-    inside = _inside_tails(pattern)
+    inside = inside_tails(pattern)
     if not isinstance(inside, Sequence):
         return ()
     reached = [number for number, part in enumerate(inside.parts, 1) if not isinstance(part, Optional)]
@@ -46,7 +46,7 @@ def parts_of(pattern: Pattern) -> tuple[str, ...]:
     >>> parts_of(parse_pattern("a ; b? ; c+ ; d FILTER a[k > 1]"))
     ('a', 'b? ; c+', 'd')
     """
-    inside, levels = _inside_tails(pattern), (0, *levels_of(pattern))
+    inside, levels = inside_tails(pattern), (0, *levels_of(pattern))
     if not isinstance(inside, Sequence):
         return ()
     return tuple(str(_between(inside, first, last)) for first, last in pairwise(levels))
@@ -87,7 +87,8 @@ def prefix_query(tree: QueryTree, parts: int) -> QueryTree:
     )
 
 
-def _inside_tails(pattern: Pattern) -> Pattern:
+def inside_tails(pattern: Pattern) -> Pattern:
+    """The pattern inside of FILTER, KEEP and PARTITION BY."""
     while isinstance(pattern, Filter | Keep | PartitionBy):
         pattern = pattern.pattern
     return pattern

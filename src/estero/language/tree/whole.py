@@ -44,6 +44,40 @@ def with_whole(tree: QueryTree, time: str | None = None) -> QueryTree:
     return replace(tree, pattern=_changed(tree.pattern, values))
 
 
+def as_written(tree: QueryTree, time: str | None = None) -> QueryTree:
+    """The query that `with_whole` has made into `tree`: values of the whole are named again.
+
+    >>> from estero.language.syntax.parser import parse_query
+    >>> tree = parse_query("SELECT * WHERE a ; b FILTER duration > 5 AND k > 1 PARTITION BY [k, n]")
+    >>> as_written(with_whole(tree, "t"), "t") == tree
+    True
+    """
+    clock = time or TIME_OF
+    lasted = e.Arithmetic("-", e.Attribute(clock, END_OF), e.Attribute(clock, START_OF))
+
+    def named(node: e.Node) -> e.Node | None:
+        match node:
+            case e.Arithmetic() if node == lasted:
+                return e.Attribute(DURATION, span=node.span)
+            case e.Call("coalesce", (e.Attribute(name, variable=variable), *_)) if variable == END_OF:
+                return e.Attribute(name, span=node.span)
+            case e.Attribute(name, variable=variable) if variable in ENDS:
+                at = {START_OF: START_TIME, END_OF: END_TIME}[str(variable)]
+                return e.Attribute(at if name == clock else name, span=node.span)
+            case _:
+                return None
+
+    def of_pattern(pattern: Pattern) -> Pattern:
+        if not isinstance(pattern, Filter | Keep | PartitionBy):
+            return pattern
+        inner = replace(pattern, pattern=of_pattern(pattern.pattern))
+        if not isinstance(inner, Filter):
+            return inner
+        return replace(inner, condition=e.substituted(inner.condition, named))
+
+    return replace(tree, pattern=of_pattern(tree.pattern))
+
+
 def speaks_of_whole(pattern: Pattern) -> bool:
     """Whether a filter of a pattern, as `with_whole` has it, speaks of the whole complex event."""
     return any(

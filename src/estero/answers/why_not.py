@@ -1,0 +1,102 @@
+"""Why a query does not find more: how far its sequence comes, and what keeps events from the next part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+from estero.errors import legible
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of the sequence, and how many events complete it and all parts before, with their conditions."""
+
+    part: str
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A condition that keeps events away.
+
+    `kind` is "condition", "window", "key", "distance", "contiguity", "absence", "repetition", "place",
+    "together", "order", "type" or "choice". `events` is how many events it keeps away: of a condition, and of
+    a choice (a strategy, LIMIT, CONSUME BY), of those that came; else how many more would come without it.
+    `nearest` is the nearest miss, in words.
+    """
+
+    kind: str
+    condition: str
+    events: int
+    nearest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """How far a query comes in a stream, and what keeps events away from the first part that is lacking.
+
+    `found` is the number of complex events, `undecided` how many of them wait for a deadline. `steps` are
+    the parts of the sequence up to the one that is lacking, `waited_for` (the last one where none is). `came`
+    is how many events come to it: they satisfy everything but the conditions on that part itself, of which
+    `passed` satisfy these, too.
+    """
+
+    found: int
+    undecided: int
+    steps: Sequence[Step]
+    waited_for: str
+    came: int
+    passed: int
+    reasons: Sequence[Reason]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The reasons: ``kind``, ``condition``, ``events`` and ``nearest`` of each."""
+        return [asdict(each) for each in self.reasons]
+
+    def lines(self) -> list[str]:
+        """What is said of it, line by line."""
+        said = [f"{_some(self.found, 'complex event')}"]
+        if self.undecided:
+            said.append(f"{self.undecided:,} more wait for a deadline: until= says how far events are known")
+        width = max((len(each.part) for each in self.steps), default=0)
+        said += [
+            f"step {number}  {each.part:<{width}}  {_some(each.events, 'event')}"
+            for number, each in enumerate(self.steps, 1)
+        ]
+        came = f"{_some(self.came, 'event')} {'comes' if self.came in (0, 1) else 'come'} to it"
+        if self.came:
+            came += f", {_satisfying(self.passed)} all its conditions"
+        said.append(f"waited for {self.waited_for}: {came}")
+        said += [f"  {_in_words(each)}{'; ' if each.nearest else ''}{each.nearest}" for each in self.reasons]
+        return [legible(each) for each in said]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def _some(number: int, noun: str) -> str:
+    return f"{f'{number:,}' if number else 'no'} {noun}{'' if number in (0, 1) else 's'}"
+
+
+def _satisfying(number: int) -> str:
+    return f"{f'{number:,}' if number else 'none'} {'satisfies' if number in (0, 1) else 'satisfy'}"
+
+
+def _in_words(reason: Reason) -> str:
+    match reason.kind:
+        case "type":
+            return f"there are no events of type {reason.condition}"
+        case "order":
+            return f"no events come as {reason.condition}, whatever else is left out"
+        case "condition":
+            return f"{reason.condition} rejects {reason.events:,}"
+        case "choice":
+            return f"{reason.condition} leaves out all of these"
+        case _:
+            return f"without {reason.condition}: {reason.events:,} more"

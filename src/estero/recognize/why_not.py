@@ -1,0 +1,386 @@
+"""Why not: queries that ask less are counted, one after the other, until it shows what keeps events away.
+
+An event *comes* to a part if it ends a complex event of the sequence up to that part, in which the conditions
+on the part itself are left out. Each of these conditions is then asked alone, and each structural condition
+(window, keys, distances, contiguity, absences) is left out alone (semantics-2.md, "How far it came").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.answers.why_not import Reason, Step, WhyNot
+from estero.automata.cea import EventPredicate
+from estero.classify.column_names import BITS, POSITION
+from estero.errors import QueryError
+from estero.language.check.queries import check_query
+from estero.language.tree import expressions as e
+from estero.language.tree import pattern as p
+from estero.language.tree.conditions import as_unary
+from estero.language.tree.durations import Duration
+from estero.language.tree.levels import levels_of, parts_of, prefix_query
+from estero.language.tree.names import some
+from estero.language.tree.query import (
+    Consume,
+    QueryTree,
+    Selected,
+    SelectExpression,
+    SelectItem,
+    Strategy,
+    limit_text,
+)
+from estero.language.tree.relaxations import (
+    EARLIER,
+    LATER,
+    Relaxation,
+    conditions_on,
+    in_single_conjuncts,
+    relaxations,
+    with_conditions,
+    without_structure,
+)
+from estero.language.tree.selection import label_types
+from estero.language.tree.whole import as_written, with_whole
+from estero.plan.plan import Layout
+from estero.plan.rules import plan_of
+from estero.recognize.in_process import InProcessRun
+from estero.recognize.until import AFTER_ALL
+
+SAMPLE: Final = 100_000
+"""So many complex events of a query that asks less are looked at for the nearest miss."""
+_MOST_TYPES: Final = 60
+"""Types that are told apart: one word of bits."""
+
+_GAP: Final = "gap"
+_NO_CHOICE: Final[dict[str, Any]] = {
+    "select": None,
+    "strategy": Strategy.ALL,
+    "disjoint": False,
+    "consume": Consume.NONE,
+    "limit": None,
+    "per": None,
+    "text": "",
+}
+
+
+def why_not(run: InProcessRun, sample: int | None = None) -> WhyNot:
+    """Why the query of a run does not find more; looks at `sample` rows at most for each nearest miss."""
+    layout = replace(run.source.layout, schema=run.plan.classification.schema)
+    if sample is not None and sample < 1:
+        raise ValueError(f"a sample has at least one row, not {sample}")
+    return WhyNotSearch(run, layout, SAMPLE if sample is None else sample).told()
+
+
+@dataclass(frozen=True)
+class WhyNotSearch:
+    """What keeps events away from the first part of a sequence that is lacking in the events of a run."""
+
+    run: InProcessRun
+    layout: Layout
+    sample: int
+
+    def told(self) -> WhyNot:
+        """What is found out."""
+        steps, first, asked = self.steps_to_the_part
+        loose = replace(asked, pattern=p.unshared(with_conditions(asked.pattern, self._labels)))
+        came = self.ends(loose)
+        types = list(self._types(asked))
+        reasons = [*types, *self._conditions(asked, loose, came)]
+        reasons += [each for each in self._structure(loose, first, came) if each.kind != "order" or not types]
+        passed = steps[-1].events if steps else self.ends(asked).size
+        found, undecided = self.run.count(), self.run.undecided()
+        if passed and not (found or undecided):
+            reasons.append(Reason("choice", _choice_of(self.run.plan.tree), passed))
+        return WhyNot(
+            found=found,
+            undecided=undecided,
+            steps=steps,
+            waited_for=steps[-1].part if steps else str(asked.pattern),
+            came=came.size,
+            passed=passed,
+            reasons=reasons,
+        )
+
+    @cached_property
+    def tree(self) -> QueryTree:
+        """The query without strategy, LIMIT and CONSUME BY: these only choose among what it finds."""
+        tree = as_written(self.run.plan.tree, self.layout.schema.time)
+        return replace(tree, pattern=p.unshared(in_single_conjuncts(tree.pattern)), **_NO_CHOICE)
+
+    @cached_property
+    def _levels(self) -> tuple[int, ...]:
+        """How many parts lead to each level; none where what is no sequence, or cannot be told apart."""
+        levels = levels_of(self.tree.pattern)
+        try:
+            for parts in levels[:-1]:
+                self._prefix(parts)
+        except QueryError:  # what must be absent depends on a later part
+            return ()
+        return levels
+
+    @cached_property
+    def steps_to_the_part(self) -> tuple[list[Step], int, QueryTree]:
+        """The parts of the sequence up to the first that is lacking, where it begins, and the query up to it.
+
+        Where none is lacking it is the last part; what has no levels is one part.
+        """
+        steps: list[Step] = []
+        first, asked = 0, self.tree
+        texts = parts_of(self.tree.pattern) if self._levels else ()
+        for (begun, last), text in zip(pairwise((0, *self._levels)), texts, strict=True):
+            first, asked = begun, self.tree if last == self._levels[-1] else self._prefix(last)
+            steps.append(Step(text, self.ends(asked).size))
+            if not steps[-1].events:
+                break
+        return steps, first, replace(asked, pattern=p.unshared(asked.pattern))
+
+    @cached_property
+    def _labels(self) -> set[str]:
+        """The labels that the part adds."""
+        _, first, asked = self.steps_to_the_part
+        labels = set(label_types(asked.pattern))
+        return labels - set(label_types(self._prefix(first).pattern)) if first else labels
+
+    def _prefix(self, parts: int) -> QueryTree:
+        """The query of the first parts; what is asked of the whole complex event is not asked of it."""
+        return prefix_query(with_whole(self.tree, self.layout.schema.time), parts)
+
+    # ------------------------------------------------------------------------------------- reasons
+
+    def _types(self, asked: QueryTree) -> Iterator[Reason]:
+        """The types of the part that have no events at all."""
+        types = label_types(asked.pattern)
+        atoms = dict.fromkeys(atom for label in types if label in self._labels for atom in types[label])
+        for atom in atoms:
+            if not self.ends(QueryTree(atom, streams=asked.streams)).size:
+                yield Reason("type", str(atom), 0)
+
+    def _conditions(self, asked: QueryTree, loose: QueryTree, came: NDArray[np.int64]) -> Iterator[Reason]:
+        """Each condition on the part, and how many of what came do not satisfy it."""
+        if not came.size:
+            return
+        labels = self._labels
+        conditions = conditions_on(asked.pattern, labels)
+        rejected = [
+            came.size - self.ends(replace(asked, pattern=with_conditions(asked.pattern, labels, each))).size
+            for each in conditions
+        ]
+        sides = _Sides(each for each, number in zip(conditions, rejected, strict=True) if number)
+        measured = [each for each in sides.measures if not self._faults(replace(loose, select=each))]
+        shown = replace(loose, select=tuple(column for each in measured for column in each))
+        values = self._rows(shown)
+        if any(as_unary(each, self._labels) is None for each in conditions):
+            values = pa.concat_tables([values, self._rows(shown, Strategy.NEXT)])
+        for condition, number in zip(conditions, rejected, strict=True):
+            yield Reason("condition", str(condition), number, sides.nearest(condition, values))
+
+    def _structure(self, loose: QueryTree, first: int, came: NDArray[np.int64]) -> Iterator[Reason]:
+        """Each structural condition that keeps events away, or that they do so together."""
+        some_alone = False
+        for each in relaxations(loose, first):
+            more = np.setdiff1d(self.ends(each.tree), came)
+            if more.size:
+                some_alone = True
+                yield Reason(each.kind, each.said, more.size, self._nearest_place(each, more))
+        if not (some_alone or came.size):
+            more = self.ends(without_structure(loose))
+            if more.size:
+                yield Reason("together", "what is asked of time, keys and places", more.size)
+            else:
+                yield Reason("order", p.shortened(loose.pattern), 0)
+
+    # --------------------------------------------------------------------------------- nearest misses
+
+    def _nearest_place(self, relaxed: Relaxation, more: NDArray[np.int64]) -> str:
+        """The complex event that comes nearest, of those that end at `more`, and where."""
+        rows = self._rows(replace(relaxed.tree, select=self._shown(relaxed)))
+        rows = rows.filter(pa.array(np.isin(rows["end"].to_numpy(), more)))
+        if not rows.num_rows:
+            return ""
+        if relaxed.kind == "window":
+            return self._too_long(rows)
+        if not relaxed.between:
+            return f"for instance {_where(rows, 0)}"
+        earlier = np.array([each[-1]["position"] for each in rows[EARLIER].to_pylist()])
+        later = np.array([each[0]["position"] for each in rows[LATER].to_pylist()])
+        row = int(np.argmin(later - earlier))
+        said = f"nearest: events {earlier[row]} and {later[row]}"
+        if relaxed.kind == "contiguity":
+            types = self._types_between(int(earlier[row]), int(later[row]))
+            return f"{said}, with {types} between" if types else said
+        if relaxed.kind == "distance" and _GAP in rows.column_names:
+            return f"{said}, {_shown(rows[_GAP][row].as_py())} apart"
+        return said
+
+    def _shown(self, relaxed: Relaxation) -> tuple[Selected, ...]:
+        """What has to be known of complex events to tell the nearest one."""
+        if not relaxed.between:
+            return ()
+        labels = SelectItem(EARLIER, ()), SelectItem(LATER, ())
+        if relaxed.kind != "distance" or self.layout.schema.time is None:
+            return labels
+        time = e.Attribute(self.layout.schema.time)
+        gap = e.Arithmetic("-", e.Aggregate("first", LATER, time), e.Aggregate("last", EARLIER, time))
+        measured = (*labels, SelectExpression(gap, _GAP))
+        return labels if self._faults(replace(relaxed.tree, select=measured)) else measured
+
+    def _too_long(self, rows: pa.Table) -> str:
+        """How much longer than the window the shortest complex event is."""
+        window = self.run.plan.window
+        if window is None:
+            raise TypeError("only a query with a window has complex events that are too long")
+        names = ("start", "end") if window.in_positions else ("start_time", "end_time")
+        begun, ended = (rows[name].cast(pa.int64()).to_numpy() for name in names)
+        row = int(np.argmin(ended - begun))
+        excess = int(ended[row] - begun[row]) - window.length
+        tick = self.layout.tick_ns
+        said = f"{excess:,}" if window.in_positions or tick is None else str(Duration(excess * tick))
+        return f"nearest: {_where(rows, row)}, too long by {said}"
+
+    def _types_between(self, first: int, last: int) -> str:
+        """The types of the events between two positions."""
+        names = self.run.source.type_names()[:_MOST_TYPES]
+        asked = replace(
+            self.run.plan.classification,
+            predicates=tuple(EventPredicate((name,)) for name in names),
+            keep_all=False,
+            payload=(),
+            values=(),
+            keys=(),
+        )
+        seen = 0
+        for batch in self.run.source.read(asked):
+            position = batch.column(POSITION).to_numpy()
+            bits = batch.column(f"{BITS}0").to_numpy()[(position > first) & (position < last)]
+            seen |= int(np.bitwise_or.reduce(bits)) if bits.size else 0
+            if position[-1] >= last:
+                break
+        return some([name for bit, name in enumerate(names) if seen >> bit & 1], word="and")
+
+    # ------------------------------------------------------------------------------------ what is run
+
+    def _run(self, tree: QueryTree) -> InProcessRun:
+        until = AFTER_ALL if p.ending(tree.pattern) else None
+        return InProcessRun(plan_of(tree, self.layout), self.run.source, until=until)
+
+    def ends(self, tree: QueryTree) -> NDArray[np.int64]:
+        """The positions at which complex events of a query end, ascending."""
+        found = self._run(replace(tree, limit=1, select=())).counts()
+        return np.fromiter((end for end, number in found if number), np.int64)
+
+    def _rows(self, tree: QueryTree, which: Strategy = Strategy.LAST) -> pa.Table:
+        """For each end one complex event: that of the latest events, or of the earliest (NEXT)."""
+        run = self._run(replace(tree, strategy=which))
+        return pa.Table.from_batches(run.tables(limit=self.sample), run.schema)
+
+    def _faults(self, tree: QueryTree) -> bool:
+        """Whether a query cannot be asked: a value of a label that marks several events, for instance."""
+        measured = [each for each in tree.select or () if isinstance(each, SelectExpression)]
+        return bool(check_query(replace(tree, select=tuple(measured)), self.layout.schema))
+
+
+class _Sides:
+    """The two sides of each comparison among some conditions, as values that a query shows."""
+
+    def __init__(self, conditions: Iterable[e.Node]) -> None:
+        self._compared: dict[int, tuple[e.Comparison, str, str]] = {}
+        for number, condition in enumerate(conditions):
+            comparison = condition
+            if isinstance(condition, e.EventFilter):
+                comparison = e.with_variable(condition.predicate, condition.variable)
+            if isinstance(comparison, e.Comparison) and not e.has_previous(comparison):
+                self._compared[id(condition)] = comparison, f"left {number}", f"right {number}"
+
+    @property
+    def measures(self) -> list[tuple[SelectExpression, SelectExpression]]:
+        """The sides of each comparison."""
+        return [
+            (SelectExpression(each.left, left), SelectExpression(each.right, right))
+            for each, left, right in self._compared.values()
+        ]
+
+    def nearest(self, condition: e.Node, rows: pa.Table) -> str:
+        """Of the rows in which a comparison is false, the one whose sides differ least."""
+        comparison, *names = self._compared.get(id(condition), (None, "", ""))
+        if comparison is None or names[0] not in rows.column_names or not rows.num_rows:
+            return ""
+        left, right = (rows[name] for name in names)
+        known = np.asarray(left.is_valid()) & np.asarray(right.is_valid())
+        if not known.any():
+            return f"{comparison.left if left.null_count else comparison.right} is NULL"
+        rejected = np.flatnonzero(known & ~_is_true(comparison.operator, left, right))
+        if not rejected.size:
+            return ""
+        numbers = [_as_numbers(side) for side in (left, right)]
+        row = int(rejected[0])
+        if numbers[0] is not None and numbers[1] is not None:
+            row = int(rejected[np.argmin(np.abs(numbers[0] - numbers[1])[rejected])])
+        values = [
+            f"{side} is {_shown(column[row].as_py())}"
+            for side, column in ((comparison.left, left), (comparison.right, right))
+            if not isinstance(side, e.Literal)
+        ]
+        return f"nearest: {' and '.join(values)} ({_where(rows, row)})"
+
+
+def _choice_of(tree: QueryTree) -> str:
+    """What chooses among the complex events of a query."""
+    chosen = [] if tree.strategy is Strategy.ALL else [f"SELECT {tree.strategy.value}"]
+    if tree.consume is not Consume.NONE:
+        chosen.append(f"CONSUME BY {tree.consume.value}")
+    if tree.limit is not None:
+        chosen.append(f"LIMIT {limit_text(tree.limit, tree.per)}")
+    return some(chosen, word="and")
+
+
+_COMPARED: Final = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def _is_true(operator: str, left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = _COMPARED[operator](left, right).fill_null(False).to_numpy()
+    return found
+
+
+def _as_numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
+    """Values as numbers whose differences say how far they are apart; None where they are none."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        column = column.cast(pa.int64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return None
+    numbers: NDArray[np.float64] = column.cast(pa.float64(), safe=False).fill_null(0).to_numpy()
+    return numbers
+
+
+def _where(rows: pa.Table, row: int) -> str:
+    start, end = rows["start"][row].as_py(), rows["end"][row].as_py()
+    return f"event {end}" if start == end else f"events {start} to {end}"
+
+
+def _shown(value: object) -> str:
+    match value:
+        case float():
+            return f"{value:.12g}"
+        case str():
+            return repr(value)
+        case timedelta():
+            return str(Duration(round(value / timedelta(microseconds=1)) * 1000))
+        case _:
+            return str(value)
