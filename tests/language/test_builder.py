@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -180,6 +181,23 @@ def test_a_window_is_one_of_three_kinds() -> None:
             query.within(**wrong)
     with pytest.raises(ValueError, match="there is no unit moons; the units are nanoseconds"):
         query.within(moons=1)
+
+
+@pytest.mark.parametrize("length", ["1h 30 min", timedelta(minutes=90), pd.Timedelta("90min")])
+def test_a_duration_in_a_condition_may_be_a_text_or_a_timedelta(length: Any) -> None:
+    x, y = var("x"), var("y")
+    said = [
+        (y.time - x.time <= length, "y.time - x.time <= 1 HOUR 30 MINUTES"),
+        (y.time >= x.time + length, "y.time >= x.time + 1 HOUR 30 MINUTES"),
+        ((y.time - x.time).between("1 s", length), "y.time - x.time BETWEEN 1 SECOND AND 1 HOUR 30 MINUTES"),
+    ]
+    assert [str(each) for each, _ in said] == [text for _, text in said]
+
+
+def test_what_is_computed_is_compared_with_no_other_text() -> None:
+    with pytest.raises(ValueError, match="'soon' is not a duration"):
+        _ = var("y").time - var("x").time < "soon"
+    assert str(var("x").name == "90 min") == "x[name = '90 min']"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pandas as pd
 import polars as pl
@@ -19,9 +20,9 @@ SCHEMA = pa.schema([("kind", pa.string()), ("ts", pa.int64()), ("n", pa.int64())
 QUERY = estero.query("SELECT * WHERE A AS a ; B AS b FILTER a[n >= 0] PARTITION BY [k] WITHIN 10 SECONDS")
 
 
-def begun(**options: object) -> ContinuousRecognizer:
-    layout = {"type": "kind", "time": "ts", "time_unit": "s", **options}
-    return QUERY.recognizer(SCHEMA, **layout)  # type: ignore[arg-type]
+def begun(**options: Any) -> ContinuousRecognizer:
+    made: ContinuousRecognizer = QUERY.recognizer(SCHEMA, type="kind", time="ts", time_unit="s", **options)
+    return made
 
 
 def row(kind: str, ts: int, *, n: int = 0, k: str = "x") -> dict[str, object]:
@@ -437,7 +438,7 @@ def test_layouts_that_make_no_sense_are_refused(
     by_events = estero.query("SELECT * WHERE A ; B WITHIN 5 EVENTS")
     layout = {"type": "kind", "time": "ts", "time_unit": "s", **options}
     with pytest.raises(error) as caught:
-        by_events.recognizer(SCHEMA, **layout)  # type: ignore[arg-type]
+        by_events.recognizer(SCHEMA, **layout)  # type: ignore[call-overload]
     assert str(caught.value) == message
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from estero.automata.cea import CEA, FIRST
 from estero.automata.levels import LevelsAutomaton
 from estero.errors import NOWHERE, QueryError
+from estero.language.tree.conditions import residuals
 from estero.language.tree.levels import levels_of, parts_of, prefix_query
 from estero.language.tree.pattern import (
     As,
@@ -146,6 +147,8 @@ def _in_one(tree: QueryTree, levels: tuple[int, ...], layout: Layout) -> LevelsI
     """The automaton of all levels, or a phrase on why there is none."""
     if len(levels) > MOST_LEVELS:
         return f"it has more than {MOST_LEVELS} levels"
+    if _compares_absences(tree.pattern):
+        return "it compares what must not happen before or after"
     taken = set(bound_names(tree.pattern))
     labels = [_free(f"level {number}", taken) for number in range(1, len(levels) + 1)]
     patterns = (
@@ -164,6 +167,13 @@ def _in_one(tree: QueryTree, levels: tuple[int, ...], layout: Layout) -> LevelsI
     classification = replace(plan.classification, keep_all=plan.classification.keep_all or plan.gaps)
     numbers = {label: number for number, label in enumerate(labels)}
     return LevelsInOne(plan.automaton, numbers, classification, plan.window, plan.state_cap)
+
+
+def _compares_absences(pattern: Pattern) -> bool:
+    """Whether what is forbidden before a start or behind an end is compared with other events."""
+    sequences = (each for each in pattern.walk() if isinstance(each, Sequence))
+    absences = (absence for each in sequences for absence in (*each.before, *each.after))
+    return any(True for absence in absences for _ in residuals(absence.event))
 
 
 def _why_not(plan: AutomatonPlan, labels: list[str]) -> str:

@@ -242,6 +242,11 @@ class Plan(ABC):
         return bool(self.residuals) or self.has_hidden or compares
 
     @property
+    def whatever_end(self) -> bool:
+        """Whether of the complex events of a start that is kept which NEXT chooses, wherever they end."""
+        return False
+
+    @property
     def lists_for_starts(self) -> bool:
         """Whether for each start complex events are listed, from which one is chosen (LONGEST, SHORTEST)."""
         return False
@@ -422,6 +427,11 @@ def residual_text(residual: Residual) -> str:
     else:
         text = str(condition)
     text = f"not: {text}" if residual.refuted else text
+    if residual.nearby is not None:
+        where = "after" if residual.nearby.ahead else "before"
+        return f"{text}, with any event of {residual.nearby.said} {where} it"
+    if residual.soon is not None:
+        return f"{text}, of any event in between that is not yet {residual.soon} away"
     if isinstance(condition, Apartness):
         return f"{text}, from the end of what is before to the start of what follows"
     return text if residual.place is None else f"{text}, in each instance of its part of the pattern"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from estero.errors import QueryError, legible, warn
 from estero.language.builder.queries import Built
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from estero.queries.automaton_value import Automaton
     from estero.queries.explanation import Explanation
     from estero.recognize.continuous import ContinuousRecognizer
+    from estero.recognize.partials_recognizer import PartialsRecognizer
     from estero.recognize.state_bytes import State
     from estero.recognize.until import Until
 
@@ -154,6 +155,34 @@ class Query:
         known = known_until(until, plan, time_type(source))
         return Answer(InProcessRun(plan, source, until=known, progress=told))
 
+    @overload
+    def recognizer(
+        self,
+        schema: object,
+        *,
+        type: str | None = ...,
+        time: str | None = ...,
+        order: Sequence[str] = ...,
+        time_unit: str | None = ...,
+        types: Sequence[str] = ...,
+        lateness: Lateness | None = ...,
+        partials: Literal[False] = ...,
+    ) -> ContinuousRecognizer: ...
+
+    @overload
+    def recognizer(
+        self,
+        schema: object,
+        *,
+        type: str | None = ...,
+        time: str | None = ...,
+        order: Sequence[str] = ...,
+        time_unit: str | None = ...,
+        types: Sequence[str] = ...,
+        lateness: Lateness | None = ...,
+        partials: Literal[True],
+    ) -> PartialsRecognizer: ...
+
     def recognizer(
         self,
         schema: object,
@@ -164,19 +193,36 @@ class Query:
         time_unit: str | None = None,
         types: Sequence[str] = (),
         lateness: Lateness | None = None,
-    ) -> ContinuousRecognizer:
+        partials: bool = False,
+    ) -> ContinuousRecognizer | PartialsRecognizer:
         """What recognizes this query over events that are pushed, batch after batch without an end.
 
         `schema` has the columns of events: a `pyarrow.Schema`, or anything that `run` takes, whose events do
         not matter, or a mapping of type name to these where each type has its own table. `lateness` is how
         long to wait for events that come out of order ("5 seconds", or a number of ticks); none by default.
+        With `partials` answers have partial matches, too: see `PartialsRecognizer`.
 
-        Raises `QueryError` where the query does not fit the columns, and ValueError for what is no lateness.
+        Raises `QueryError` where the query does not fit the columns, and for partial matches of a query
+        without a window or of a pattern that is no sequence; ValueError for what is no lateness.
         """
         layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
         from estero.events.streams.stream_layout import layout_of
 
-        return self.recognizer_of(layout_of(schema, layout, lateness))
+        laid_out = layout_of(schema, layout, lateness)
+        return self.partials_recognizer_of(laid_out) if partials else self.recognizer_of(laid_out)
+
+    def partials_recognizer_of(self, layout: StreamLayout, state: State | None = None) -> PartialsRecognizer:
+        """The recognizer with partial matches; with a `state`, it goes on from there."""
+        from estero.plan.levels import partials_plan
+        from estero.recognize.partials_recognizer import PartialsRecognizer
+        from estero.recognize.state_bytes import sound_content
+
+        with nullcontext() if state is None else sound_content():
+            source = layout.source()
+        plan = self._checked_plan(source, layout.columns)
+        plan.refuse_endless()
+        laid_out = replace(source.layout, schema=plan.classification.schema)
+        return PartialsRecognizer(partials_plan(plan.tree, laid_out), layout, source, state=state)
 
     def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> ContinuousRecognizer:
         """The recognizer of events that are laid out so; with a `state`, it goes on from there."""

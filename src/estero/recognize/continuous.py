@@ -22,6 +22,7 @@ from estero.events.tables.shown_types import plain_type
 from estero.plan.plan import Plan
 from estero.recognize.in_process import time_type
 from estero.recognize.increment import NothingFound, PushedRun, Turn
+from estero.recognize.progress import RecognizerProgress
 from estero.recognize.recognition import Ended, Recognition
 from estero.recognize.state import plan_about
 from estero.recognize.state_bytes import (
@@ -119,6 +120,21 @@ class ContinuousRecognizer:
         return len(self._held)
 
     @property
+    def watermark(self) -> int | None:
+        """The time before which no event is expected any more, in ticks; None before the first event."""
+        return self._held.watermark
+
+    @property
+    def greatest(self) -> int | None:
+        """The greatest time seen, in ticks; None before the first event."""
+        return self._held.greatest
+
+    @property
+    def time_type(self) -> pa.DataType | None:
+        """The type in which times are shown; None where events have none."""
+        return self._time
+
+    @property
     def position(self) -> int:
         """The position that the next event gets."""
         return self._position
@@ -127,6 +143,31 @@ class ContinuousRecognizer:
     def why_slow(self) -> str | None:
         """Why single events go the way of batches, through DuckDB; None where they do not."""
         return self._why_slow
+
+    def progress(self) -> RecognizerProgress:
+        """What was read, and which partial matches are open; it takes as long as a snapshot."""
+        self._turn.check_sound()
+        self._recognition.expire(position=self._position, time=self._held.watermark)
+        oldest, window = self._recognition.oldest_start(), self._plan.window
+        expires: Any = None
+        if oldest is not None and window is not None:
+            expires = oldest[0] + window.length if window.in_positions else oldest[1] + window.length
+        return RecognizerProgress(
+            position=self._position,
+            held_back=len(self._held),
+            late=self._late,
+            waiting=self._recognition.waiting,
+            steps=self._recognition.open_steps(),
+            oldest_start=None if oldest is None else oldest[0],
+            oldest_time=None if oldest is None else self._shown_time(oldest[1]),
+            expires=expires if window is None or window.in_positions else self._shown_time(expires),
+        )
+
+    def _shown_time(self, ticks: int | None) -> Any:
+        """A time as answers show it; None where there is none."""
+        if ticks is None or self._time is None:
+            return None
+        return pa.scalar(ticks, pa.int64()).cast(self._time).as_py()
 
     def late_events(self) -> pa.Table:
         """The events of the last push that came too late, as they were pushed."""
@@ -329,10 +370,10 @@ class ContinuousRecognizer:
         return relevant
 
 
-def layout_in(state: State, query: str) -> StreamLayout:
-    """How events are laid out in a state; raises `DataError` unless it is of a recognizer of this query."""
+def layout_in(state: State, query: str, kind: str = KIND) -> StreamLayout:
+    """How events are laid out in a state; raises `DataError` for one of another query or kind."""
     about = state.about
-    refuse_other(about, {"kind": KIND, "query": query, "plan": about.get("plan", "")})
+    refuse_other(about, {"kind": kind, "query": query, "plan": about.get("plan", "")})
     with sound_content():
         return StreamLayout.of_state(about[LAYOUT], state.arrays)
 

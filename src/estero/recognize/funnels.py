@@ -25,7 +25,7 @@ def funnel_table(
     """The columns of `estero.answers.funnel.Funnel`, in the order of partitions and steps."""
     reached = levels_reached(plan, source, until)
     levels = [level_column(level) for level in range(1, len(plan.parts) + 1)]
-    names = [name for name in reached.column_names[1:] if name not in levels] if by_partition else []
+    names = [name for name in reached.column_names[2:] if name not in levels] if by_partition else []
     keys = [f"k{number}" for number in range(len(names))]
     columns = [*keys, *(f"r{number}" for number in range(len(levels)))]
     levels_table = reached.select([*names, *levels]).rename_columns(columns)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from estero.answers.answer import Run
 from estero.answers.report import answer_schema
+from estero.answers.why_not import WhyNot
 from estero.classify.column_names import POSITION
 from estero.engine.walk.share import WHOLE, Share
 from estero.events.sources import Source
@@ -174,6 +175,11 @@ class InProcessRun(Reading):
 
         layout = replace(self.source.layout, schema=self.plan.classification.schema)
         return PartialsRun(partials_plan(self.plan.tree, layout), self.source, self.until)
+
+    def why_not(self, sample: int | None) -> WhyNot:
+        from estero.recognize.why_not import why_not  # loads the rules of planning
+
+        return why_not(self, sample)
 
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         from estero.recognize.attribute_values import attribute_values

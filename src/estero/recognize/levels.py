@@ -24,6 +24,10 @@ START: Final = "start"
 """The column with the position of a start."""
 
 
+BEGAN: Final = "began"
+"""The column with the time of a start."""
+
+
 def level_column(level: int) -> str:
     """The column that says when a level, from 1, was first reached."""
     return f"reached {level}"
@@ -33,8 +37,8 @@ def levels_reached(plan: LevelsPlan, source: Source, until: int | None = None) -
     """A row for each start that reaches a level, in no order.
 
     The last level's complex events are known up to time `until`. Columns: ``start`` (int64, its position),
-    the partition columns, and for each level when it was first reached: the time in ticks of that event
-    (int64; its position where there is no time), NULL for never.
+    ``began`` (int64, its time in ticks; its position where there is no time), the partition columns, and for
+    each level when it was first reached: the time of that event likewise, NULL for never.
     """
     levels = len(plan.parts)
     if plan.in_one is None:
@@ -57,7 +61,7 @@ def _schema(plan: LevelsPlan, source: Source, levels: int) -> pa.Schema:
     classification = plan.by_level[-1].classification
     keys = answer_schema((), source.classified_schema(classification), keys=plan.keys, positions=False)
     reached = [pa.field(level_column(level), pa.int64()) for level in range(1, levels + 1)]
-    return pa.schema([pa.field(START, pa.int64()), *keys, *reached])
+    return pa.schema([pa.field(START, pa.int64()), pa.field(BEGAN, pa.int64()), *keys, *reached])
 
 
 # ------------------------------------------------------------------------------------ by one automaton
@@ -96,7 +100,11 @@ def _rows(
 ) -> pa.RecordBatch:
     starts = store.take(reached.start)
     every = np.arange(reached.start.size)
-    columns = [starts.column(POSITION), *(key_column(starts, alternatives, every) for alternatives in keys)]
+    columns = [
+        starts.column(POSITION),
+        starts.column(clock),
+        *(key_column(starts, alternatives, every) for alternatives in keys),
+    ]
     columns += [_times(column, store, clock) for column in reached.by.T]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -116,12 +124,19 @@ def _as_answered(run: InProcessRun, level: int) -> pa.Table:
     """When each start of a complex event of a run first ends one: as that level's column."""
     timed = time_type(run.source) is not None
     end, before = ("end_time", 4) if timed else ("end", 2)
-    columns = [START, *run.schema.names[before : before + len(run.plan.shown_keys)]]
+    begun = "start_time" if timed else START
+    keys = run.schema.names[before : before + len(run.plan.shown_keys)]
+    columns = list(dict.fromkeys([START, begun, *keys]))
     parts = [pa.table(batch).group_by(columns).aggregate([(end, "min")]) for batch in run.tables()]
     empty = run.schema.empty_table().group_by(columns).aggregate([(end, "min")])
     first = pa.concat_tables([empty, *parts]).group_by(columns).aggregate([(f"{end}_min", "min")])
-    times = first[f"{end}_min_min"].cast(pa.int64())
-    return first.drop_columns(f"{end}_min_min").append_column(level_column(level), times)
+    named = {
+        START: first[START],
+        BEGAN: first[begun].cast(pa.int64()),
+        **{name: first[name] for name in keys},
+        level_column(level): first[f"{end}_min_min"].cast(pa.int64()),
+    }
+    return pa.table(named)
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:

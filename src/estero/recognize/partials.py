@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.answer import Run
 from estero.answers.report import EXPIRED_TIME, STEPS, answer_schema, marked_as_partial
 from estero.engine.int64 import saturated
-from estero.engine.walk.share import Share
 from estero.events.sources import Source
 from estero.plan.automaton import AutomatonPlan
 from estero.plan.levels import PartialsPlan
+from estero.recognize.held_rows import HeldRows
 from estero.recognize.in_process import time_type
-from estero.recognize.levels import START, level_column, levels_reached
+from estero.recognize.levels import BEGAN, START, level_column, levels_reached
 from estero.recognize.recognition import Recognition
 
 
@@ -31,19 +28,12 @@ def partials_table(plan: PartialsPlan, source: Source, until: int | None = None)
     where the events have a time and the window is one of time, ``expired_time``. Events are known up to time
     `until`, and up to the last one where it is None.
     """
-    reached = levels_reached(plan.levels, source, until)
-    levels = len(plan.levels.parts)
-    columns = [reached[level_column(level)] for level in range(1, levels + 1)]
-    level = np.zeros(reached.num_rows, np.int64)
-    for number, column in enumerate(columns, 1):
-        level[column.is_valid().to_numpy()] = number
-    start = reached[START].to_numpy()
+    start, level = _stopped(plan, source, until)
     found = [
         _of_level(each, number, np.sort(start[level == number]), source)
         for number, each in enumerate(plan.by_level, 1)
     ]
-    together = pa.concat_tables(found)
-    together = _passed(together, plan, source, until)
+    together = _completed(pa.concat_tables(found), plan, source)
     order = pc.sort_indices(together, sort_keys=[("end", "ascending"), ("start", "ascending")])
     return together.take(order).combine_chunks()
 
@@ -83,25 +73,38 @@ def _first_rows(starts: NDArray[np.int64]) -> NDArray[np.int64]:
     return first
 
 
-def _passed(table: pa.Table, plan: PartialsPlan, source: Source, until: int | None) -> pa.Table:
-    """The rows whose windows have passed, with the time at which they had."""
-    length = plan.window.length
-    schema = partials_schema(plan, source)
-    steps = table.column_names.index(STEPS)
+def _stopped(
+    plan: PartialsPlan, source: Source, until: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The starts that were not completed before their windows had passed, and their levels."""
+    reached = levels_reached(plan.levels, source, until)
+    levels = len(plan.levels.parts)
+    level = np.zeros(reached.num_rows, np.int64)
+    for number in range(1, levels + 1):
+        level[reached[level_column(number)].is_valid().to_numpy()] = number
+    start = reached[START].to_numpy()
     if plan.window.in_positions:
-        passed = table["start"].to_numpy() < source.event_count() - 1 - length
-        kept = table.filter(pa.array(passed))
-        return kept.set_column(steps, schema.field(STEPS), kept[STEPS])
-    begun = table["start_time"].cast(pa.int64()).to_numpy()
-    known = until if until is not None else source.last_time() or 0
-    kept = table.filter(pa.array(begun < saturated(known - length)))
-    expired = pa.array(begun[begun < saturated(known - length)] + length).cast(schema.field("end_time").type)
-    kept = kept.set_column(steps, schema.field(STEPS), kept[STEPS])
-    return kept.append_column(schema.field(EXPIRED_TIME), expired)
+        known, begun = source.event_count() - 1, start
+    else:
+        known = until if until is not None else source.last_time() or 0
+        begun = reached[BEGAN].to_numpy()
+    stopped = (level < levels) & (begun < saturated(known - plan.window.length))
+    return start[stopped], level[stopped]
+
+
+def _completed(table: pa.Table, plan: PartialsPlan, source: Source) -> pa.Table:
+    """The rows with all columns: when their windows had passed, too."""
+    schema = partials_schema(plan, source)
+    table = table.set_column(table.column_names.index(STEPS), schema.field(STEPS), table[STEPS])
+    if EXPIRED_TIME not in schema.names:
+        return table
+    expired = table["start_time"].cast(pa.int64()).to_numpy() + plan.window.length
+    field = schema.field(EXPIRED_TIME)
+    return table.append_column(field, pa.array(expired).cast(field.type))
 
 
 @dataclass(frozen=True)
-class PartialsRun(Run):
+class PartialsRun(HeldRows):
     """The partial matches of one query on one source of events, as an answer reads them."""
 
     plan: PartialsPlan
@@ -119,46 +122,22 @@ class PartialsRun(Run):
         return self.plan.whole.text
 
     @property
-    def counts_quickly(self) -> bool:
-        """Always: the rows are held."""
-        return True
-
-    @cached_property
-    def _table(self) -> pa.Table:
-        return partials_table(self.plan, self.source, self.until)
-
-    def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
-        """All rows, or the first `limit` of them."""
-        yield from self._table.slice(0, limit).to_batches()
+    def whole_answer(self) -> str:
+        """Where to ask for what these rows cannot tell."""
+        return "the answer that these partial matches are of"
 
     def count(self, *, enough: int | None = None) -> int:
-        """The number of rows."""
+        """The number of rows, which are not listed for it: how far starts came is enough."""
         del enough
-        return int(self._table.num_rows)
+        return int(_stopped(self.plan, self.source, self.until)[0].size)
 
-    def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """The rows with these indexes."""
-        wanted = [each for each in indexes if each < self._table.num_rows]
-        yield from self._table.take(pa.array(wanted, pa.int64())).combine_chunks().to_batches()
-
-    def undecided(self) -> int:
-        """None: what is given is decided."""
-        return 0
-
-    def funnel(self, *, by_partition: bool) -> NoReturn:  # noqa: ARG002
-        """Raises ValueError: a funnel is of all starts."""
-        raise ValueError("these are partial matches: ask the answer that they are of for the funnel")
-
-    def partials(self) -> NoReturn:
-        """Raises ValueError: these are partial matches."""
-        raise ValueError("these are partial matches already")
+    @cached_property
+    def table(self) -> pa.Table:
+        """All rows, by end and start."""
+        return partials_table(self.plan, self.source, self.until)
 
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         """See `Run`."""
         from estero.recognize.attribute_values import attribute_values
 
         return attribute_values(self.plan.whole, self.source, attribute, first, last)
-
-    def shared(self, share: Share) -> NoReturn:  # noqa: ARG002
-        """Raises ValueError: they are not shared."""
-        raise ValueError("partial matches are not shared: divide the answer that they are of")

@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from estero.answers.event_store import EventStore, Single
 from estero.answers.report import Reporter
 from estero.answers.sieve import Sieve, sifted_to_limit
+from estero.answers.sieve.nearby import NearbyEvents
 from estero.answers.sieve.starts import Starts, partition_columns
+from estero.automata.cea import CEA
 from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, VALUES, numbered
 from estero.classify.join_keys import join_keys
 from estero.classify.rows.classifier import as_integer
@@ -28,12 +30,14 @@ from estero.classify.values import as_integers
 from estero.engine.batch import NO_PARTITION, EventBatch, OneEvent
 from estero.engine.int64 import LEAST, are_before
 from estero.engine.recognizer import Recognizer
+from estero.engine.snapshots.columns import Arrays
 from estero.engine.throttle import MOST_COUNTED, Throttle
 from estero.engine.walk.matches import Matches, chosen, joined
 from estero.engine.walk.roots import Roots, best_roots, by_end
 from estero.engine.walk.share import Dealer, Part, Share
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.plan import Opened, Plan
+from estero.plan.steps import labels_of_steps, step_behind, steps_of_states
 from estero.recognize.batch_columns import numbers_of, side_by_side
 from estero.recognize.deadlines import DeadlineHold
 from estero.recognize.state import Holding
@@ -124,6 +128,8 @@ class Recognition:
             Starts(plan, events, ordered=in_order, wanted=starts) if plan.lists_for_starts else None
         )
         self._waiting = DeadlineHold(plan, events) if plan.deadlines else None
+        compares = any(each.compared for each in plan.deadlines)
+        self._nearby = NearbyEvents(plan, events) if compares else None
         self._partition_columns = partition_columns(plan)
         self.store = EventStore(events, self._partition_columns)
         self.reporter = Reporter(
@@ -143,7 +149,7 @@ class Recognition:
         self._values = numbered(VALUES, events.names) if runs.compared else []
         self._in_positions = plan.by_position
         self._ordinals = ordinals
-        self._sieve = _sieve_of(plan, runs, placed=positions or plan.needs_positions)
+        self._sieve = _sieve_of(plan, runs, self._nearby, placed=positions or plan.needs_positions)
         self._dealer: Dealer | None = None
         self._room = _FIRST_ROOM
         self._time = LEAST
@@ -155,6 +161,7 @@ class Recognition:
             self.reporter.marks,
             [each for each in (self._throttle, self._waiting) if each is not None],
             self._starts,
+            self._nearby,
         )
         if state is not None:
             self._holding.resume(state, plan, events)
@@ -177,6 +184,8 @@ class Recognition:
             yield from self._recognized(classified)
         else:
             self._waiting.enter(classified)
+            if self._nearby is not None:
+                self._nearby.enter(classified)
             yield from self._past_deadlines(int(numbers_of(classified, TIME)[-1]))
 
     def _past_deadlines(self, time: int | None) -> Iterator[Ended]:
@@ -257,10 +266,10 @@ class Recognition:
         """Adds those complex events of `roots` that may be chosen for their start."""
         if self.plan.chooses:  # those below a root have one start
             nodes = self.recognizer.runs.compact
-            if starts.wanted is None:
+            if not self.plan.whatever_end:
                 last = self.plan.strategy is Strategy.LONGEST
                 roots = roots.chosen(best_roots(roots, nodes, last=last))
-            else:
+            elif starts.wanted is not None:
                 begun = self.store.take(nodes.start[roots.root], [POSITION])
                 wanted = np.isin(numbers_of(begun, POSITION), starts.wanted)
                 roots = roots.chosen(np.flatnonzero(wanted))
@@ -384,8 +393,17 @@ class Recognition:
         return batch
 
     def _trim(self) -> None:
-        if self.plan.window is not None:
-            self.store.trim(self.recognizer.oldest)
+        if self.plan.window is None:
+            return
+        self.store.trim(self.recognizer.oldest)
+        if self._nearby is not None:
+            self._nearby.forget(self._oldest_time())
+
+    def _oldest_time(self) -> int | None:
+        """The time of the first event that can still be part of a complex event; None where there is none."""
+        if self.store.first < self.store.next:
+            return int(numbers_of(self.store.take(np.array([self.store.first]), [TIME]), TIME)[0])
+        return None if self._waiting is None else self._waiting.first_time
 
     def give_only(self, share: Share) -> None:
         """From now on only a share is given: all shares of a stream together are its answers, each once.
@@ -560,14 +578,56 @@ class Recognition:
 
     def let_go(self) -> None:
         """Frees what is out of reach, if it is much; what was recognized before must have been read."""
+        self.recognizer.release()
         self._trim()
         self._holding.compact()
+
+    def expire(self, *, position: int, time: int | None) -> None:
+        """No event before `position`, or before `time` in ticks, comes any more: windows close.
+
+        What was recognized before can still be read.
+        """
+        until = self._known_through(position, time)
+        if until is not None:
+            self.recognizer.expire(until)
+
+    def open_steps(self) -> dict[int, int]:
+        """For each number of steps how many runs have done so many (`RecognizerProgress.steps`)."""
+        steps = labels_of_steps(self.plan.tree.pattern)
+        snapshot, machine = self.recognizer.snapshot(), self.plan.machine
+        automaton = self._opened.automaton
+        if automaton is None or not isinstance(machine, CEA):
+            done = [step_behind(labels, steps, 1) for labels in self._opened.label_sets]
+            return dict(Counter(done[mark] for mark in _marks_that_wait(snapshot.arrays).tolist()))
+        of_state = steps_of_states(machine, steps)
+        state = snapshot.arrays["state"]
+        sizes = np.bincount(state[state >= 0], minlength=snapshot.states.size).tolist()
+        found: Counter[int] = Counter()
+        for number, size in zip(snapshot.states.tolist(), sizes, strict=True):
+            going_on = automaton.behind(number) - machine.final
+            if size and going_on:
+                found[max(of_state[each] for each in going_on)] += size
+        return dict(found)
+
+    def oldest_start(self) -> tuple[int, int] | None:
+        """Position and time, in ticks, of the first event that something open has marked."""
+        events = self.recognizer.snapshot().events
+        if not events.size:
+            return None
+        first = self.store.take(events[:1], [POSITION, TIME])
+        return int(numbers_of(first, POSITION)[0]), int(numbers_of(first, TIME)[0])
+
+    @property
+    def waiting(self) -> int:
+        """How many events wait for their deadlines."""
+        return 0 if self._waiting is None else self._waiting.waiting
 
     @property
     def idle(self) -> bool:
         """Whether nothing is open: to begin anew would change no later answer."""
         others = self._throttle, self._starts
         waits = self._waiting is not None and not self._waiting.idle(self._time)
+        waits = waits or (self._nearby is not None and not self._nearby.idle(self._time))
         return not waits and self.recognizer.idle and all(each is None or each.idle for each in others)
 
     @property
@@ -579,6 +639,13 @@ class Recognition:
 
 Found = Iterator[tuple[Recognition, Ended]]
 """Compact sets in order of their ends, each with what has found it."""
+
+
+def _marks_that_wait(arrays: Arrays) -> NDArray[np.int32]:
+    """The marks of the events that wait for others in an index by keys."""
+    if "entry_node" in arrays:
+        return np.asarray(arrays["node_mark"][np.unique(arrays["entry_node"])], np.int32)
+    return np.asarray(arrays["mark"][np.unique(arrays["heap_product"])], np.int32)
 
 
 def number_of(found: Found, enough: int | None = None) -> int:
@@ -604,7 +671,7 @@ def _first_of(bounds: Sequence[int], counts: NDArray[np.int64], take: NDArray[np
     return Part(place, np.zeros(place.size, np.int64), size[place])
 
 
-def _sieve_of(plan: Plan, opened: Opened, *, placed: bool) -> Sieve | None:
+def _sieve_of(plan: Plan, opened: Opened, nearby: NearbyEvents | None, *, placed: bool) -> Sieve | None:
     """What sifts the complex events of a plan."""
     if not plan.sieved:
         return None
@@ -618,4 +685,5 @@ def _sieve_of(plan: Plan, opened: Opened, *, placed: bool) -> Sieve | None:
         predicates=plan.predicates,
         repeats=plan.has_hidden,
         placed=placed,
+        nearby=nearby,
     )

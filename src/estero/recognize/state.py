@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.event_store import EventStore
+from estero.answers.sieve.nearby import NearbyEvents
 from estero.answers.sieve.starts import Starts
 from estero.engine.recognizer import Recognizer, Runs
 from estero.engine.snapshots.columns import Arrays
@@ -39,6 +40,7 @@ KIND = "a recognition"
 """What such a state says that it is of."""
 
 _OF_CANDIDATES = "events_of_candidates"
+_NEARBY = "events_nearby_"
 
 _FEW = 1 << 13
 
@@ -57,7 +59,8 @@ class Holding:
     """What a recognizer and a store hold together, so that both can be made smaller together.
 
     Events are marked by label sets number 0 … `marks` - 1. `automaton` is what works out states on demand.
-    What `others` remember is kept, and what may be chosen for `starts`, whatever is made smaller.
+    What `others` remember is kept, what may be chosen for `starts`, and events `nearby`, whatever is made
+    smaller.
     """
 
     def __init__(
@@ -68,10 +71,12 @@ class Holding:
         marks: int,
         others: Sequence[Remembering] = (),
         starts: Starts | None = None,
+        nearby: NearbyEvents | None = None,
     ) -> None:
         self._recognizer = recognizer
         self._others = others
         self._starts = starts
+        self._nearby = nearby
         self._marks = marks
         self._store = store
         self._automaton = automaton
@@ -104,6 +109,9 @@ class Holding:
         if self._starts is not None:
             candidates, of_candidates = self._starts.arrays()
             arrays |= {**candidates, _OF_CANDIDATES: batch_as_array(of_candidates)}
+        if self._nearby is not None:
+            batches = enumerate(self._nearby.batches)
+            arrays |= {f"{_NEARBY}{number}": batch_as_array(batch) for number, batch in batches}
         return written(State(plan_about(KIND, plan, events), arrays))
 
     def resume(self, state: bytes, plan: Plan, events: pa.Schema) -> None:
@@ -119,6 +127,9 @@ class Holding:
             if self._starts is not None:
                 of_candidates = batch_of_array(arrays.pop(_OF_CANDIDATES))
                 self._starts.resume(arrays, of_candidates, self._marks)
+            if self._nearby is not None:
+                names = [f"{_NEARBY}{number}" for number in range(len(self._nearby.batches))]
+                self._nearby.restart([batch_of_array(arrays.pop(name)) for name in names])
             states = self._states_of(arrays.pop("states"), arrays.pop("states_sizes"))
             snapshot = Snapshot(np.arange(kept.num_rows), states, arrays)
             self._recognizer.check(snapshot, self._marks)

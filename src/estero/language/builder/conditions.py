@@ -15,7 +15,7 @@ from typing import NoReturn, TypeAlias, overload
 from typing import cast as typed_as
 
 from estero.errors import NOWHERE
-from estero.language.builder.durations import duration_of
+from estero.language.builder.durations import duration_of, durations_of
 from estero.language.tree import expressions as e
 from estero.language.tree.durations import Duration
 from estero.language.tree.functions import AGGREGATES, CAST_TYPES, CASTS, SCALAR_FUNCTIONS
@@ -222,7 +222,7 @@ def _comparing(operator: e.ComparisonOperator) -> Callable[[Expression, Operand]
     """What an operator of Python does to compare a value with another."""
 
     def compare(value: Expression, other: Operand) -> Condition:
-        return _condition(e.Comparison(operator, value.tree, _node(other)))
+        return _condition(e.Comparison(operator, value.tree, _beside(value.tree, other)))
 
     return compare
 
@@ -231,7 +231,7 @@ def _computing(operator: e.ArithmeticOperator) -> tuple[_Computing, _Computing]:
     """What an operator of Python does to compute with a value on its left, and with one on its right."""
 
     def compute(left: Operand, right: Operand) -> Expression:
-        return Expression(e.Arithmetic(operator, _node(left), _node(right)))
+        return Expression(e.Arithmetic(operator, _term(left), _term(right)))
 
     return compute, lambda right, left: compute(left, right)
 
@@ -367,7 +367,7 @@ class Expression:
 
     def between(self, low: Operand, high: Operand) -> Condition:
         """From `low` to `high`, both included."""
-        return _condition(e.Between(self.tree, _node(low), _node(high)))
+        return _condition(e.Between(self.tree, _beside(self.tree, low), _beside(self.tree, high)))
 
     def like(self, pattern: str | Expression) -> Condition:
         """A string of this form: ``%`` any text, ``_`` one character, a backslash before either itself."""
@@ -480,6 +480,25 @@ def _node(value: object) -> e.Node:
     if isinstance(value, Expression | Condition):
         return value.tree
     return _literal(value)
+
+
+def _term(value: object) -> e.Node:
+    """What is computed with: a text is a duration, as nothing is computed of strings."""
+    if not isinstance(value, str):
+        return _node(value)
+    return e.Literal(Duration(sum(amount * unit.value for amount, unit in durations_of(value))))
+
+
+def _beside(computed: e.Node, value: object) -> e.Node:
+    """What is compared with a value; beside what is computed, a text is a duration.
+
+    >>> x, y = var("x"), var("y")
+    >>> print(y.time - x.time <= "30 minutes", y.time > x.time + "1 hour", x.name == "30 minutes", sep="\\n")
+    y.time - x.time <= 30 MINUTES
+    y.time > x.time + 1 HOUR
+    x[name = '30 minutes']
+    """
+    return _term(value) if isinstance(computed, e.Arithmetic | e.Negative) else _node(value)
 
 
 def _literal(value: object) -> e.Literal:

@@ -1,0 +1,51 @@
+"""How many steps of its sequence a run has done: told by its state, or by what it marked last."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from estero.automata.cea import CEA
+from estero.automata.exploration import leaving
+from estero.language.tree.levels import inside_tails, levels_of
+from estero.language.tree.pattern import Pattern, Sequence
+from estero.language.tree.selection import label_types
+
+
+def labels_of_steps(pattern: Pattern) -> tuple[frozenset[str], ...]:
+    """The labels of each step of a pattern: of each level, where it is a sequence, else all of one step.
+
+    >>> from estero.language.syntax.parser import parse_pattern
+    >>> [sorted(each) for each in labels_of_steps(parse_pattern("a ; b? ; c AS x"))]
+    [['a'], ['b', 'c', 'x']]
+    """
+    inside, levels = inside_tails(pattern), levels_of(pattern)
+    if not isinstance(inside, Sequence) or not levels:
+        return (frozenset(label_types(pattern)),)
+    steps = []
+    first = 0
+    for last in levels:
+        steps.append(frozenset(label for part in inside.parts[first:last] for label in label_types(part)))
+        first = last
+    return tuple(steps)
+
+
+def step_behind(labels: Iterable[str], steps: tuple[frozenset[str], ...], done: int) -> int:
+    """The step that an event with these labels belongs to, where so many are done before."""
+    marked = frozenset(labels)
+    later = (number for number, each in enumerate(steps, 1) if number >= done and each & marked)
+    return next(later, done)
+
+
+def steps_of_states(automaton: CEA, steps: tuple[frozenset[str], ...]) -> tuple[int, ...]:
+    """For each state of an automaton how many steps a run there has done; 0 of those that none is in."""
+    done = dict.fromkeys(automaton.initial, 0)
+    waiting = deque(sorted(automaton.initial))
+    leaves = leaving(automaton.transitions)
+    while waiting:
+        state = waiting.popleft()
+        for each in leaves[state]:
+            if each.target not in done:
+                done[each.target] = step_behind(each.labels, steps, done[state])
+                waiting.append(each.target)
+    return tuple(done.get(state, 0) for state in range(automaton.states))

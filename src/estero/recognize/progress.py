@@ -1,0 +1,59 @@
+"""How far a recognizer is: what it has read, and which partial matches are open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class RecognizerProgress:
+    """What a recognizer has read and what is open in it.
+
+    `position` is the number of events that were let go, `held_back` how many wait for earlier ones, `late`
+    how many came too late, and `waiting` how many wait for the deadline of a ``NOT(…) FOR d``. `steps` says
+    for each number of steps how many runs have done so many: a run is all partial matches of one partition
+    that are in one state of the automaton, however many they are. (Of a pattern that is no sequence all are
+    at step 1.) `oldest_start` is the position of the first event that an open partial match has marked, and
+    `oldest_time` its time; `expires` is when its window has passed: a time, or a position where the window
+    counts events. They are None where nothing is open, there is no time, or no window.
+    """
+
+    position: int
+    held_back: int
+    late: int
+    waiting: int
+    steps: Mapping[int, int]
+    oldest_start: int | None
+    oldest_time: Any
+    expires: Any
+
+    @property
+    def runs(self) -> int:
+        """How many runs are open."""
+        return sum(self.steps.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same by name."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"steps": dict(self.steps)}
+
+    def __str__(self) -> str:
+        said = [f"{self.position:,} events read, {self.held_back:,} held back, {self.late:,} late"]
+        if self.waiting:
+            said.append(f"{self.waiting:,} events wait for a deadline")
+        if not self.steps:
+            return "\n".join([*said, "nothing is open"])
+        said += [
+            f"{number:,} run{'' if number == 1 else 's'} at step {step}"
+            for step, number in sorted(self.steps.items())
+        ]
+        if self.oldest_start is not None:
+            time = "" if self.oldest_time is None else f", at {self.oldest_time}"
+            expires = "" if self.expires is None else f"; its window has passed after {self.expires}"
+            said.append(f"the oldest start is event {self.oldest_start}{time}{expires}")
+        return "\n".join(said)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"

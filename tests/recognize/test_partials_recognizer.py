@@ -1,0 +1,124 @@
+"""Partial matches of events that are pushed: when they are given, and with what."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import estero
+from estero.errors import DataError, EsteroError, QueryError
+from estero.testing import events
+
+SHOP = events(
+    "visit(user=ann)@0s visit(user=bob)@10s basket(user=ann)@60s visit(user=cy)@2m basket(user=bob)@3m "
+    "pay(user=ann)@5m other(user=x)@59m other(user=x)@61m other(user=x)@63m"
+)
+BOUGHT = estero.query("SELECT * WHERE visit ; basket ; pay PARTITION BY [user] WITHIN 1 HOUR")
+LAYOUT: dict[str, Any] = {"type": "type", "time": "time"}
+
+
+def said(answer: estero.Answer) -> list[tuple[str, int | None, bool]]:
+    return [(each.partition["user"], each.steps, each.complete) for each in answer]
+
+
+def test_they_come_when_their_windows_have_passed() -> None:
+    recognizer = BOUGHT.recognizer(SHOP.schema, **LAYOUT, partials=True)
+    pushed = [said(recognizer.push(SHOP.slice(row, 1))) for row in range(SHOP.num_rows)]
+    assert pushed == [
+        *([] for _ in range(5)),
+        [("ann", 3, True)],
+        [],
+        [("bob", 2, False)],
+        [("cy", 1, False)],
+    ]
+    assert not recognizer.close()
+
+
+def test_the_columns_of_both_kinds_of_rows() -> None:
+    recognizer = BOUGHT.recognizer(SHOP.schema, **LAYOUT, partials=True)
+    table = recognizer.push(SHOP).to_arrow()
+    assert table.schema == recognizer.schema
+    assert table.column_names[-3:] == ["steps", "expired_time", "complete"]
+    by_user = {row["user"]: row for row in table.to_pylist()}
+    assert by_user["ann"]["expired_time"] is None
+    assert by_user["bob"]["expired_time"] == by_user["bob"]["start_time"] + timedelta(hours=1)
+    assert by_user["bob"]["pay"] == []
+    assert [each["position"] for each in by_user["bob"]["basket"]] == [4]
+
+
+def test_values_that_select_computes_are_those_of_complex_events() -> None:
+    query = estero.query(str(BOUGHT).replace("*", "count(basket) AS n, visit", 1))
+    table = query.recognizer(SHOP.schema, **LAYOUT, partials=True).push(SHOP).to_arrow()
+    assert sorted(zip(table["user"].to_pylist(), table["n"].to_pylist(), strict=True)) == [
+        ("ann", 1),
+        ("bob", None),
+        ("cy", None),
+    ]
+
+
+def test_what_may_still_be_completed_by_an_absence_waits() -> None:
+    query = estero.query("SELECT * WHERE a ; b ; NOT(c) FOR 1 HOUR WITHIN 1 MINUTE")
+    stream = events("a()@0s b()@30s x()@2m x()@61m")
+    recognizer = query.recognizer(stream.schema, **LAYOUT, partials=True)
+    found = [
+        [(each.steps, each.complete) for each in recognizer.push(stream.slice(row, 1))] for row in range(4)
+    ]
+    assert found == [[], [], [], [(2, True)]]
+    broken = events("a()@0s b()@30s c()@40s x()@2m x()@62m")
+    recognizer = query.recognizer(broken.schema, **LAYOUT, partials=True)
+    found = [
+        [(each.steps, each.complete) for each in recognizer.push(broken.slice(row, 1))] for row in range(5)
+    ]
+    assert found == [[], [], [], [], [(1, False)]]
+
+
+def test_windows_of_events() -> None:
+    query = estero.query("SELECT * WHERE a ; b WITHIN 2 EVENTS")
+    stream = pa.table({"type": list("axxxab")})
+    recognizer = query.recognizer(stream.schema, type="type", partials=True)
+    found = [
+        [(each.start, each.complete) for each in recognizer.push(stream.slice(row, 1))] for row in range(6)
+    ]
+    assert found == [[], [], [], [(0, False)], [], [(4, True)]]
+    assert "expired_time" not in recognizer.schema.names
+
+
+def test_a_snapshot_is_restored_with_partials_and_not_without() -> None:
+    recognizer = BOUGHT.recognizer(SHOP.schema, **LAYOUT, partials=True)
+    recognizer.push(SHOP.slice(0, 6))
+    state = recognizer.snapshot()
+    other = estero.restore(BOUGHT, state, partials=True)
+    assert (other.position, other.late, other.held_back) == (6, 0, 0)
+    assert said(other.push(SHOP.slice(6))) == [("cy", 1, False), ("bob", 2, False)]
+    with pytest.raises(DataError, match="of a recognizer of partial matches, and a recognizer was expected"):
+        estero.restore(BOUGHT, state)
+    plain = BOUGHT.recognizer(SHOP.schema, **LAYOUT).snapshot()
+    with pytest.raises(DataError, match="a recognizer of partial matches was expected"):
+        estero.restore(BOUGHT, plain, partials=True)
+
+
+def test_late_events_are_counted_and_a_closed_one_takes_none() -> None:
+    recognizer = BOUGHT.recognizer(SHOP.schema, **LAYOUT, partials=True)
+    recognizer.push(SHOP.slice(3))
+    recognizer.push(SHOP.slice(0, 1))
+    assert recognizer.late == recognizer.late_events().num_rows == 1
+    assert recognizer.flush().count() == 0
+    assert "PartialsRecognizer(6 events, 1 late)" in repr(recognizer)
+    recognizer.close()
+    with pytest.raises(EsteroError, match="closed"):
+        recognizer.push(SHOP)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT * WHERE visit ; pay", "told by its window"),
+        ("SELECT * WHERE visit OR pay WITHIN 1 HOUR", "only a sequence"),
+    ],
+)
+def test_what_has_no_partial_matches(text: str, message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        estero.query(text).recognizer(SHOP.schema, **LAYOUT, partials=True)
