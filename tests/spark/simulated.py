@@ -17,11 +17,14 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.state import GroupState
 from pyspark.sql.types import StructType
 
-from estero.answers.report import answer_schema
+from estero.answers.report import answer_schema, schema_with_partials
 from estero.classify.column_names import KEYS, POSITION, RELEVANT, TIME
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
 from estero.plan.division import Division
+from estero.plan.levels import PartialsPlan
+from estero.plan.plan import Plan
+from estero.plan.together import together
 from estero.recognize.in_process import InProcessRun, time_type
 from estero.spark.frames import payload_name
 from estero.spark.streams.bucket import Duty, header_of
@@ -37,7 +40,8 @@ SECOND = Ticks(1_000_000_000)
 class Simulation:
     """A stream of the query of `run`, with times in seconds.
 
-    With `own`, Estero has made the watermark, `lateness` behind the greatest time; else it is the user's.
+    With `own`, Estero has made the watermark, `lateness` behind the greatest time; else it is the user's. With
+    `partials` partial matches of the query are found, too.
     `state` is what Spark holds: of each group its value and its timer.
     """
 
@@ -46,6 +50,7 @@ class Simulation:
     lateness: int = 0
     own: bool = True
     counted: bool = False
+    partials: PartialsPlan | None = None
     state: dict[int, tuple[tuple[Any, ...], int]] = field(default_factory=dict)
     watermark: int = 0
     newest: int | None = None
@@ -80,21 +85,31 @@ class Simulation:
 
     def stages(self) -> Stages:
         """What workers do."""
-        plan, source = self.run.plan, self.run.source
+        plan, source = self.plan, self.run.source
         events = source.classified_schema(plan.classification)
         time, positions = time_type(source), self.counted
         waits = plan.wait is not None
         answer = answer_schema(
             plan.shown, events, keys=plan.shown_keys, time=time, positions=positions, waits=waits
         )
+        if self.partials is not None:
+            answer = schema_with_partials(answer, timed=not plan.by_position)
         division = Division(by_key=plan.keyed, positions=self.counted)
-        work = Work(plan, division, events, time, positions, answer)
+        work = Work(plan, division, events, time, positions, answer, partials=self.partials)
         packed = self.crossing(pa.RecordBatch.from_pylist([], schema=events)).schema
         buckets = self.buckets if plan.keyed and not self.counted else 1
-        header = header_of(plan, packed, buckets)
+        header = header_of(work, packed, buckets)
         lateness = self.lateness if self.own else None
         duty = Duty(work, header, packed, (TIME,), buckets, SECOND, lateness)
         return Stages(duty, 2)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, and what is asked of events."""
+        if self.partials is None:
+            return self.run.plan
+        asked = together([each.classification for each in self.partials.plans])
+        return replace(self.partials.whole, classification=asked)
 
     def packed(self, stages: Stages, table: pa.Table) -> dict[int, list[dict[str, Any]]]:
         """Packed rows by group, the events of the table in two tasks."""
@@ -110,7 +125,7 @@ class Simulation:
 
     def classified(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         source = open_source(table, EventLayout.of(type="type", time="time", time_unit="s", only_type="A"))
-        asked = self.run.plan.classification
+        asked = self.plan.classification
         yield from source.read(replace(asked, keep_all=True) if self.counted else asked)
 
     def crossing(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -127,7 +142,7 @@ class Simulation:
                 payload += 1
         if self.counted:
             words = [columns[name].to_numpy() for name in columns if name.startswith("__bits")]
-            wanted = np.any(np.array(words) != 0, axis=0) | self.run.plan.classification.keep_all
+            wanted = np.any(np.array(words) != 0, axis=0) | self.plan.classification.keep_all
             columns[RELEVANT] = pa.array(wanted, pa.bool_())
         return pa.RecordBatch.from_pydict(columns)
 

@@ -49,9 +49,9 @@ def in_stream_order(events: Sequence[Event]) -> list[Event]:
     return sorted(events, key=lambda event: event.time or 0)
 
 
-def after_all() -> pa.Table:
+def after_all(time: int = 10**6) -> pa.Table:
     """An event that no query of these wants, long after all others."""
-    return to_table([Event("Z", {"time": 10**6, "n": None, "x": None, "s": None, "k": None}, 10**6)])
+    return to_table([Event("Z", {"time": time, "n": None, "x": None, "s": None, "k": None}, time)])
 
 
 @some

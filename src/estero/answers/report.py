@@ -263,6 +263,16 @@ def marked_as_partial(name: str, kind: pa.DataType) -> pa.Field:
     return pa.field(name, kind, nullable=False, metadata={PARTIAL_KEY: name.encode()})
 
 
+def schema_with_partials(answer: pa.Schema, *, timed: bool) -> pa.Schema:
+    """The columns of complex events and partial matches together; `timed`: the window is one of time."""
+    shared = {"start", "end", "start_time", "end_time"}
+    fields = [field if field.name in shared else field.with_nullable(True) for field in answer]
+    fields.append(marked_as_partial(STEPS, pa.int64()))
+    if timed and "end_time" in answer.names:
+        fields.append(marked_as_partial(EXPIRED_TIME, answer.field("end_time").type).with_nullable(True))
+    return pa.schema([*fields, marked_as_partial(COMPLETE, pa.bool_())])
+
+
 def label_of(field: pa.Field) -> str | None:
     """The label that a column of an answer shows, or None for the other columns."""
     label: bytes | None = (field.metadata or {}).get(LABEL_KEY)

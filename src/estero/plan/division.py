@@ -5,7 +5,7 @@ Sharing an enumeration among tasks: distributed-cea.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from estero.language.tree.query import Consume, Strategy
@@ -61,6 +61,15 @@ def division_of(plan: Plan, *, positions: bool = False) -> Division:
         ordinals=plan.keyed and plan.classification.keep_all,
         cut=not _why_uncut(plan),
     )
+
+
+def division_of_partials(plan: Plan, division: Division) -> Division:
+    """What tasks may divide where partial matches are found, too: the partition keys that the query writes.
+
+    Other events of an answer may share a value, and those of a partial match need not; and what becomes of a
+    start is decided by all that comes after it.
+    """
+    return replace(division, by_key=division.by_key and bool(plan.shown_keys), cut=False)
 
 
 def _across_keys(plan: Plan) -> str:

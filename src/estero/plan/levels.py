@@ -104,16 +104,26 @@ class PartialsPlan:
     window: Window
     whole: Plan
 
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """That of the query, then those of the levels."""
+        return self.whole, *self.by_level
 
-def partials_plan(tree: QueryTree, layout: Layout) -> PartialsPlan:
-    """How partial matches are found; raises `QueryError` for a query where they mean nothing."""
+
+def partials_plan(tree: QueryTree, layout: Layout, *, as_written: bool = False) -> PartialsPlan:
+    """How partial matches are found; raises `QueryError` for a query where they mean nothing.
+
+    With `as_written` all plans have the partition keys that the query writes, and no others.
+    """
     tree = with_whole(tree, layout.schema.time)
     levels = levels_plan(tree, layout)
     whole = plan_of(tree, layout)
+    if as_written and whole.classification.keys != levels.keys:
+        whole = plan_of(tree, layout, only="CEA")
     by_level = []
     for parts in _levels(tree)[:-1]:
         draft = Draft(replace(prefix_query(tree, parts), strategy=Strategy.LONGEST), layout)
-        partitioned = in_partitions(draft)
+        partitioned = "the keys are those written" if as_written else in_partitions(draft)
         plan = with_registers(draft) if isinstance(partitioned, str) else partitioned
         payload = dict.fromkeys((*plan.classification.payload, *whole.classification.payload))
         classification = replace(plan.classification, payload=tuple(payload))

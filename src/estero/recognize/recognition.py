@@ -448,6 +448,17 @@ class Recognition:
             yield self.reporter.table(matches, ended.store or self.store, suppressed)
             self._room = min(4 * self._room, _LARGEST_ROOM)
 
+    def tables_with_starts(self, ended: Ended) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """The tables of `ended`, each with the positions and times of the events that start its rows."""
+        store = ended.store or self.store
+        for matches, suppressed in self._with_suppressed(ended):
+            yield self.reporter.table(matches, store, suppressed), store.take(matches.start, [POSITION, TIME])
+
+    def tables_decided(self, *, position: int, time: int | None) -> Iterator[pa.RecordBatch]:
+        """What `decided` gives, as tables."""
+        for ended in self.decided(position=position, time=time):
+            yield from self.tables(ended)
+
     def _with_suppressed(self, ended: Ended) -> Iterator[tuple[Matches, NDArray[np.int64] | None]]:
         """The complex events of `ended`, with how many were left out before each, where that is shown."""
         last = -1

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from estero.language.tree.pattern import Pattern
     from estero.language.tree.query import QueryTree
     from estero.language.tree.schema import EventLayout
-    from estero.plan.plan import Layout
+    from estero.plan.levels import PartialsPlan
+    from estero.plan.plan import Layout, Plan
     from estero.queries.explanation import Explanation
     from estero.queries.query import Query
     from estero.recognize.until import Until
@@ -98,6 +100,7 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     lateness: Lateness | None = None,
     late_events: bool = False,
     until: Until | None = None,
+    partials: bool = False,
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
@@ -144,6 +147,11 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     known up to the last one, for which a job looks, or up to `until`: a time, or "end" where nothing comes
     any more. What is not decided then is not in the answer. On a stream the watermark decides.
 
+    With ``partials=True`` there is also a row for each start that came some of the way and whose window has
+    passed: how far it came, as `Answer.partials` does. The columns ``steps``, ``expired_time`` (where the
+    window is one of time) and ``complete`` tell. The keys that the query writes are shared among tasks or
+    buckets; without any there is one ordered task.
+
     The result is lazy, except that deciding what to cut or to share reads the events once where no footers
     tell, and for positions their times twice. Spark keeps what it has read while this DataFrame is held.
     Errors in single events, such as a relevant event without a time, are raised by whatever reads them
@@ -166,7 +174,8 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     _check_number("share", share, _MOST_TASKS)
     asked = _query(query)
     layout = _layout(df, EventLayout.of(type, time, order, time_unit, only_type=asked.only_type))
-    plan = asked.plan(layout)
+    found = asked.plan(layout)
+    plan = _partials_plan(found, layout) if partials else found
     if df.isStreaming:
         if share is not None:
             raise ValueError(
@@ -192,6 +201,8 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
         raise ValueError(
             "lateness and late_events are for streaming DataFrames: a batch has all its events at once"
         )
+    if partials and share is not None:
+        raise ValueError("share and partials do not go together: starts are not shared, keys are")
     return recognize_frame(
         df,
         plan,
@@ -337,6 +348,14 @@ def _layout(df: DataFrame, columns: EventLayout) -> Layout:
     from estero.spark.work import layout_of_schema
 
     return layout_of_schema(df.schema, columns)
+
+
+def _partials_plan(plan: Plan, layout: Layout) -> PartialsPlan:
+    """How partial matches of a planned query are found by the keys that it writes."""
+    from estero.plan.levels import partials_plan
+
+    laid_out = replace(layout, schema=plan.classification.schema)
+    return partials_plan(plan.tree, laid_out, as_written=True)
 
 
 def _query(asked: Query | QueryTree | Pattern | str) -> Query:

@@ -13,7 +13,7 @@ import hashlib
 import os
 import tempfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
     Sent = bytes | Broadcast[bytes]
 
+Asked = tuple[Plan, pa.Schema]
+"""A plan, and the columns of the events that it reads."""
+
 _NO_ROOTS = Roots(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
 _NO_MATCHES = Matches(
     *(np.empty(0, np.int64), np.empty(0, np.int64), np.zeros(1, np.int64)),
@@ -48,19 +51,19 @@ _WARM: set[str] = set()
 
 
 def warm_up(
-    plan: Plan,
-    events: pa.Schema,
+    asked: Asked,
     time: pa.DataType | None,
     *,
     snapshots: bool = False,
     sent: Sent | None = None,
 ) -> None:
-    """Has the kernels for `plan` compiled, once on this machine whichever process is first.
+    """Has the kernels for a plan compiled, once on this machine whichever process is first.
 
-    `events` and `time` are as `Recognition` takes them; `snapshots` asks for what writes state down, too;
+    `asked` and `time` are as `Recognition` takes them; `snapshots` asks for what writes state down, too;
     `sent` are kernels from the driver, which are not compiled where they can run. Kernels that only count are
     not among these.
     """
+    plan, events = asked
     family = plan.kernels + "-deadlines" * bool(plan.deadlines) + "-state" * snapshots
     if family in _WARM:
         return
@@ -73,14 +76,15 @@ def warm_up(
 
 
 def kernels_to_send(
-    session: SparkSession, plan: Plan, events: pa.Schema, time: pa.DataType | None, *, snapshots: bool = False
+    session: SparkSession, asked: Sequence[Asked], time: pa.DataType | None, *, snapshots: bool = False
 ) -> Sent | None:
-    """The kernels that `warm_up` would compile, as far as this process, the driver, has them on disk.
+    """The kernels that `warm_up` would compile for plans, as far as this process, the driver, has them.
 
     None where it has none. Nothing is compiled here.
     """
     with watched() as kernels:
-        _call_kernels(plan, events, time, snapshots=snapshots)
+        for plan, events in asked:
+            _call_kernels(plan, events, time, snapshots=snapshots)
     packed = pack(kernels)
     if packed is None or not hasattr(session, "sparkContext"):
         return packed

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from estero.answers.report import answer_schema
+from estero.answers.report import answer_schema, schema_with_partials
 from estero.classify.column_names import KEYS, POSITION, SHARE, TIME, is_working
 from estero.classify.spark_dialect import LOCAL_TIME
 from estero.engine.walk.share import Share
 from estero.errors import NOWHERE, DataError, QueryError
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout, Kind
-from estero.plan.division import Division, division_of
+from estero.plan.division import Division, division_of, division_of_partials
+from estero.plan.identity import Columns
 from estero.plan.plan import Layout, Plan
+from estero.plan.together import together
 from estero.spark.batch.tasks import after_halo
 from estero.spark.frames import arrow_type, classified_schema, columns_of_frame, payload_name
 from estero.spark.workers import spare_collector
@@ -30,8 +32,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+    from estero.plan.levels import PartialsPlan
+    from estero.recognize.partials_recognition import PartialsRecognition
     from estero.recognize.recognition import Ended, Recognition
     from estero.spark.warming import Sent
+
+    Recognizing = Recognition | PartialsRecognition
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -60,8 +66,9 @@ class Work:
 
     `events` is the schema of classified events, `time` the type in which answers show times, `positions`
     whether they show positions, `answer` their schema, `kernels` what the driver sends of compiled ones, and
-    `known` the time up to which the events of a batch are known, where that matters. It travels to workers by
-    pickle.
+    `known` the time up to which the events of a batch are known, or `last_position` the position, where that
+    matters. With `partials` partial matches are found, too; then events are classified for all its plans. It
+    travels to workers by pickle.
     """
 
     plan: Plan
@@ -72,15 +79,28 @@ class Work:
     answer: pa.Schema
     kernels: Sent | None = None
     known: int | None = None
+    partials: PartialsPlan | None = None
+    last_position: int | None = None
 
     @classmethod
-    def of(cls, events: StructType, plan: Plan, *, positions: bool, every: bool = False) -> Work:
+    def of(
+        cls,
+        events: StructType,
+        plan: Plan,
+        *,
+        positions: bool,
+        every: bool = False,
+        partials: PartialsPlan | None = None,
+    ) -> Work:
         """The work for events with this schema; `positions` says whether the answer shows them.
 
         With `every` a task sees all events that the plan asks for, irrelevant ones, too. Without, contiguity
         inside partitions goes by ordinals, so that no event crosses only to be counted.
         """
         division = division_of(plan, positions=positions)
+        if partials is not None:
+            plan = replace(plan, classification=together([each.classification for each in partials.plans]))
+            division = division_of_partials(plan, division)
         if every:
             division = replace(division, ordinals=False)
         elif division.ordinals:
@@ -97,7 +117,9 @@ class Work:
             measures=plan.measures,
             waits=plan.wait is not None,
         )
-        return cls(plan, division, classified, time, positions, told_apart(shown))
+        if partials is not None:
+            shown = schema_with_partials(shown, timed=not plan.by_position)
+        return cls(plan, division, classified, time, positions, told_apart(shown), partials=partials)
 
     def with_kernels(self, session: SparkSession, *, snapshots: bool = False) -> Work:
         """The same with the kernels that the driver has on disk, where workers may lack them.
@@ -108,7 +130,7 @@ class Work:
             return self
         from estero.spark.warming import kernels_to_send  # Numba
 
-        sent = kernels_to_send(session, self.plan, self.events, self.time, snapshots=snapshots)
+        sent = kernels_to_send(session, self._asked, self.time, snapshots=snapshots)
         return replace(self, kernels=sent)
 
     def check_shown(self) -> None:
@@ -129,6 +151,20 @@ class Work:
         def recognize(batches: Batches) -> Batches:
             for recognition, ended in self.ended(batches, shares=shares):
                 yield from map(self.shown, recognition.tables(ended))
+
+        return recognize
+
+    def with_partials(self, plan: PartialsPlan) -> Callable[[Batches], Batches]:
+        """The same with partial matches; a task has all events of its keys."""
+
+        def recognize(batches: Batches) -> Batches:
+            spare_collector()
+            recognition, seen = self._partials_recognition(plan), 0
+            for batch in batches:
+                classified = classified_batch(batch, self.events, seen)
+                seen += classified.num_rows
+                yield from map(self.shown, recognition.push(classified))
+            yield from map(self.shown, recognition.tables_ended(self.known, self.last_position))
 
         return recognize
 
@@ -159,7 +195,7 @@ class Work:
         from estero.recognize.recognition import Recognition  # Numba is for workers only
         from estero.spark.warming import warm_up
 
-        warm_up(self.plan, self.events, self.time, snapshots=snapshots, sent=self.kernels)
+        warm_up((self.plan, self.events), self.time, snapshots=snapshots, sent=self.kernels)
         return Recognition(
             self.plan,
             self.events,
@@ -169,6 +205,54 @@ class Work:
             endless=snapshots,
             state=state,
         )
+
+    def recognizing(self, *, snapshots: bool = False, state: bytes | None = None) -> Recognizing:
+        """As `recognition`, or what finds partial matches, too, where they are asked for."""
+        if self.partials is None:
+            return self.recognition(snapshots=snapshots, state=state)
+        return self._partials_recognition(self.partials, snapshots=snapshots, state=state)
+
+    def _partials_recognition(
+        self, plan: PartialsPlan, *, snapshots: bool = False, state: bytes | None = None
+    ) -> PartialsRecognition:
+        from estero.recognize.partials_recognition import PartialsRecognition
+        from estero.spark.warming import warm_up
+
+        for asked in self._asked:
+            warm_up(asked, self.time, snapshots=snapshots, sent=self.kernels)
+        return PartialsRecognition(
+            plan,
+            self.plan.classification,
+            self.events,
+            time=self.time,
+            positions=self.positions,
+            state=state,
+        )
+
+    @property
+    def _asked(self) -> list[tuple[Plan, pa.Schema]]:
+        """The plans that tasks run, each with the columns of the events that it reads."""
+        if self.partials is None:
+            return [(self.plan, self.events)]
+        from estero.recognize.partials_recognition import Excerpt
+
+        everything = self.plan.classification
+        return [
+            (each, Excerpt(each.classification, everything, self.events).schema)
+            for each in self.partials.plans
+        ]
+
+    @property
+    def decides_later(self) -> bool:
+        """Whether some rows are decided later than at the end of what they show."""
+        return self.partials is not None or self.plan.decides_later or self.plan.wait is not None
+
+    def fingerprint(self, columns: Columns) -> str:
+        """What two works share if states of one are good for the other; see `Plan.fingerprint`."""
+        own = self.plan.fingerprint(columns)
+        if self.partials is None:
+            return own
+        return " ".join([own, *(each.fingerprint(columns) for each in self.partials.by_level)])
 
     def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """A batch of complex events with the names that they have on Spark."""

@@ -18,6 +18,7 @@ from estero.classify.column_names import free_name
 from estero.classify.spark_dialect import SPARK
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.schema import Kind
+from estero.plan.levels import PartialsPlan
 from estero.plan.plan import Plan
 from estero.spark.batch.distribute import distribute, number_of_shares
 from estero.spark.failures import jobs
@@ -35,7 +36,7 @@ _COUNT = pa.schema([pa.field("count", pa.binary(), nullable=False)])
 
 def recognize_frame(
     df: DataFrame,
-    plan: Plan,
+    plan: Plan | PartialsPlan,
     *,
     positions: bool = False,
     partitions: int | None = None,
@@ -52,19 +53,23 @@ def recognize_frame(
     of time that a windowed query without keys is cut into; with `split_keys` hot keys are cut as well.
     `share` tasks share the enumeration (None: as the planner says). `until` is the time up to which events
     are known, that of the last one if it is None: a job looks for it, if the query asks. With `event_rows`
-    there is one row for each marked event and label (`rows_of`).
+    there is one row for each marked event and label (`rows_of`). A plan for partial matches gives these, too;
+    nothing but the keys is shared then.
 
     Raises `QueryError` where no column is left to show, and `DataError` for a column that cannot cross or
     that Spark does not find.
     """
-    df, plan = keyed(df, plan)
-    work = Work.of(df.schema, plan, positions=positions)
+    partials = plan if isinstance(plan, PartialsPlan) else None
+    df, plan = (df, plan.whole) if isinstance(plan, PartialsPlan) else keyed(df, plan)
+    work = Work.of(df.schema, plan, positions=positions, partials=partials)
     work.check_shown()
-    work = replace(work, known=_known(df, work, until))
-    shares = number_of_shares(work.plan, df.sparkSession, share=share, partitions=partitions)
+    work = replace(work, known=_known(df, work, until), last_position=_last_position(df, work))
+    shared = partials is None
+    shares = number_of_shares(work.plan, df.sparkSession, share=share, partitions=partitions) if shared else 1
     distributed = distribute(df, work.plan, work.division, partitions, split_keys=split_keys, shares=shares)
     work = work.with_kernels(df.sparkSession)
-    found = distributed.rows.mapInArrow(work.on_batches(distributed.shares), spark_schema(work.answer))
+    on_batches = work.on_batches(distributed.shares) if partials is None else work.with_partials(partials)
+    found = distributed.rows.mapInArrow(on_batches, spark_schema(work.answer))
     if event_rows:
         found = rows_of(found, work.answer)
     distributed.release_with(found)
@@ -79,7 +84,8 @@ def _known(df: DataFrame, work: Work, until: Until | None) -> int | None:
     from estero.recognize.until import AFTER_ALL, check_until, known_until
 
     known = None if until is None else known_until(until, work.plan, work.time)
-    if work.plan.wait is None or known == AFTER_ALL:
+    asked = work.plan.wait is not None or (work.partials is not None and not work.plan.by_position)
+    if not asked or known == AFTER_ALL:
         return known
     text = Clauses(work.plan.classification, SPARK, columns_in_room(df.schema)).time()
     with jobs():
@@ -88,6 +94,14 @@ def _known(df: DataFrame, work: Work, until: Until | None) -> int | None:
         check_until(known, last)
         return known
     return AFTER_ALL if last is None else int(last)
+
+
+def _last_position(df: DataFrame, work: Work) -> int | None:
+    """The position of the last event, where that says which partial matches are decided; else None."""
+    if work.partials is None or not work.plan.by_position:
+        return None
+    with jobs():
+        return df.count() - 1
 
 
 def count_frame(

@@ -26,13 +26,12 @@ from numpy.typing import NDArray
 from estero.classify.column_names import POSITION, RELEVANT, TIME
 from estero.engine.int64 import GREATEST, LEAST, are_before, count_before, fall, saturated
 from estero.errors import DataError
-from estero.plan.plan import Plan
 from estero.spark.streams.packing import batch_of, blob_of, joined
 from estero.spark.streams.watermark import Ticks
 from estero.spark.work import Work, classified_batch
 
 if TYPE_CHECKING:
-    from estero.recognize.recognition import Recognition
+    from estero.spark.work import Recognizing
 
 FORMAT = 1
 """The version of the state of streams. Another one is refused."""
@@ -128,7 +127,7 @@ class Turn:
         self._seen = self._held.seen
         self._last = self._rows_of(self._held.last)
         self._waiting = self._rows_of(self._held.waiting)
-        self._recognition: Recognition | None = None
+        self._recognition: Recognizing | None = None
         self.late: list[pa.RecordBatch] = []
         self.recognized = 0
 
@@ -199,10 +198,10 @@ class Turn:
         over = None if plan.window is None else ticks.ms_of(last + plan.window.length)
         return NEVER if over is None or over > _LAST_MS else max(0, over)
 
-    def _recognizing(self) -> Recognition:
+    def _recognizing(self) -> Recognizing:
         if self._recognition is None:
             state = self._held.recognition
-            self._recognition = self._duty.work.recognition(snapshots=True, state=state)
+            self._recognition = self._duty.work.recognizing(snapshots=True, state=state)
         return self._recognition
 
     def _answers(self, ready: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -221,11 +220,10 @@ class Turn:
     def _decided(self) -> Iterator[pa.RecordBatch]:
         """The answers that nothing can change any more, where that is later than at their end."""
         work, begun = self._duty.work, self._recognition is not None or self._held.recognition is not None
-        if not ((work.plan.decides_later or work.plan.wait is not None) and begun):
+        if not (work.decides_later and begun):
             return
-        recognition = self._recognizing()
-        for ended in recognition.decided(position=self._seen - 1, time=self._closed):
-            yield from map(work.shown, recognition.tables(ended))
+        found = self._recognizing().tables_decided(position=self._seen - 1, time=self._closed)
+        yield from map(work.shown, found)
 
     def _in_time(self, come: pa.RecordBatch) -> pa.RecordBatch:
         """The events that are not late; the others are put into `late`."""
@@ -282,12 +280,12 @@ def _first_time(events: pa.RecordBatch) -> int:
 # ------------------------------------------------------------------------- what the state is of
 
 
-def header_of(plan: Plan, packed: pa.Schema, buckets: int) -> str:
-    """The header of the state of a stream that runs `plan` on events packed in columns of `packed`."""
+def header_of(work: Work, packed: pa.Schema, buckets: int) -> str:
+    """The header of the state of a stream that does `work` on events packed in columns of `packed`."""
     about = {
         "format": FORMAT,
-        "query": plan.text,
-        "plan": plan.fingerprint(packed),
+        "query": work.plan.text,
+        "plan": work.fingerprint(packed),
         "buckets": buckets,
     }
     return json.dumps(about)

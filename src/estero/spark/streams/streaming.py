@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from estero.classify.column_names import ORDER, TIME
 from estero.events.streams.stream_layout import Lateness
+from estero.plan.levels import PartialsPlan
 from estero.plan.plan import Plan
 from estero.spark.batch.batch import keyed
 from estero.spark.failures import jobs
@@ -44,7 +45,7 @@ METRICS = "estero"
 
 def recognize_stream(
     df: DataFrame,
-    plan: Plan,
+    plan: Plan | PartialsPlan,
     *,
     tick_ns: int | None,
     positions: bool = False,
@@ -59,23 +60,25 @@ def recognize_stream(
     how many buckets share the partition keys; it stays what it was for the life of a checkpoint. `lateness`
     makes a watermark, unless the time column of `df` has one. With `late_events` there are two columns, of
     which one is NULL in each row: ``match``, a complex event, and ``late``, an event that came late. With
-    `event_rows` there is one row for each marked event and label (`rows_of`).
+    `event_rows` there is one row for each marked event and label (`rows_of`). A plan for partial matches
+    gives these, too.
 
     Raises `QueryError` for a query of which nothing is decided before the end, `DataError` without a time
     column, and for a watermark of another column or a second one, and ValueError for a lateness that is no
     duration.
     """
+    partials = plan if isinstance(plan, PartialsPlan) else None
+    df, plan = (df, plan.whole) if isinstance(plan, PartialsPlan) else keyed(df, plan)
     plan.refuse_endless()
     events = df.schema if late_events else None
-    df, plan = keyed(df, plan)
-    work = Work.of(df.schema, plan, positions=positions, every=True)
+    work = Work.of(df.schema, plan, positions=positions, every=True, partials=partials)
     work = work.with_kernels(df.sparkSession, snapshots=True)
-    clock = clock_of(df, plan.classification, tick_ns, lateness)
+    clock = clock_of(df, work.plan.classification, tick_ns, lateness)
     with jobs():
         rows = streamed(
             clock.df,
             df.schema,
-            plan.classification,
+            work.plan.classification,
             clock=clock.column,
             every=work.division.positions,
             whole=events.names if events is not None else (),
@@ -108,7 +111,7 @@ def _duty_of(work: Work, rows: StructType, clock: Clock, buckets: int) -> Duty:
     packed = pa.schema([(field.name, arrow_type(field.name, rows)) for field in rows.fields])
     order = (TIME, *(name for name in packed.names if name.startswith(ORDER)))
     buckets = 1 if work.division.one_order else buckets
-    header = header_of(work.plan, packed, buckets)
+    header = header_of(work, packed, buckets)
     return Duty(work, header, packed, order, buckets, clock.ticks, clock.lateness)
 
 

@@ -1,0 +1,33 @@
+"""Several plans over one classified stream: what is asked of events for all of them, and what each reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TypeVar
+
+from estero.plan.plan import Classification
+
+T = TypeVar("T")
+
+
+def together(classifications: Sequence[Classification]) -> Classification:
+    """What all of these ask; keys, order and schema are those of the first.
+
+    Its own predicates come first, and so keep their bits. Raises ValueError where others have other keys.
+    """
+    first = classifications[0]
+    if any(each.keys not in ((), first.keys) for each in classifications):
+        raise ValueError("plans with several partition keys cannot read one stream")
+    return replace(
+        first,
+        predicates=_all(each.predicates for each in classifications),
+        values=_all(each.values for each in classifications),
+        payload=_all(each.payload for each in classifications),
+        keep_all=any(each.keep_all for each in classifications),
+    )
+
+
+def _all(lists: Iterable[Sequence[T]]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(lists)))

@@ -1,0 +1,141 @@
+"""Complex events, and the furthest partial match of each start that has none, as both become known."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.answers.report import COMPLETE, EXPIRED_TIME, STEPS, schema_with_partials
+from estero.engine.int64 import saturated
+from estero.plan.levels import PartialsPlan
+from estero.recognize.state_bytes import batch_as_array, batch_of_array
+from estero.recognize.until import AFTER_ALL
+
+_STARTED = [("start", pa.int64()), ("stamp", pa.int64())]
+_COMPLETED = pa.schema(_STARTED)
+"""The starts that are completed. Rows that wait have these two columns behind their own."""
+
+
+class Placed(NamedTuple):
+    """Rows of an answer, with the position of each one's first event, and its time or, again, position.
+
+    The latter is what the window is measured in.
+    """
+
+    rows: pa.Table
+    start: NDArray[np.int64]
+    stamp: NDArray[np.int64]
+
+
+class Furthest:
+    """What is known of each start: whether it is completed, and else the row of its highest level.
+
+    Starts are told apart by their positions. `answer` is the schema of the query's own answers.
+    """
+
+    def __init__(self, plan: PartialsPlan, answer: pa.Schema) -> None:
+        self._window, self._wait = plan.window, plan.whole.wait or 0
+        self._steps = len(plan.by_level) + 1
+        self.schema = schema_with_partials(answer, timed=not plan.window.in_positions)
+        """The columns of what is given."""
+        self._waited = pa.schema([*self.schema, *map(pa.field, *zip(*_STARTED, strict=True))])
+        self._completed = _COMPLETED.empty_table()
+        self._waiting = self._waited.empty_table()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no row waits."""
+        return not self._waiting.num_rows
+
+    @property
+    def due(self) -> int | None:
+        """The first stamp with which a row that waits may be given; None where none waits."""
+        if self.idle:
+            return None
+        return int(pc.min(self._waiting[-1]).as_py()) + self._window.length + self._wait + 1
+
+    def complete(self, found: Placed) -> pa.Table:
+        """Complex events of the query, as they are given."""
+        if found.rows.num_rows:
+            started = pa.table([found.start, found.stamp], schema=_COMPLETED)
+            together = pa.concat_tables([self._completed, started])
+            self._completed = together.group_by(_COMPLETED.names).aggregate([])
+        return self._marked(found, self._steps, complete=True).select(range(len(self.schema)))
+
+    def add(self, level: int, found: Placed) -> None:
+        """Complex events of a level, from 1: they wait, unless their starts have come further."""
+        if not found.rows.num_rows:
+            return
+        together = pa.concat_tables([self._waiting, self._marked(found, level, complete=False)])
+        start, steps = together[-2].to_numpy(), together[STEPS].to_numpy()
+        order = np.lexsort((-steps, start))
+        first = np.flatnonzero(np.diff(start[order], prepend=-1))
+        self._waiting = together.take(pa.array(np.sort(order[first])))
+
+    def given(self, known: int | None, *, ended: bool = False) -> pa.Table:
+        """The partial matches that are decided, in order of end and start; they wait no longer.
+
+        Events are known up to stamp `known`. Where the stream has `ended`, nothing waits for a deadline.
+        """
+        wait = 0 if ended else self._wait
+        passed = self._before(self._waiting[-1], known, self._window.length + wait)
+        completed = pc.is_in(self._waiting[-2], value_set=self._completed["start"].combine_chunks())
+        rows = self._waiting.filter(pc.and_not(passed, completed))
+        self._waiting = self._waiting.filter(pc.invert(pc.or_(passed, completed)))
+        gone = self._before(self._completed["stamp"], known, self._window.length + self._wait)
+        self._completed = self._completed.filter(pc.invert(gone))
+        return rows.select(range(len(self.schema)))
+
+    def arrays(self) -> dict[str, Any]:
+        """What has to be remembered."""
+        return {"completed": _as_array(self._completed), "waiting": _as_array(self._waiting)}
+
+    def resume(self, arrays: dict[str, Any]) -> None:
+        """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
+        self._completed = _as_table(arrays["completed"], _COMPLETED)
+        self._waiting = _as_table(arrays["waiting"], self._waited)
+
+    def _marked(self, found: Placed, steps: int, *, complete: bool) -> pa.Table:
+        """Rows with all columns: those that they lack are NULL."""
+        rows = found.rows
+        there: dict[str, Any] = {
+            STEPS: pa.array(np.full(rows.num_rows, steps)),
+            COMPLETE: pa.array(np.full(rows.num_rows, complete)),
+        }
+        if EXPIRED_TIME in self.schema.names and not complete:
+            kind = self.schema.field(EXPIRED_TIME).type
+            there[EXPIRED_TIME] = pa.array(found.stamp + self._window.length).cast(kind)
+        columns = [
+            there[field.name]
+            if field.name in there
+            else rows[field.name].cast(field.type)
+            if field.name in rows.column_names
+            else pa.nulls(rows.num_rows, field.type)
+            for field in self.schema
+        ]
+        return pa.table([*columns, found.start, found.stamp], schema=self._waited)
+
+    @staticmethod
+    def _before(stamps: pa.ChunkedArray, known: int | None, length: int) -> pa.ChunkedArray:
+        """Which stamps are more than `length` before what is known."""
+        if known is None:
+            return pa.chunked_array([pa.array(np.zeros(len(stamps), np.bool_))])
+        if known >= AFTER_ALL:
+            return pa.chunked_array([pa.array(np.ones(len(stamps), np.bool_))])
+        return pc.less(stamps, pa.scalar(saturated(known - length), pa.int64()))
+
+
+def _as_array(table: pa.Table) -> Any:
+    batches = table.combine_chunks().to_batches()
+    return batch_as_array(batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema))
+
+
+def _as_table(array: Any, schema: pa.Schema) -> pa.Table:
+    batch = batch_of_array(array)
+    if not batch.schema.equals(schema):
+        raise ValueError("other columns")
+    return pa.Table.from_batches([batch])

@@ -1,0 +1,204 @@
+"""Classified events in, complex events and partial matches out: recognitions of one classified stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.classify.bits import WORD, word_names
+from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, event_column, numbered
+from estero.classify.values import value_name
+from estero.plan.levels import PartialsPlan
+from estero.plan.plan import Classification
+from estero.recognize.batch_columns import numbers_of
+from estero.recognize.furthest import Furthest, Placed
+from estero.recognize.recognition import Ended, Recognition
+from estero.recognize.state import plan_about
+from estero.recognize.state_bytes import State, read, refuse_other, sound_content, written
+
+KIND = "a recognition of partial matches"
+"""What such a state says that it is of."""
+
+
+class Excerpt:
+    """What one of several plans reads of events that are classified for all of them (`together`)."""
+
+    def __init__(self, own: Classification, everything: Classification, events: pa.Schema) -> None:
+        self._places = [everything.predicates.index(each) for each in own.predicates]
+        self._words = word_names(own)
+        self._all_words = numbered(BITS, events.names)
+        self._keeps_all = own.keep_all and ORDINAL not in events.names
+        first = [name for name in (POSITION, TIME, ORDINAL) if name in events.names]
+        self._first = [*first, *(KEYS if own.keys else ())]
+        self._values = {
+            value_name(number): value_name(everything.values.index(each))
+            for number, each in enumerate(own.values)
+        }
+        self._shown = list(map(event_column, own.payload))
+        fields = [events.field(name) for name in self._first]
+        fields += [pa.field(name, pa.int64()) for name in self._words]
+        fields += [events.field(there).with_name(name) for name, there in self._values.items()]
+        self.schema = pa.schema([*fields, *map(events.field, self._shown)])
+        """The columns of what it reads."""
+
+    def of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
+        """The events that matter to the plan, with its own bits and values."""
+        words = self._own_words([numbers_of(classified, name) for name in self._all_words])
+        columns = [
+            *(classified.column(name) for name in self._first),
+            *map(pa.array, words),
+            *(classified.column(name) for name in self._values.values()),
+            *(classified.column(name) for name in self._shown),
+        ]
+        own = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        if self._keeps_all:
+            return own
+        matters = np.bitwise_or.reduce(words) != 0
+        return own if matters.all() else own.filter(pa.array(matters))
+
+    def _own_words(self, words: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+        """The bits of the plan's predicates: those that keep their places are taken together."""
+        found = [np.zeros_like(words[0]) for _ in self._words]
+        kept = [0] * len(words)
+        for own, place in enumerate(self._places):
+            (word, bit), (to, bit_there) = divmod(place, WORD), divmod(own, WORD)
+            if (word, bit) == (to, bit_there):
+                kept[word] |= 1 << bit
+            else:
+                found[to] |= (words[word] >> bit & 1) << bit_there
+        for number, mask in enumerate(kept):
+            if mask:
+                found[number] |= words[number] & mask
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One of the recognitions, and what it reads."""
+
+    recognition: Recognition
+    excerpt: Excerpt
+
+    def found(self, classified: pa.RecordBatch) -> Iterator[Ended]:
+        """What ends in these events, or is decided by them."""
+        yield from self.recognition.recognize(self.excerpt.of(classified))
+        position, time = (int(numbers_of(classified, name)[-1]) for name in (POSITION, TIME))
+        yield from self.recognition.decided(position=position, time=time)
+
+
+class PartialsRecognition:
+    """One pass over a stream of batches that are classified for all plans; `events` is their schema.
+
+    It serves where a `Recognition` that is pushed does. Rows come as they are decided, complex events before
+    partial matches; `known` says up to which time, or before which position, events are known.
+    """
+
+    def __init__(
+        self,
+        plan: PartialsPlan,
+        everything: Classification,
+        events: pa.Schema,
+        *,
+        time: pa.DataType | None = None,
+        positions: bool = True,
+        state: bytes | None = None,
+    ) -> None:
+        self._plan = plan
+        self._events = events
+        arrays = None if state is None else self._arrays(state)
+        self._parts: list[_Part] = []
+        for number, each in enumerate(plan.plans):
+            excerpt = Excerpt(each.classification, everything, events)
+            of_part = None if arrays is None else arrays[f"recognition_{number}"].tobytes()
+            recognition = Recognition(
+                each, excerpt.schema, time=time, positions=positions, endless=True, state=of_part
+            )
+            self._parts.append(_Part(recognition, excerpt))
+        self._furthest = Furthest(plan, self._parts[0].recognition.schema)
+        if arrays is not None:
+            with sound_content():
+                self._furthest.resume(arrays)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        return self._furthest.schema
+
+    def push(self, classified: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The rows that these events decide."""
+        if classified.num_rows == 0:
+            return
+        yield from self._given([each.found(classified) for each in self._parts])
+        name = POSITION if self._plan.window.in_positions else TIME
+        yield from self._furthest.given(int(numbers_of(classified, name)[-1])).to_batches()
+
+    def tables_decided(self, *, position: int, time: int | None) -> Iterator[pa.RecordBatch]:
+        """The rows that are decided as no event before `position`, or before `time` in ticks, comes."""
+        yield from self._given(
+            [each.recognition.decided(position=position, time=time) for each in self._parts]
+        )
+        known = position if self._plan.window.in_positions else time
+        yield from self._furthest.given(known).to_batches()
+
+    def tables_ended(self, known: int | None, last_position: int | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows that are decided as the stream ends, which is known up to time `known`, or a position."""
+        first, *others = self._parts
+        decided = [first.recognition.ended(known), *(each.recognition.ended() for each in others)]
+        yield from self._given(decided)
+        through = last_position if self._plan.window.in_positions else known
+        yield from self._furthest.given(through, ended=True).to_batches()
+
+    def advance(self, time: int) -> None:
+        """No event before `time`, in ticks, comes any more: windows close, and memory is freed."""
+        for each in self._parts:
+            each.recognition.advance(time)
+
+    def snapshot(self) -> bytes:
+        """All that is needed to go on."""
+        arrays = {
+            f"recognition_{number}": np.frombuffer(each.recognition.snapshot(), np.uint8)
+            for number, each in enumerate(self._parts)
+        }
+        return written(State(self._about(), {**arrays, **self._furthest.arrays()}))
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is open: to begin anew would change no later row."""
+        return self._furthest.idle and all(each.recognition.idle for each in self._parts)
+
+    @property
+    def due(self) -> int | None:
+        """The first time with which something here may be decided; None where nothing waits for a time."""
+        found = [each.recognition.due for each in self._parts]
+        if not self._plan.window.in_positions:
+            found.append(self._furthest.due)
+        return min((each for each in found if each is not None), default=None)
+
+    def _given(self, found: Iterable[Iterator[Ended]]) -> Iterator[pa.RecordBatch]:
+        """The complex events of the query; those of the levels wait."""
+        for level, (part, ended) in enumerate(zip(self._parts, found, strict=True)):
+            for placed in self._placed(part.recognition, ended):
+                if level:
+                    self._furthest.add(level, placed)
+                else:
+                    yield from self._furthest.complete(placed).to_batches()
+
+    def _placed(self, recognition: Recognition, found: Iterator[Ended]) -> Iterator[Placed]:
+        stamp = POSITION if self._plan.window.in_positions else TIME
+        for ended in found:
+            for table, begun in recognition.tables_with_starts(ended):
+                rows = pa.Table.from_batches([table])
+                yield Placed(rows, numbers_of(begun, POSITION), numbers_of(begun, stamp))
+
+    def _about(self) -> dict[str, str]:
+        return plan_about(KIND, self._plan.whole, self._events)
+
+    def _arrays(self, state: bytes) -> dict[str, Any]:
+        found = read(state)
+        refuse_other(found.about, self._about())
+        return dict(found.arrays)
