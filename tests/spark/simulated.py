@@ -40,8 +40,8 @@ SECOND = Ticks(1_000_000_000)
 class Simulation:
     """A stream of the query of `run`, with times in seconds.
 
-    With `own`, Estero has made the watermark, `lateness` behind the greatest time; else it is the user's. With
-    `partials` partial matches of the query are found, too.
+    With `own`, Estero has made the watermark, `lateness` behind the greatest time; else it is the user's.
+    With `partials` partial matches of the query are found, too.
     `state` is what Spark holds: of each group its value and its timer.
     """
 

@@ -29,7 +29,11 @@ QUERIES = {
     "one order": f"{PAIRS} WITHIN 3 SECONDS",
     "forgotten": f"{PAIRS} WITHIN 9 SECONDS CONSUME BY ANY",
     "next to each other": "SELECT a[n], b[n] WHERE A AS a : B AS b PARTITION BY [k] WITHIN 40 SECONDS",
+    "not followed": "SELECT a[n] WHERE A AS a ; NOT(B) FOR 25 SECONDS PARTITION BY [k]",
+    "how far": "SELECT a[n], b[n] WHERE A AS a ; B AS b ; A AS c PARTITION BY [k] WITHIN 45 SECONDS",
 }
+WITH_PARTIALS = "how far"
+"""Of this query partial matches are given, too."""
 FATAL = 100
 
 Batches = Iterator[pa.RecordBatch]
@@ -40,7 +44,8 @@ def recognized(place: Path, form: str = "parquet", name: str = "keys") -> DataFr
     from estero.spark import read_stream, recognize
 
     df = read_stream(f"{form}:{place}/events?maxFilesPerTrigger=1")
-    return recognize(df, QUERIES[name], type="type", time="ts", partitions=4)
+    partials = name == WITH_PARTIALS
+    return recognize(df, QUERIES[name], type="type", time="ts", partitions=4, partials=partials)
 
 
 def once(found: DataFrame, mark: Path, stop: Callable[[], None]) -> DataFrame:

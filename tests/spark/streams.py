@@ -49,6 +49,13 @@ def timed_events() -> pa.Table:
 
 def whole_answer(table: pa.Table, name: str = "keys") -> list[str]:
     """What `stopped_stream` has to find in them with a query, however often it is stopped."""
-    found = expected(stopped_stream.QUERIES[name], table, type="type", time="ts")
+    query, how = stopped_stream.QUERIES[name], dict[str, Any](type="type", time="ts")
+    if name == stopped_stream.WITH_PARTIALS:
+        recognizer = estero.query(query).recognizer(table.schema, **how, partials=True)
+        pushed = [recognizer.push(table).to_arrow(), recognizer.close().to_arrow()]
+        found = pa.concat_tables(pushed).to_pylist()
+        assert {row["complete"] for row in found} == {False, True}
+    else:
+        found = expected(query, table, **how)
     assert any(event["n"] == stopped_stream.FATAL for row in found for event in row["a"]) or name != "keys"
     return in_any_order(without_positions(found))

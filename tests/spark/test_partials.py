@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -110,8 +111,8 @@ HOW: dict[str, Any] = {"type": "type", "time": "time", "time_unit": "s"}
 
 
 def shop() -> pa.Table:
-    rows = [dict(zip(("type", "time", "k"), each, strict=True)) for each in SHOP]
-    return pa.Table.from_pylist(sorted(rows, key=lambda row: row["time"]))
+    in_order = sorted(SHOP, key=itemgetter(1))
+    return pa.Table.from_pylist([dict(zip(("type", "time", "k"), each, strict=True)) for each in in_order])
 
 
 def here(query: str, *, later: int | None = None) -> Counter[Row]:

@@ -213,6 +213,20 @@ def test_an_irrelevant_event_moves_the_watermark_and_idle_keys_are_forgotten(
     assert held[-1] < held[0]
 
 
+def test_reports_say_what_is_open(spark: SparkSession, tmp_path: Path) -> None:
+    """Of three starts two have come one step further, and may do so again; then the windows have passed."""
+    table = rows_at(
+        ("A", 5, 1), ("A", 7, 2), ("A", 9, 3), ("B", 10, 1), ("B", 10, 2), ("C", 11, 1), ("Z", 900, 0)
+    )
+    query = "SELECT * WHERE A ; B ; C PARTITION BY [k] WITHIN 20 [t]"
+    files(table, tmp_path / "in", [6])
+    _, reports = run(recognize(stream(spark, tmp_path / "in"), query, **TIMED), tmp_path / "state")
+    open_there = [report["observedMetrics"]["estero"] for report in reports]
+    names = "open_1", "open_2", "open_3", "oldest", "expires"
+    assert [open_there[0].get(name) for name in names] == [3, 2, 0, 5, 25]
+    assert [open_there[-1].get(name) for name in names] == [0, 0, 0, None, None]
+
+
 # ---------------------------------------------------------------------------------------- refusals
 
 

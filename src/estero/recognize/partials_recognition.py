@@ -166,6 +166,14 @@ class PartialsRecognition:
         }
         return written(State(self._about(), {**arrays, **self._furthest.arrays()}))
 
+    def open_steps(self) -> dict[int, int]:
+        """Those of the query; see `Recognition.open_steps`."""
+        return self._parts[0].recognition.open_steps()
+
+    def oldest_start(self) -> tuple[int, int] | None:
+        """That of the query; see `Recognition.oldest_start`."""
+        return self._parts[0].recognition.oldest_start()
+
     @property
     def idle(self) -> bool:
         """Whether nothing is open: to begin anew would change no later row."""

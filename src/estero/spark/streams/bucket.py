@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from estero.classify.column_names import POSITION, RELEVANT, TIME
 from estero.engine.int64 import GREATEST, LEAST, are_before, count_before, fall, saturated
 from estero.errors import DataError
+from estero.plan.steps import labels_of_steps
 from estero.spark.streams.packing import batch_of, blob_of, joined
 from estero.spark.streams.watermark import Ticks
 from estero.spark.work import Work, classified_batch
@@ -33,7 +34,7 @@ from estero.spark.work import Work, classified_batch
 if TYPE_CHECKING:
     from estero.spark.work import Recognizing
 
-FORMAT = 1
+FORMAT = 2
 """The version of the state of streams. Another one is refused."""
 
 _ANEW = "give the stream a checkpoint directory of its own"
@@ -43,7 +44,7 @@ NEVER = -1
 
 HELD = (
     "header STRING, seen BIGINT, closed BIGINT, look_again BIGINT, "
-    "last BINARY, waiting BINARY, recognition BINARY"
+    "last BINARY, waiting BINARY, recognition BINARY, progress STRING"
 )
 """The state of a bucket as Spark has it."""
 
@@ -61,7 +62,7 @@ class Held(NamedTuple):
     `header` says what it is of. `seen` events have their numbers, those before time `closed` are late, and
     when the watermark has passed the millisecond `look_again`, something here is over (else `NEVER`). `last`
     was recognized last; it and those `waiting` are blobs (packing.py). `recognition` is a snapshot, None
-    before the first event.
+    before the first event, and `progress` what is open in it (`Progress`), as JSON.
     """
 
     header: str
@@ -71,11 +72,41 @@ class Held(NamedTuple):
     last: bytes | None = None
     waiting: bytes | None = None
     recognition: bytes | None = None
+    progress: str | None = None
 
     @property
     def size(self) -> int:
         """How many bytes it is."""
         return sum(map(len, filter(None, (self.last, self.waiting, self.recognition))))
+
+
+class Progress(NamedTuple):
+    """What is open in a bucket: runs by step, from step 1, and the time of the first event they have marked.
+
+    The time is in ticks, None where nothing is open.
+    """
+
+    runs: tuple[int, ...]
+    oldest: int | None = None
+
+    @classmethod
+    def of(cls, recognition: Recognizing, steps: int) -> Progress:
+        """That of a recognition of a pattern with so many steps."""
+        found, oldest = recognition.open_steps(), recognition.oldest_start()
+        runs = tuple(found.get(step, 0) for step in range(1, steps + 1))
+        return cls(runs, None if oldest is None else oldest[1])
+
+    @classmethod
+    def read(cls, text: str | None, steps: int) -> Progress:
+        """What `as_text` gave; None is that nothing is open."""
+        if text is None:
+            return cls((0,) * steps)
+        runs, oldest = json.loads(text)
+        return cls(tuple(runs), oldest)
+
+    def as_text(self) -> str | None:
+        """As JSON; None where nothing is open."""
+        return json.dumps([self.runs, self.oldest]) if any(self.runs) or self.oldest is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +124,11 @@ class Duty:
     buckets: int
     ticks: Ticks
     lateness: int | None
+
+    @property
+    def steps(self) -> int:
+        """How many steps the pattern has."""
+        return len(labels_of_steps(self.work.plan.tree.pattern))
 
     @property
     def counted(self) -> bool:
@@ -159,13 +195,14 @@ class Turn:
 
     def close(self) -> Held | None:
         """What is to be kept; None where nothing that is held can matter to what comes."""
-        snapshot, idle = self._held.recognition, True
+        snapshot, idle, progress = self._held.recognition, True, self._held.progress
         waits = self._duty.work.plan.wait is not None
         closed = snapshot is not None and (waits or self._spark > self._held.closed)
         if self._recognition is not None or closed:
             recognition = self._recognizing()
             recognition.advance(self._closed)
             snapshot, idle = recognition.snapshot(), recognition.idle
+            progress = Progress.of(recognition, self._duty.steps).as_text()
         elif snapshot is not None:
             idle = False
         gone = self._last.num_rows == 0 or _first_time(self._last) < self._spark
@@ -179,6 +216,7 @@ class Turn:
             blob_of(self._last) if self._last.num_rows else None,
             blob_of(self._waiting) if self.waiting else None,
             snapshot,
+            progress,
         )
 
     def _look_again(self, *, idle: bool) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from estero.classify.column_names import EVENT
-from estero.spark.streams.bucket import NEVER, Duty, Held, Turn, refuse_other
+from estero.spark.streams.bucket import NEVER, Duty, Held, Progress, Turn, refuse_other
 from estero.spark.streams.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, gathered, joined
 from estero.spark.work import Batches
 from estero.spark.workers import spare_collector
@@ -22,9 +22,20 @@ if TYPE_CHECKING:
     Frames = Iterator[pd.DataFrame]
 
 COUNTS = ("late", "waiting", "recognized", "state_bytes")
+OLDEST = "oldest"
 _BLOBS = ("answers", "late_events")
-FOUND = ", ".join((*(f"{name} BIGINT" for name in COUNTS), *(f"{name} BINARY" for name in _BLOBS)))
-"""What a turn gives: counts, in its last row, and blobs."""
+
+
+def open_names(steps: int) -> tuple[str, ...]:
+    """The names of the numbers of runs that are open, by step."""
+    return tuple(f"open_{step}" for step in range(1, steps + 1))
+
+
+def found_schema(steps: int) -> str:
+    """What a turn gives: in its last row counts, what is open and since when; and blobs."""
+    numbers = [f"{name} BIGINT" for name in (*COUNTS, *open_names(steps), OLDEST)]
+    return ", ".join([*numbers, *(f"{name} BINARY" for name in _BLOBS)])
+
 
 MATCH, LATE = "match", "late"
 """The columns of a stream that has late events, too."""
@@ -109,17 +120,19 @@ class Stages:
         if held is not None or turn.late or turn.recognized:
             late = sum(each.num_rows for each in turn.late)
             counts = (late, turn.waiting, turn.recognized, 0 if held is None else held.size)
-            yield _row(counts=counts, late_events=self._late_blob(turn))
+            progress = Progress.read(None if held is None else held.progress, self.duty.steps)
+            numbers = (*counts, *progress.runs, progress.oldest)
+            yield self._row(numbers=numbers, late_events=self._late_blob(turn))
 
     def _found(self, answers: Iterator[pa.RecordBatch]) -> Frames:
         """The answers as blobs, and rows of nothing where PySpark is to send what it has."""
         held_back = 0
         for batch in gathered(answers, self.duty.work.answer, rows=_ROWS, size=_BYTES):
             blob = blob_of(batch)
-            yield _row(answers=blob)
+            yield self._row(answers=blob)
             held_back += len(blob)
             if held_back >= _HELD_BACK:
-                yield _row(times=self.flush + 1)
+                yield self._row(times=self.flush + 1)
                 held_back = 0
 
     def _late_schema(self) -> pa.Schema:
@@ -130,6 +143,22 @@ class Stages:
         if not (turn.late and schema.names):
             return None
         return blob_of(joined([each.select(schema.names) for each in turn.late], schema))
+
+    def _row(
+        self,
+        *,
+        numbers: tuple[int | None, ...] | None = None,
+        answers: bytes | None = None,
+        late_events: bytes | None = None,
+        times: int = 1,
+    ) -> pd.DataFrame:
+        """A row of what a turn gives, so many times."""
+        import pandas as pd
+
+        names = (*COUNTS, *open_names(self.duty.steps), OLDEST)
+        values = [*(numbers or [None] * len(names)), answers, late_events]
+        columns = zip((*names, *_BLOBS), values, strict=True)
+        return pd.DataFrame({name: pd.Series([value] * times, dtype=object) for name, value in columns})
 
 
 def _arrived(frames: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None]:
@@ -152,18 +181,3 @@ def _one_of(rows: pa.RecordBatch, place: int, kinds: Sequence[pa.StructType]) ->
     columns: list[pa.Array] = [pa.nulls(rows.num_rows, kind) for kind in kinds]
     columns[place] = pa.StructArray.from_arrays(rows.columns, fields=list(kinds[place]))
     return pa.RecordBatch.from_arrays(columns, names=[MATCH, LATE])
-
-
-def _row(
-    *,
-    counts: tuple[int, ...] | None = None,
-    answers: bytes | None = None,
-    late_events: bytes | None = None,
-    times: int = 1,
-) -> pd.DataFrame:
-    """A row of what a turn gives, so many times."""
-    import pandas as pd
-
-    values = [*(counts or [None] * len(COUNTS)), answers, late_events]
-    columns = zip((*COUNTS, *_BLOBS), values, strict=True)
-    return pd.DataFrame({name: [value] * times for name, value in columns})

@@ -11,6 +11,7 @@ cannot: one value for each bucket, and a timer.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,12 +26,20 @@ from estero.spark.frames import arrow_type, streamed
 from estero.spark.rows import rows_of
 from estero.spark.streams.bucket import HELD, Duty, header_of
 from estero.spark.streams.packing import PACKED
-from estero.spark.streams.stages import COUNTS, FOUND, LATE, MATCH, Stages
+from estero.spark.streams.stages import (
+    COUNTS,
+    LATE,
+    MATCH,
+    OLDEST,
+    Stages,
+    found_schema,
+    open_names,
+)
 from estero.spark.streams.watermark import DELAY, Clock, clock_of
 from estero.spark.work import Work, spark_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
 BUCKETS = 16
@@ -96,15 +105,29 @@ def _connected(rows: DataFrame, stages: Stages, events: StructType | None) -> Da
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     packed = rows.mapInArrow(stages.pack(), _packed_schema())
+    steps = stages.duty.steps
     found = packed.groupBy("bucket").applyInPandasWithState(
-        stages.turn(), FOUND, HELD, "append", "EventTimeTimeout"
+        stages.turn(), found_schema(steps), HELD, "append", "EventTimeTimeout"
     )
-    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in COUNTS]
-    found = found.observe(METRICS, *sums)
+    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in (*COUNTS, *open_names(steps))]
+    found = found.observe(METRICS, *sums, *_since_when(stages.duty))
     shown = spark_schema(stages.duty.work.answer)
     if events is None:
         return found.mapInArrow(stages.unpack(), shown)
     return found.mapInArrow(stages.unpack(events.names), _both(shown, events))
+
+
+def _since_when(duty: Duty) -> Iterator[Column]:
+    """The time of the oldest event that is marked in what is open, and when its window has passed."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    window, oldest = duty.work.plan.window, F.min(OLDEST)
+    times = {OLDEST: oldest}
+    if window is not None and not window.in_positions:
+        times["expires"] = oldest + F.lit(window.length)
+    for name, ticks in times.items():
+        timed = duty.work.time is not None and pa.types.is_timestamp(duty.work.time)
+        yield (F.timestamp_micros(ticks) if timed else ticks).alias(name)
 
 
 def _duty_of(work: Work, rows: StructType, clock: Clock, buckets: int) -> Duty:
