@@ -1,14 +1,18 @@
 """What did not happen: events that are not followed by another one of their key in an hour.
 
 ``python -m benchmarks.absences [events] [keys]``. Counts are compared with those that NumPy finds by
-searching in sorted times, before anything is timed.
+searching in sorted times, before anything is timed. ``python -m benchmarks.absences --long [events] [keys]``
+pushes a long stream to a recognizer, a million events at a time, and prints how much memory it takes; what
+the first pushes have given is compared in the same way.
 """
 
 from __future__ import annotations
 
+import resource
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +27,11 @@ QUERIES = {
 """Each query, and where no b may be."""
 
 
-def events(size: int, keys: int) -> pa.Table:
-    """Events of the kinds a, b and c, in 100 hours, each of one of so many keys."""
-    draw = np.random.default_rng(1)
+def events(size: int, keys: int, *, hours: int = 100, block: int = 0) -> pa.Table:
+    """Events of the kinds a, b and c, in so many hours, each of one of so many keys; those of a block."""
+    draw = np.random.default_rng(1 + block)
     kinds = pa.DictionaryArray.from_arrays(draw.integers(0, 3, size, np.int8), [*"abc"])
-    times = np.sort(draw.integers(0, 100 * HOUR, size))
+    times = np.sort(draw.integers(0, hours * HOUR, size)) + block * hours * HOUR
     columns = {"kind": kinds, "time": times.astype("datetime64[us]"), "k": draw.integers(0, keys, size)}
     return pa.table(columns)
 
@@ -80,6 +84,47 @@ def main(size: int, keys: int) -> None:
         )
 
 
+def long(size: int, keys: int) -> None:
+    """Pushes blocks of a million events; prints memory and speed ten times."""
+    text = next(iter(QUERIES))
+    blocks = size // BLOCK
+    hours = BLOCK // keys  # each key has an event in an hour, as with 10^7 events of 10^5 keys
+    recognizer = estero.query(text).recognizer(events(1, keys).schema, type="kind", time="time")
+    found, taken, first = 0, 0.0, []
+    for number in range(blocks):
+        table = events(BLOCK, keys, hours=hours, block=number)
+        began = time.process_time()
+        found += recognizer.push(table).count()
+        taken += time.process_time() - began
+        if number < CHECKED:
+            first.append(table)
+        if number == CHECKED - 1 and found != expected(together(first), "after"):
+            raise AssertionError(f"{found} complex events, and not {expected(together(first), 'after')}")
+        if (number + 1) % max(1, blocks // 10) == 0:
+            speed = (number + 1) * BLOCK / taken / 1e6
+            print(
+                f"{(number + 1) * BLOCK:>13,} events, {found:>12,} found, {speed:4.1f} million events/s of "
+                f"processor time, {memory():6.0f} MB, open: {recognizer.progress().waiting:,} events"
+            )
+
+
+BLOCK, CHECKED = 1_000_000, 5
+
+
+def together(tables: list[pa.Table]) -> pa.Table:
+    """All rows, the kinds with one dictionary."""
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+def memory() -> float:
+    """Megabytes that the process has in memory now."""
+    with Path("/proc/self/statm").open() as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+
+
 if __name__ == "__main__":
-    given = [int(float(each)) for each in sys.argv[1:]]
-    main(*given, *(1_000_000, 10_000)[len(given) :])
+    given = [int(float(each)) for each in sys.argv[1:] if each != "--long"]
+    if "--long" in sys.argv:
+        long(*given, *(100_000_000, 100_000)[len(given) :])
+    else:
+        main(*given, *(1_000_000, 10_000)[len(given) :])
