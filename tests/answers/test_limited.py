@@ -61,8 +61,8 @@ class LookedAt:
         self.count = 0
         self._matches = recognition.recognizer.matches
 
-    def matches(self, roots: Roots, limit: int) -> Iterator[Matches]:
-        for chunk in self._matches(roots, limit):
+    def matches(self, roots: Roots, limit: int, room: int) -> Iterator[Matches]:
+        for chunk in self._matches(roots, limit, room):
             self.count += len(chunk.start)
             yield chunk
 

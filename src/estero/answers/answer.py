@@ -218,7 +218,7 @@ class Answer:
         on that part, with each of them alone, and without the window, the keys, each distance, contiguity or
         absence. The events are read once for each of these, a few dozen times at most; complex events are not
         enumerated, but where filters are checked of whole ones. For the nearest miss of each, at most
-        `sample` complex events are looked at (100,000 unless it is given).
+        `sample` complex events are looked at (50,000 unless it is given).
 
         Raises ValueError for a part of an answer, and of the answer of a push.
         """

@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from estero.answers.answer import Run
 from estero.answers.report import answer_schema
@@ -70,6 +72,13 @@ class Reading(Run, ABC):
         """(end position, number of complex events that end there), ascending, without enumerating."""
         for recognition, ended in self._found(self.share, counting=True, showing=False):
             yield from recognition.counts(ended)
+
+    def ends(self) -> NDArray[np.int64]:
+        """The positions at which complex events end, ascending, each once."""
+        if self._sieved or self.share != WHOLE:
+            return np.fromiter((end for end, number in self.counts() if number), np.int64)
+        found = self._found(WHOLE, counting=True, showing=False)
+        return np.unique(np.concatenate([np.empty(0, np.int64), *(ended.position for _, ended in found)]))
 
     def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
         wanted = _Ahead(indexes)

@@ -480,10 +480,14 @@ class Recognition:
             yield from self.recognizer.matches(ended.roots, self._limit, room, ended.part)
         elif ended.part is None and self._sieve.stops_at is not None:
             enough = self._sieve.stops_at
-            yield from sifted_to_limit(self._sieve, self.recognizer.matches, ended.roots, enough, self.store)
+            yield from sifted_to_limit(self._sieve, self._first_matches, ended.roots, enough, self.store)
         else:
             found = self.recognizer.matches(ended.roots, None, self._room, ended.part)
             yield from self._sieve.sift_all(found, self.store)
+
+    def _first_matches(self, roots: Roots, most: int) -> Iterable[Matches]:
+        """The first `most` complex events of each end of `roots`, each of which has one."""
+        return self.recognizer.matches(roots, most, max(_FIRST_ROOM, min(roots.event.size, _LARGEST_ROOM)))
 
     def counts(self, ended: Ended) -> Iterable[tuple[int, int]]:
         """(end position, exact number of complex events), each end once, LIMIT respected."""

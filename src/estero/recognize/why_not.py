@@ -56,7 +56,7 @@ from estero.plan.rules import plan_of
 from estero.recognize.in_process import InProcessRun
 from estero.recognize.until import AFTER_ALL
 
-SAMPLE: Final = 100_000
+SAMPLE: Final = 50_000
 """So many complex events of a query that asks less are looked at for the nearest miss."""
 _MOST_TYPES: Final = 60
 """Types that are told apart: one word of bits."""
@@ -94,7 +94,7 @@ class WhyNotSearch:
         steps, first, asked = self.steps_to_the_part
         loose = replace(asked, pattern=p.unshared(with_conditions(asked.pattern, self._labels)))
         came = self.ends(loose)
-        types = list(self._types(asked))
+        types = list(self._types(asked, came))
         reasons = [*types, *self._conditions(asked, loose, came)]
         reasons += [each for each in self._structure(loose, first, came) if each.kind != "order" or not types]
         passed = steps[-1].events if steps else self.ends(asked).size
@@ -157,11 +157,11 @@ class WhyNotSearch:
 
     # ------------------------------------------------------------------------------------- reasons
 
-    def _types(self, asked: QueryTree) -> Iterator[Reason]:
+    def _types(self, asked: QueryTree, came: NDArray[np.int64]) -> Iterator[Reason]:
         """The types of the part that have no events at all."""
         types = label_types(asked.pattern)
         atoms = dict.fromkeys(atom for label in types if label in self._labels for atom in types[label])
-        for atom in atoms:
+        for atom in atoms if len(atoms) > 1 or not came.size else ():
             if not self.ends(QueryTree(atom, streams=asked.streams)).size:
                 yield Reason("type", str(atom), 0)
 
@@ -275,8 +275,7 @@ class WhyNotSearch:
 
     def ends(self, tree: QueryTree) -> NDArray[np.int64]:
         """The positions at which complex events of a query end, ascending."""
-        found = self._run(replace(tree, limit=1, select=())).counts()
-        return np.fromiter((end for end, number in found if number), np.int64)
+        return self._run(replace(tree, limit=1, select=())).ends()
 
     def _rows(self, tree: QueryTree, which: Strategy = Strategy.LAST) -> pa.Table:
         """For each end one complex event: that of the latest events, or of the earliest (NEXT)."""

@@ -118,6 +118,10 @@ class Instances:
             else:
                 low, high = self.matches.offsets[self.match], self.matches.offsets[self.match + 1]
         belongs = self._marks.holders(key)[self.matches.marks]
+        if int(np.count_nonzero(belongs)) == len(low):
+            items = np.flatnonzero(belongs)
+            if bool(((low <= items) & (items < high)).all()):  # one event in each instance
+                return Marked(np.arange(len(low) + 1), self.events.rows[items])
         before = offsets_of(belongs)
         rows = self.events.rows[belongs]
         first, sizes = before[low], before[high] - before[low]

@@ -203,7 +203,7 @@ Find = Callable[[Roots, int], Iterable[Matches]]
 _FIRST: Final = 4
 """How many are looked at for each one wanted, before it is known how many pass."""
 _FACTOR: Final = 8
-_AT_ONCE: Final = 1 << 14
+_AT_ONCE: Final = 1 << 16
 """Complex events that are held until all those of their ends are there, unless one end has more."""
 
 
