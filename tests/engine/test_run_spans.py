@@ -28,7 +28,7 @@ from estero.engine.runs.kinds import cea_runs
 from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.spans.run_spans import MAX
 from estero.engine.runs.spans.span_runs import SpanRuns
-from estero.engine.runs.split.run_split import LAST, NEXT
+from estero.engine.runs.split.ranks import LAST, NEXT
 from estero.engine.store.arena import NONE, PREFER, new_arena
 from estero.engine.store.tecs import newer, output
 from estero.language.syntax.parser import parse_pattern

@@ -36,8 +36,8 @@ from estero.engine.runs.cea_runs import CeaRuns
 from estero.engine.runs.kinds import cea_runs
 from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.split import registers
+from estero.engine.runs.split.ranks import LAST, NEXT, NO_ORDER
 from estero.engine.runs.split.registers import EQUAL, GREATER, STORE, program_of
-from estero.engine.runs.split.run_split import LAST, NEXT, NO_ORDER
 from estero.engine.store.arena import NONE, UNION, mark_live, move_live, new_arena
 
 A, B, C = 1, 2, 3

@@ -29,6 +29,7 @@ from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.spans import span_runs
 from estero.engine.runs.spans.run_spans import MAX
 from estero.engine.runs.split import split_runs
+from estero.engine.runs.split.ranks import LAST, NEXT
 from estero.engine.runs.split.registers import (
     EQUAL,
     FAR,
@@ -46,7 +47,6 @@ from estero.engine.runs.split.registers import (
     STORE_SMALLEST,
     RegisterTables,
 )
-from estero.engine.runs.split.run_split import LAST, NEXT
 from estero.engine.runs.tables import Automaton
 
 DEAD = -1

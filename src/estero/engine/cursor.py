@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from estero.engine.jit import inlined
 
-DONE, MISS, GROW, FULL, SEEK, RERANK = range(6)
+DONE, MISS, GROW, FULL, SEEK = range(5)
 """What every kernel returns that can be called again to go on.
 
 DONE: all is read. MISS: a row of the automaton is missing. GROW: room is missing. FULL: what was found must
-be read. SEEK: a walk is to be put where the next root's range begins. RERANK: the ranks of the event's
-partition have no room for one more mark.
+be read. SEEK: a walk is to be put where the next root's range begins.
 """
 
 CONSUME_NONE, CONSUME_ANY, CONSUME_PARTITION, CONSUME_ANY_ASKED, CONSUME_PARTITION_ASKED = range(5)

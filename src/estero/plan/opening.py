@@ -35,8 +35,8 @@ from estero.engine.runs.joined.run_pcea import Source, Transition, pcea_tables
 from estero.engine.runs.kinds import cea_runs
 from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.spans.run_spans import MAX
+from estero.engine.runs.split.ranks import LAST, NEXT, NO_ORDER
 from estero.engine.runs.split.registers import RegisterTables
-from estero.engine.runs.split.run_split import LAST, NEXT, NO_ORDER
 from estero.engine.runs.starts.groups import DISJOINT, DISJOINT_IN_PARTITIONS, NOT_DISJOINT
 from estero.engine.runs.starts.start_runs import ByStart, StartRuns
 from estero.language.tree.query import Consume, Strategy

@@ -11,10 +11,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.answers.report import EXPIRED_TIME, STEPS, answer_schema, marked_as_partial
+from estero.automata.cea import FIRST
+from estero.classify.column_names import POSITION
 from estero.engine.int64 import saturated
 from estero.events.sources import Source
 from estero.plan.automaton import AutomatonPlan
 from estero.plan.levels import PartialsPlan
+from estero.recognize.batch_columns import numbers_of
 from estero.recognize.held_rows import HeldRows
 from estero.recognize.in_process import time_type
 from estero.recognize.levels import BEGAN, START, level_column, levels_reached
@@ -59,6 +62,8 @@ def _of_level(plan: AutomatonPlan, level: int, starts: NDArray[np.int64], source
     tables: list[pa.RecordBatch] = []
     if starts.size:
         for batch in source.read(plan.classification):
+            if _of_single_events(plan):  # no other event can matter
+                batch = _at(starts, batch)  # noqa: PLW2901
             for ended in recognition.recognize(batch):
                 tables += recognition.tables(ended)
         for ended in recognition.ended(None):
@@ -66,6 +71,22 @@ def _of_level(plan: AutomatonPlan, level: int, starts: NDArray[np.int64], source
     table = pa.Table.from_batches(tables, recognition.schema)
     first = _first_rows(table["start"].to_numpy())  # others mark the same events
     return table.take(pa.array(first)).append_column(STEPS, pa.array(np.full(first.size, level)))
+
+
+def _of_single_events(plan: AutomatonPlan) -> bool:
+    """Whether every complex event of a plan is one event, whatever else there is."""
+    automaton = plan.automaton
+    alone = all(each.target in automaton.final for each in automaton.transitions)
+    return alone and not (plan.deadlines or FIRST in automaton.predicates)
+
+
+def _at(positions: NDArray[np.int64], events: pa.RecordBatch) -> pa.RecordBatch:
+    """The events at some positions, both ascending."""
+    here = numbers_of(events, POSITION)
+    if not here.size:
+        return events
+    places = np.searchsorted(here, positions[slice(*np.searchsorted(positions, [here[0], here[-1] + 1]))])
+    return events.take(pa.array(places))
 
 
 def _first_rows(starts: NDArray[np.int64]) -> NDArray[np.int64]:

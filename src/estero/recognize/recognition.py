@@ -271,8 +271,7 @@ class Recognition:
                 roots = roots.chosen(best_roots(roots, nodes, last=last))
             elif starts.wanted is not None:
                 begun = self.store.take(nodes.start[roots.root], [POSITION])
-                wanted = np.isin(numbers_of(begun, POSITION), starts.wanted)
-                roots = roots.chosen(np.flatnonzero(wanted))
+                roots = roots.chosen(np.flatnonzero(starts.wants(numbers_of(begun, POSITION))))
         if not roots.event.size:
             return
         matches = self.recognizer.matches(roots, None, self._room)

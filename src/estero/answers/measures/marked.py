@@ -39,6 +39,27 @@ def distinct(rows: Integers, count: int) -> tuple[Integers, Integers]:
     return np.flatnonzero(present), (np.cumsum(present) - 1)[rows]
 
 
+def occurring(*numbers: Integers) -> Integers:
+    """The numbers that occur, ascending; quick where they lie close together.
+
+    >>> occurring(np.array([7, 5]), np.array([5])).tolist()
+    [5, 7]
+    """
+    every = np.concatenate(numbers)
+    if not every.size:
+        return every
+    first, last = int(every.min()), int(every.max())
+    if last - first > _FAR * every.size:
+        return np.unique(every)
+    present = np.zeros(last - first + 1, np.bool_)
+    present[every - first] = True
+    return np.flatnonzero(present) + first
+
+
+_FAR: Final = 16
+"""Numbers that are further apart, on average, are sorted."""
+
+
 class Marked(NamedTuple):
     """The events of one variable: instance i has ``rows[offsets[i]] … rows[offsets[i + 1] - 1]``.
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.event_store import EventStore
-from estero.answers.measures.marked import Integers
+from estero.answers.measures.marked import Integers, Mask, occurring
 from estero.answers.sieve.strategies import strategic
 from estero.classify.column_names import KEYS, POSITION, TIME
 from estero.engine.disjoint import Disjoint
@@ -63,15 +63,22 @@ class Starts:
         self._size = 0
         self._events: list[pa.RecordBatch] = []
 
+    def wants(self, starts: Integers) -> Mask:
+        """Which of these positions of starts are wanted."""
+        if self.wanted is None or not self.wanted.size:
+            return np.full(starts.size, self.wanted is None)
+        places = np.minimum(np.searchsorted(self.wanted, starts), self.wanted.size - 1)
+        return np.asarray(self.wanted[places] == starts)
+
     def add(self, matches: Matches, store: EventStore) -> None:
         """Takes complex events, with the sequence numbers that their events have in `store`."""
         if self.wanted is not None:
             start = _numbers(store.take(matches.start, [POSITION]), POSITION)
-            matches = chosen(matches, np.flatnonzero(np.isin(start, self.wanted)))
+            matches = chosen(matches, np.flatnonzero(self.wants(start)))
         if not matches.start.size:
             return
         best = self._best(matches)
-        sequence = np.unique(np.concatenate((best.start, best.end, best.event)))
+        sequence = occurring(best.start, best.end, best.event)
         events = store.take(sequence)
         position = _numbers(events, POSITION)
         self._added.append(_told_by(best, sequence, position))
@@ -137,9 +144,7 @@ class Starts:
             self._open = self._best(joined([self._open, *self._added]))
             self._added, self._size = [], 0
         kept = (self._open, self._waiting)
-        needed = np.unique(
-            np.concatenate([part for each in kept for part in (each.start, each.end, each.event)])
-        )
+        needed = occurring(*(part for each in kept for part in (each.start, each.end, each.event)))
         self._events = [self._rows(needed)]
 
     def _rows(self, positions: Integers) -> pa.RecordBatch:
@@ -166,7 +171,7 @@ class Starts:
         return chosen(matches, np.flatnonzero(self._disjoint.kept(keys, matches.start, ends)))
 
     def _given(self, found: Matches) -> Decided:
-        needed = np.unique(np.concatenate((found.start, found.end, found.event)))
+        needed = occurring(found.start, found.end, found.event)
         store = EventStore(self._store.schema, self._partition_columns)
         store.restart(self._rows(needed))
         position = found.end

@@ -27,7 +27,7 @@ from estero.engine.cursor import (
 from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, MOST_AHEAD, NumberedEvents, Settings
 from estero.engine.runs.one_event import OneLoaded
 from estero.engine.runs.run_cea import NO_EVENTS, Events, Partitions
-from estero.engine.runs.split.run_split import FIRST_STEP
+from estero.engine.runs.split.ranks import FIRST_STEP
 from estero.engine.runs.tables import Automaton
 from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.snapshot import Snapshot, arena_of, live_nodes, numbered_states

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from estero.engine.batch import BITS_IN_WORD, EventBatch
 from estero.engine.cursor import CONSUME_NONE
+from estero.engine.runs.split.ranks import NO_ORDER
 from estero.engine.runs.split.registers import RegisterTables
-from estero.engine.runs.split.run_split import NO_ORDER
 from estero.engine.runs.tables import Automaton, TableBuilder
 from estero.engine.store.hashing import new_table, number_rows, table_of
 

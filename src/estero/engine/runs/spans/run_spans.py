@@ -33,7 +33,7 @@ from estero.engine.runs.run_cea import (
     missing,
 )
 from estero.engine.runs.spans.spans import Members, Spans, drop_expired, drop_spans, free_members, join_spans
-from estero.engine.runs.split.run_split import NEXT
+from estero.engine.runs.split.ranks import NEXT
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.tecs import bottom, output, pair
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, RERANK, report
+from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, report
 from estero.engine.jit import inlined, kernel
 from estero.engine.runs.run_cea import (
     DEAD,
@@ -41,19 +41,12 @@ from estero.engine.runs.split.fronts import (
     new_key,
     slot_of_join,
 )
+from estero.engine.runs.split.ranks import LARGEST_STEP, NEXT, NO_ORDER, ranked, renumber_ranks
 from estero.engine.runs.split.registers import SET, UNSET, take_steps
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.tecs import Cells, bottom, output
 
-NO_ORDER, NEXT, LAST = 0, 1, 2
-"""Which support of those of one end is the best: any; that of the earliest events; that of the latest."""
-
-FIRST_STEP = {NO_ORDER: 0, NEXT: 1 << 61, LAST: 1}
-"""What the first mark adds to a rank; 0 says that ranks have to be renumbered first."""
-
-LARGEST_STEP = 1 << 61
-
-NEEDS = "need_cells", "need_elements", "need_keys", "need_runs", "need_merging"
+NEEDS = "need_cells", "need_elements", "need_keys", "need_runs", "need_merging", "need_ranks"
 """Places in the cursor as in `run_cea`: cells, elements and keys free, the others in all."""
 
 SKIP, STAY = -1, -2
@@ -65,7 +58,7 @@ class Taken(NamedTuple):
 
     key (NONE: a new run), mark (label set, SKIP or STAY), target state, first element of what goes there;
     int32. registers int64[runs, R] and status int8[runs, R] there. merging int32, where int32[states]: a
-    state's group while one step writes.
+    state's group while one step writes. ranks int64: those of a partition while they are renumbered.
     """
 
     key: NDArray[np.int32]
@@ -76,10 +69,11 @@ class Taken(NamedTuple):
     status: NDArray[np.int8]
     merging: NDArray[np.int32]
     where: NDArray[np.int32]
+    ranks: NDArray[np.int64]
 
 
-def new_taken(capacity: int, registers: int, merging: int, states: int) -> Taken:
-    """Scratch for steps of up to `capacity` runs and lists of up to `merging` cells."""
+def new_taken(capacity: int, registers: int, merging: int, states: int, ranks: int) -> Taken:
+    """Scratch for steps of up to `capacity` runs, lists of up to `merging` cells and so many ranks."""
     key, mark, target, first = (np.empty(capacity, np.int32) for _ in range(4))
     return Taken(
         key,
@@ -90,6 +84,7 @@ def new_taken(capacity: int, registers: int, merging: int, states: int) -> Taken
         np.zeros((capacity, registers), np.int8),
         np.empty(merging, np.int32),
         np.full(states, NONE, np.int32),
+        np.empty(ranks, np.int64),
     )
 
 
@@ -346,7 +341,14 @@ def advance(tables, program, split, found, events, cursor, gaps, consume, orderi
                 if marked:
                     step = partitions.step[partition]
                     if step == 0:
-                        return RERANK
+                        count = ranked(elements, keys, groups, partitions, partition, runs.ranks)
+                        if count >= runs.ranks.size:
+                            cursor.need_ranks = count + 1
+                            return GROW
+                        renumber_ranks(
+                            elements, keys, groups, partitions, partition, order, runs.ranks, count
+                        )
+                        step = partitions.step[partition]
                     if order == NEXT:
                         partitions.step[partition] = step // 2
                     else:
@@ -453,21 +455,3 @@ def advance(tables, program, split, found, events, cursor, gaps, consume, orderi
                 drop_partition(cells, elements, keys, groups, program.joins, partitions, partition)
         is_read(partitions, partition, events, place, cursor, in_gap, taken)
     return DONE
-
-
-@kernel
-def elements_of(elements, keys, groups, partitions, partition, found):  # type: ignore[no-untyped-def]
-    """Lists the elements of a partition in found int32[elements]; returns how many."""
-    count = 0
-    group = partitions.first[partition]
-    while group != NONE:
-        key = groups.first[group]
-        while key != NONE:
-            element = keys.first[key]
-            while element != NONE:
-                found[count] = element
-                count += 1
-                element = elements.next[element]
-            key = keys.next[key]
-        group = groups.next[group]
-    return count

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import RERANK, Found
+from estero.engine.cursor import Found
 from estero.engine.runs.cea_runs import ROOM, CeaRuns
 from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.split import run_split
 from estero.engine.runs.split.fronts import grown_keys, new_elements, new_groups, new_keys
 from estero.engine.runs.split.registers import program_of
-from estero.engine.runs.split.run_split import FIRST_STEP, NEXT, Order, Split, new_taken
+from estero.engine.runs.split.run_split import Order, Split, new_taken
 from estero.engine.runs.tables import Automaton
 from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.open_runs import split_arrays, split_pools
@@ -36,7 +36,7 @@ class SplitRuns(CeaRuns):
         self._elements = new_elements(ROOM)
         self._keys_of_runs = new_keys(ROOM, self._registers, self._program.joins.size)
         self._groups = new_groups(ROOM)
-        self._taken = self._new_taken(ROOM, ROOM)
+        self._taken = self._new_taken(ROOM, ROOM, ROOM)
 
     @property
     def _pools(self) -> Split:
@@ -46,22 +46,16 @@ class SplitRuns(CeaRuns):
     def _advance(self, found: Found) -> int:
         tables = self._builder.tables
         if tables.accepts.size > self._taken.where.size:
-            self._taken = self._new_taken(self._taken.key.size, self._taken.merging.size)
+            taken = self._taken
+            self._taken = self._new_taken(taken.key.size, taken.merging.size, taken.ranks.size)
         read = found, self._events, self._cursor, self.settings.gaps, self.consume
-        while True:
-            code = int(run_split.advance(tables, self._program, self._pools, *read, self._order))
-            if code != RERANK:
-                return code
-            self._rerank(int(self._events.partition[self._cursor["at"]]))
+        return int(run_split.advance(tables, self._program, self._pools, *read, self._order))
 
     def _make_room(self, needed: dict[str, int]) -> None:
         taken = self._taken
-        if needed["runs"] > taken.key.size or needed["merging"] > taken.merging.size:
-            runs, merging = (
-                max(2 * needed["runs"], taken.key.size),
-                max(2 * needed["merging"], taken.merging.size),
-            )
-            self._taken = self._new_taken(runs, merging)
+        rooms = {"runs": taken.key.size, "merging": taken.merging.size, "ranks": taken.ranks.size}
+        if any(needed[name] > room for name, room in rooms.items()):
+            self._taken = self._new_taken(*(max(2 * needed[name], room) for name, room in rooms.items()))
         self._cells = with_free(self._cells, needed["cells"], new_cells, self._ahead)
         self._elements = with_free(self._elements, needed["elements"], new_elements, self._ahead)
         self._groups = with_free(self._groups, needed["keys"], new_groups, self._ahead)
@@ -87,26 +81,5 @@ class SplitRuns(CeaRuns):
         self._cells, self._elements, self._keys_of_runs, self._groups, first = found
         return first
 
-    def _rerank(self, partition: int) -> None:
-        """Numbers the ranks of a partition anew, so that the next marks have bits of their own.
-
-        A rank has a bit for each event that marked something in the partition since, which stands below
-        the older ones under NEXT and above them under LAST. The empty support stays 0.
-        """
-        places = np.empty(self._elements.head.size, np.int32)
-        pools = self._elements, self._keys_of_runs, self._groups, self._partitions
-        places = places[: run_split.elements_of(*pools, partition, places)]
-        ranks = self._elements.rank[places]
-        distinct = np.unique(np.append(ranks, 0))
-        dense = np.searchsorted(distinct, ranks)
-        bits = int(distinct.size - 1).bit_length()
-        if self.settings.order == NEXT:
-            free = FIRST_STEP[NEXT].bit_length() - bits
-            self._elements.rank[places] = dense << free
-            self._partitions.step[partition] = 1 << (free - 1)
-        else:
-            self._elements.rank[places] = dense
-            self._partitions.step[partition] = 1 << bits
-
-    def _new_taken(self, runs: int, merging: int) -> run_split.Taken:
-        return new_taken(runs, self._registers, merging, self._builder.tables.accepts.size)
+    def _new_taken(self, runs: int, merging: int, ranks: int) -> run_split.Taken:
+        return new_taken(runs, self._registers, merging, self._builder.tables.accepts.size, ranks)

@@ -16,7 +16,7 @@ from estero.engine.jit import kernel
 from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, missing
 from estero.engine.runs.spans.run_spans import Made, are_idle, move_ordered, report_made, written
 from estero.engine.runs.spans.spans import Members, free_members
-from estero.engine.runs.split.run_split import NEXT
+from estero.engine.runs.split.ranks import NEXT
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.tecs import bottom, output
 
