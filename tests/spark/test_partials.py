@@ -24,7 +24,7 @@ from estero.language.tree.query import Consume, QueryTree
 from estero.plan.levels import PartialsPlan, partials_plan
 from estero.recognize.in_process import InProcessRun
 from estero.reference.queries import Event
-from estero.spark import recognize
+from estero.spark import explain, recognize
 from laws.evaluators import planned
 from recognize.test_levels import sequences
 from spark.simulated import Simulation
@@ -209,6 +209,14 @@ def test_killed_a_hundred_times_it_gives_the_same_rows_once() -> None:
                 found += stream.micro_batch(each)
         schema = stream.stages().duty.work.answer
         assert told(pa.Table.from_batches(found, schema).to_pylist()) == wanted
+
+
+def test_explain_says_who_works_on_them(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(shop().to_pandas())
+    assert "tasks share the partition keys" in str(explain(frame, BOUGHT, **HOW, partials=True))
+    said = str(explain(frame, UNKEYED, **HOW, partials=True))
+    assert "one ordered task, because partial matches are divided by the keys of PARTITION BY alone" in said
+    assert "one ordered task" not in str(explain(frame, UNKEYED, **HOW))
 
 
 def test_what_does_not_go_with_partial_matches(spark: SparkSession) -> None:

@@ -114,12 +114,16 @@ def why_one_order(plan: Plan) -> str:
     return _why_uncut(plan) or "not all events of an answer share a key"
 
 
-def division_in_words(plan: Plan, *, positions: bool = False) -> str:
+def division_in_words(plan: Plan, *, positions: bool = False, partials: bool = False) -> str:
     """What `explain` says of the tasks on Spark; `positions` says whether the answer shows them.
+
+    With `partials` it is of partial matches, too.
 
     "one ordered task" is in it where one task has to see all events in stream order.
     """
     division = division_of(plan, positions=positions)
+    if partials:
+        division = division_of_partials(plan, division)
     first = "first one ordered task numbers all events"
     if division.by_key:
         how = "tasks share the partition keys"
@@ -133,19 +137,27 @@ def division_in_words(plan: Plan, *, positions: bool = False) -> str:
         how = "tasks share ranges of time, each with the window before it"
         first = "first all events are counted"
     else:
-        how, first = f"one ordered task, because {why_one_order(plan)}", "it numbers all events"
-        if may_be_shared(plan):
+        why = _WITHOUT_KEYS if partials else why_one_order(plan)
+        how, first = f"one ordered task, because {why}", "it numbers all events"
+        if may_be_shared(plan) and not partials:
             how += "; if many complex events are expected, several tasks share the enumeration"
     if not division.positions:
         return how
     return f"{how}; {first}, because {plan.why_positions or 'the answer shows positions'}"
 
 
-def buckets_in_words(plan: Plan, *, positions: bool = False) -> str:
+_WITHOUT_KEYS = "partial matches are divided by the keys of PARTITION BY alone"
+
+
+def buckets_in_words(plan: Plan, *, positions: bool = False, partials: bool = False) -> str:
     """What `explain` says of the tasks on Spark that recognize a stream."""
-    if not division_of(plan, positions=positions).one_order:
+    division = division_of(plan, positions=positions)
+    if partials:
+        division = division_of_partials(plan, division)
+    if not division.one_order:
         return "buckets share the partition keys, and one task has what ends in a bucket"
-    why = plan.why_positions or ("the answer shows positions" if positions else why_one_order(plan))
+    shown = "the answer shows positions" if positions else ""
+    why = plan.why_positions or shown or (_WITHOUT_KEYS if partials else why_one_order(plan))
     return f"one ordered task, a bucket of all events, because {why}"
 
 

@@ -259,6 +259,7 @@ def explain(
     order: Sequence[str] = (),
     time_unit: str | None = None,
     positions: bool = False,
+    partials: bool = False,
 ) -> Explanation:
     """What `recognize` would do, with the same arguments: no job is started, and nothing is read.
 
@@ -277,8 +278,10 @@ def explain(
     plan = asked.plan(layout)
     if df.isStreaming:
         plan.refuse_endless()
+    if partials:
+        plan = _partials_plan(plan, layout).whole
     words = buckets_in_words if df.isStreaming else division_in_words
-    return Explanation(plan, tasks=words(plan, positions=positions))
+    return Explanation(plan, tasks=words(plan, positions=positions, partials=partials))
 
 
 def why_not(
