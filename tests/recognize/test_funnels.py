@@ -133,3 +133,11 @@ def test_only_a_whole_answer_of_a_sequence_with_a_window_has_a_funnel() -> None:
 def test_a_step_counts_only_if_its_distance_is_kept() -> None:
     query = "SELECT * WHERE visit ;[<= 100 SECONDS] basket ;[NOT visit] pay PARTITION BY [user] WITHIN 1 HOUR"
     assert [row["starts"] for row in steps(query)] == [3, 1, 1]
+
+
+def test_waits_are_shown_alike_whatever_the_unit_of_time_is() -> None:
+    in_nanoseconds = SHOP.set_column(
+        SHOP.column_names.index("time"), "time", SHOP["time"].cast(pa.timestamp("ns"))
+    )
+    shown = str(estero.query(FUNNEL).run(in_nanoseconds, type="type", time="time").funnel())
+    assert shown == str(estero.query(FUNNEL).run(SHOP, type="type", time="time").funnel())

@@ -122,3 +122,21 @@ def test_late_events_are_counted_and_a_closed_one_takes_none() -> None:
 def test_what_has_no_partial_matches(text: str, message: str) -> None:
     with pytest.raises(QueryError, match=message):
         estero.query(text).recognizer(SHOP.schema, **LAYOUT, partials=True)
+
+
+def test_until_says_which_windows_have_passed() -> None:
+    short = SHOP.slice(0, 6)
+    assert BOUGHT.run(short, **LAYOUT).partials().count() == 0
+    known = BOUGHT.run(short, **LAYOUT, until="end")
+    assert sorted(each.partition["user"] for each in known.partials()) == ["bob", "cy"]
+    assert [each.partition["user"] for each in known] == ["ann"]
+    an_hour_later = SHOP["time"][1].as_py() + timedelta(hours=1, seconds=1)
+    (found,) = BOUGHT.run(short, **LAYOUT, until=an_hour_later).partials()
+    assert found.partition["user"] == "bob"
+    recognizer = BOUGHT.recognizer(SHOP.schema, **LAYOUT, partials=True)
+    recognizer.push(short)
+    assert sorted(each.partition["user"] for each in recognizer.close(until="end")) == ["bob", "cy"]
+    with pytest.raises(DataError, match="until is before the last event"):
+        BOUGHT.run(short, **LAYOUT, until=SHOP["time"][0].as_py()).partials().count()
+    with pytest.raises(QueryError, match="does not ask what comes after an end"):
+        estero.query("SELECT * WHERE visit ; pay WITHIN 9 EVENTS").run(short, **LAYOUT, until="end")

@@ -179,3 +179,8 @@ def test_events_with_a_time_of_integers() -> None:
     answer = estero.query("SELECT * WHERE a ; b WITHIN 40 [t]").run(stream, type="type", time="t")
     (reason,) = answer.why_not().reasons
     assert reason.nearest == "nearest: events 0 to 1, too long by 10"
+
+
+def test_parts_that_are_not_kept_are_told_apart() -> None:
+    (reason,) = why_not("(A : B) KEEP [A]", "A@0s C@1s B@2s").reasons
+    assert (reason.kind, reason.nearest) == ("contiguity", "nearest: events 0 and 2, with C between")

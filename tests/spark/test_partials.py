@@ -136,6 +136,14 @@ def test_a_batch_gives_both_kinds_of_rows(spark: SparkSession, query: str) -> No
     assert told([row.asDict(recursive=True) for row in rows]) == wanted
 
 
+def test_until_says_which_windows_of_a_batch_have_passed(spark: SparkSession) -> None:
+    table = shop().filter(pa.compute.less(shop()["time"], 400))
+    frame = spark.createDataFrame(table.to_pandas())
+    assert recognize(frame, BOUGHT, **HOW, partials=True).where("NOT complete").count() == 0
+    known = recognize(frame, BOUGHT, **HOW, partials=True, until="end").where("NOT complete").count()
+    assert known == estero.query(BOUGHT).run(table, **HOW, until="end").partials().count() == 25
+
+
 def test_positions_are_shown_where_they_are_asked_for(spark: SparkSession) -> None:
     frame = spark.createDataFrame(shop().to_pandas())
     rows = recognize(frame, BOUGHT, **HOW, partials=True, positions=True)

@@ -133,10 +133,10 @@ class Query:
         `events` is a path, directory or glob (Parquet, CSV, JSON lines, Arrow), a list of these, of whatever
         formats, anything with the Arrow C stream interface, a pandas frame, an iterator of record batches, or
         a mapping of type name to any of these.
-        `until` is for queries that end with ``NOT(…) FOR d``: the time up to which events are known, that of
-        the last one unless it is given, or "end" where nothing comes any more. While the answer is read,
-        `progress` is called now and then with how many events are read, and how many there are (None where
-        that is not known before).
+        `until` is for queries that end with ``NOT(…) FOR d``, and for partial matches: the time up to which
+        events are known, that of the last one unless it is given, or "end" where nothing comes any more.
+        While the answer is read, `progress` is called now and then with how many events are read, and how
+        many there are (None where that is not known before).
 
         Raises `QueryError` where the query does not fit the events and `DataError` where they cannot be read.
         """
@@ -152,7 +152,7 @@ class Query:
         from estero.recognize.in_process import time_type
         from estero.recognize.until import known_until
 
-        known = known_until(until, plan, time_type(source))
+        known = known_until(until, plan, time_type(source), partials=True)
         return Answer(InProcessRun(plan, source, until=known, progress=told))
 
     @overload

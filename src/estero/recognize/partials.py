@@ -22,6 +22,7 @@ from estero.recognize.held_rows import HeldRows
 from estero.recognize.in_process import time_type
 from estero.recognize.levels import BEGAN, START, level_column, levels_reached
 from estero.recognize.recognition import Recognition
+from estero.recognize.until import check_until
 
 
 def partials_table(plan: PartialsPlan, source: Source, until: int | None = None) -> pa.Table:
@@ -98,6 +99,8 @@ def _stopped(
     plan: PartialsPlan, source: Source, until: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The starts that were not completed before their windows had passed, and their levels."""
+    if until is not None:
+        check_until(until, source.last_time())
     reached = levels_reached(plan.levels, source, until)
     levels = len(plan.levels.parts)
     level = np.zeros(reached.num_rows, np.int64)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from estero.answers.answer import Answer
 from estero.events.sources import Source
 from estero.events.streams.stream_layout import StreamLayout
+from estero.language.tree.pattern import ending
 from estero.plan.levels import PartialsPlan
 from estero.recognize.continuous import LAYOUT, ContinuousRecognizer
 from estero.recognize.furthest import Furthest, Placed
@@ -108,10 +109,11 @@ class PartialsRecognizer:
         self._turn.check_sound()
         known = self._whole.greatest
         if until is not None:
-            known = known_until(until, self._plan.whole, self._whole.time_type)
+            known = known_until(until, self._plan.whole, self._whole.time_type, partials=True)
             check_until(known, self._whole.greatest)
         first, *others = self._all
-        tables = [first.close(until=until).to_arrow(), *(each.close().to_arrow() for each in others)]
+        asked = until if ending(self._plan.whole.tree.pattern) else None  # else it is about windows alone
+        tables = [first.close(until=asked).to_arrow(), *(each.close().to_arrow() for each in others)]
         answer = self._answered(tables, known, ended=True)
         self._turn.fail("the recognizer is closed: make a new one, or restore a snapshot of it")
         return answer

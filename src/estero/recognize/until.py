@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from estero.errors import NOWHERE, DataError, QueryError
 from estero.language.tree import pattern as p
+from estero.language.tree.levels import levels_of
 from estero.plan.plan import Plan
 
 END: Final = "end"
@@ -21,13 +22,14 @@ Until: TypeAlias = "datetime | int | str | Any"
 """A time in the type of the time column (or its text), or "end"."""
 
 
-def known_until(until: Until, plan: Plan, time: pa.DataType | None) -> int:
+def known_until(until: Until, plan: Plan, time: pa.DataType | None, *, partials: bool = False) -> int:
     """The ticks of a time up to which a stream is known; `AFTER_ALL` for the end.
 
-    `time` is the type in which answers show times. Raises `QueryError` where the query asks for nothing after
-    its end, and `DataError` for what is no time of the stream.
+    `time` is the type in which answers show times. With `partials` there may be partial matches, which are
+    decided when their windows have passed. Raises `QueryError` where nothing depends on what is known after
+    the last event, and `DataError` for what is no time of the stream.
     """
-    if not p.ending(plan.tree.pattern):
+    if not (p.ending(plan.tree.pattern) or (partials and has_timed_levels(plan))):
         raise QueryError(
             "until says how far a stream is known, and this query does not ask what comes after an end",
             text=plan.tree.text,
@@ -41,6 +43,11 @@ def known_until(until: Until, plan: Plan, time: pa.DataType | None) -> int:
     if time is None or not pa.types.is_timestamp(time):
         return _ticks(until)
     return _moment(until, time)
+
+
+def has_timed_levels(plan: Plan) -> bool:
+    """Whether starts of the query come some of the way, and time says when that is known."""
+    return bool(levels_of(plan.tree.pattern)) and plan.window is not None and not plan.window.in_positions
 
 
 def check_until(known: int, last: int | None) -> None:

@@ -123,7 +123,10 @@ def _of_pattern(pattern: p.Pattern, first_part: int = 0) -> Iterator[_Relaxed]:
             pass
     for part in marking(pattern):
         for kind, said, relaxed, between in _of_pattern(part, first_part):
-            yield kind, said, _in_place_of(part, relaxed, pattern), between
+            around = _in_place_of(part, relaxed, pattern)
+            if between and isinstance(around, p.Keep):
+                around = replace(around, labels=(*around.labels, EARLIER, LATER))
+            yield kind, said, around, between
 
 
 def _in_place_of(part: p.Pattern, other: p.Pattern, pattern: p.Pattern) -> p.Pattern:

@@ -83,8 +83,9 @@ def _known(df: DataFrame, work: Work, until: Until | None) -> int | None:
     """
     from estero.recognize.until import AFTER_ALL, check_until, known_until
 
-    known = None if until is None else known_until(until, work.plan, work.time)
-    asked = work.plan.wait is not None or (work.partials is not None and not work.plan.by_position)
+    partials = work.partials is not None
+    known = None if until is None else known_until(until, work.plan, work.time, partials=partials)
+    asked = work.plan.wait is not None or (partials and not work.plan.by_position)
     if not asked or known == AFTER_ALL:
         return known
     text = Clauses(work.plan.classification, SPARK, columns_in_room(df.schema)).time()
