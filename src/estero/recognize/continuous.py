@@ -140,6 +140,12 @@ class ContinuousRecognizer:
         return self._position
 
     @property
+    def known_position(self) -> int:
+        """The position up to which no event waits for a deadline; -1 before the first event."""
+        known = self._recognition.known_through(self._position - 1, None)
+        return self._position - 1 if known is None else known
+
+    @property
     def why_slow(self) -> str | None:
         """Why single events go the way of batches, through DuckDB; None where they do not."""
         return self._why_slow

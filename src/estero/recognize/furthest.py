@@ -38,7 +38,8 @@ class Furthest:
     """
 
     def __init__(self, plan: PartialsPlan, answer: pa.Schema) -> None:
-        self._window, self._wait = plan.window, plan.whole.wait or 0
+        self._window = plan.window
+        self._wait = 0 if plan.window.in_positions else plan.whole.wait or 0
         self._steps = len(plan.by_level) + 1
         self.schema = schema_with_partials(answer, timed=not plan.window.in_positions)
         """The columns of what is given."""
@@ -79,7 +80,8 @@ class Furthest:
     def given(self, known: int | None, *, ended: bool = False) -> pa.Table:
         """The partial matches that are decided, in order of end and start; they wait no longer.
 
-        Events are known up to stamp `known`. Where the stream has `ended`, nothing waits for a deadline.
+        Events are known up to stamp `known`: a time, or a position up to which nothing waits for a deadline.
+        Where the stream has `ended`, nothing waits for one.
         """
         wait = 0 if ended else self._wait
         passed = self._before(self._waiting[-1], known, self._window.length + wait)

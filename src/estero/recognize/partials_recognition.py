@@ -134,16 +134,15 @@ class PartialsRecognition:
         if classified.num_rows == 0:
             return
         yield from self._given([each.found(classified) for each in self._parts])
-        name = POSITION if self._plan.window.in_positions else TIME
-        yield from self._furthest.given(int(numbers_of(classified, name)[-1])).to_batches()
+        position, time = (int(numbers_of(classified, name)[-1]) for name in (POSITION, TIME))
+        yield from self._furthest.given(self._known(position, time)).to_batches()
 
     def tables_decided(self, *, position: int, time: int | None) -> Iterator[pa.RecordBatch]:
         """The rows that are decided as no event before `position`, or before `time` in ticks, comes."""
         yield from self._given(
             [each.recognition.decided(position=position, time=time) for each in self._parts]
         )
-        known = position if self._plan.window.in_positions else time
-        yield from self._furthest.given(known).to_batches()
+        yield from self._furthest.given(self._known(position, time)).to_batches()
 
     def tables_ended(self, known: int | None, last_position: int | None = None) -> Iterator[pa.RecordBatch]:
         """The rows that are decided as the stream ends, which is known up to time `known`, or a position."""
@@ -186,6 +185,12 @@ class PartialsRecognition:
         if not self._plan.window.in_positions:
             found.append(self._furthest.due)
         return min((each for each in found if each is not None), default=None)
+
+    def _known(self, position: int, time: int | None) -> int | None:
+        """Up to which stamp events are known."""
+        if not self._plan.window.in_positions:
+            return time
+        return self._parts[0].recognition.known_through(position, None)
 
     def _given(self, found: Iterable[Iterator[Ended]]) -> Iterator[pa.RecordBatch]:
         """The complex events of the query; those of the levels wait."""

@@ -145,7 +145,7 @@ class PartialsRecognizer:
     def _answered(self, tables: list[pa.Table], known: int | None, *, ended: bool = False) -> Answer:
         """The rows of the query, and those of the levels that are decided as events are known so far."""
         if self._plan.window.in_positions:
-            known = self._whole.position - 1
+            known = self._whole.position - 1 if ended else self._whole.known_position
         complete, *levels = map(self._placed, tables)
         rows = self._furthest.complete(complete)
         for level, found in enumerate(levels, 1):

@@ -226,7 +226,7 @@ class Recognition:
         if time is not None:
             yield from self._past_deadlines(time)
         if self.plan.decides_later:
-            until = self._known_through(position, time)
+            until = self.known_through(position, time)
             if until is not None:
                 self.recognizer.expire(until)
                 yield from self._decided(until)
@@ -248,7 +248,7 @@ class Recognition:
         for roots in self.recognizer.decided(ended=until is None):
             yield from self._given(self._ended(roots))
 
-    def _known_through(self, position: int, time: int | None) -> int | None:
+    def known_through(self, position: int, time: int | None) -> int | None:
         """The stamp before which no event is recognized any more."""
         if not self.plan.by_position:
             return None if time is None else time - (self.plan.wait or 0)
@@ -601,7 +601,7 @@ class Recognition:
 
         What was recognized before can still be read.
         """
-        until = self._known_through(position, time)
+        until = self.known_through(position, time)
         if until is not None:
             self.recognizer.expire(until)
 
