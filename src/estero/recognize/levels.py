@@ -18,6 +18,7 @@ from estero.engine.levels.run_levels import NEVER
 from estero.events.sources import Source
 from estero.plan.levels import LevelsInOne, LevelsPlan
 from estero.recognize.batch_columns import numbers_of, side_by_side
+from estero.recognize.excerpts import SharedReading
 from estero.recognize.in_process import InProcessRun, time_type
 
 START: Final = "start"
@@ -33,12 +34,15 @@ def level_column(level: int) -> str:
     return f"reached {level}"
 
 
-def levels_reached(plan: LevelsPlan, source: Source, until: int | None = None) -> pa.Table:
+def levels_reached(
+    plan: LevelsPlan, source: Source, until: int | None = None, *, shared: SharedReading | None = None
+) -> pa.Table:
     """A row for each start that reaches a level, in no order.
 
-    The last level's complex events are known up to time `until`. Columns: ``start`` (int64, its position),
-    ``began`` (int64, its time in ticks; its position where there is no time), the partition columns, and for
-    each level when it was first reached: the time of that event likewise, NULL for never.
+    The last level's complex events are known up to time `until`. What others read as well is `shared`.
+    Columns: ``start`` (int64, its position), ``began`` (int64, its time in ticks; its position where there is
+    no time), the partition columns, and for each level when it was first reached: the time of that event
+    likewise, NULL for never.
     """
     levels = len(plan.parts)
     if plan.in_one is None:
@@ -46,7 +50,8 @@ def levels_reached(plan: LevelsPlan, source: Source, until: int | None = None) -
         runs.append(InProcessRun(plan.by_level[-1], source, until=until))
         return _together([_as_answered(each, level) for level, each in enumerate(runs, 1)])
     schema = _schema(plan, source, levels)
-    found = pa.Table.from_batches(_in_one(plan.in_one, plan.keys, source, schema), schema)
+    shared = shared or SharedReading(source, [plan.in_one.classification])
+    found = pa.Table.from_batches(_in_one(plan.in_one, plan.keys, source, shared, schema), schema)
     if not plan.as_answered:
         return found
     return _together(
@@ -68,7 +73,11 @@ def _schema(plan: LevelsPlan, source: Source, levels: int) -> pa.Schema:
 
 
 def _in_one(
-    plan: LevelsInOne, keys: Sequence[Sequence[str]], source: Source, schema: pa.Schema
+    plan: LevelsInOne,
+    keys: Sequence[Sequence[str]],
+    source: Source,
+    shared: SharedReading,
+    schema: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
     """The starts whose windows pass, batch after batch, and then those that are left."""
     events = source.classified_schema(plan.classification)
@@ -83,7 +92,7 @@ def _in_one(
     store = EventStore(events)
     stamp = POSITION if plan.window.in_positions else TIME
     clock = POSITION if source.schema.time is None else TIME
-    for batch in source.read(plan.classification):
+    for batch in shared.read(plan.classification):
         store.append(batch)
         read = EventBatch(
             numbers_of(batch, stamp),

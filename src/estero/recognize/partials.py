@@ -18,6 +18,7 @@ from estero.events.sources import Source
 from estero.plan.automaton import AutomatonPlan
 from estero.plan.levels import PartialsPlan
 from estero.recognize.batch_columns import numbers_of
+from estero.recognize.excerpts import SharedReading
 from estero.recognize.held_rows import HeldRows
 from estero.recognize.in_process import time_type
 from estero.recognize.levels import BEGAN, START, level_column, levels_reached
@@ -32,9 +33,13 @@ def partials_table(plan: PartialsPlan, source: Source, until: int | None = None)
     where the events have a time and the window is one of time, ``expired_time``. Events are known up to time
     `until`, and up to the last one where it is None.
     """
-    start, level = _stopped(plan, source, until)
+    one = plan.levels.in_one
+    shared = SharedReading(
+        source, [each.classification for each in (*([one] if one else ()), *plan.by_level)]
+    )
+    start, level = _stopped(plan, source, until, shared)
     found = [
-        _of_level(each, number, np.sort(start[level == number]), source)
+        _of_level(each, number, np.sort(start[level == number]), source, shared)
         for number, each in enumerate(plan.by_level, 1)
     ]
     together = _completed(pa.concat_tables(found), plan, source)
@@ -56,13 +61,15 @@ def _schema(plan: PartialsPlan, source: Source) -> pa.Schema:
     return answer_schema(plan.whole.shown, events, keys=plan.whole.shown_keys, time=time_type(source))
 
 
-def _of_level(plan: AutomatonPlan, level: int, starts: NDArray[np.int64], source: Source) -> pa.Table:
+def _of_level(
+    plan: AutomatonPlan, level: int, starts: NDArray[np.int64], source: Source, shared: SharedReading
+) -> pa.Table:
     """What NEXT would choose of each of some starts, among the complex events of a level."""
     events = source.classified_schema(plan.classification)
     recognition = Recognition(plan, events, time=time_type(source), starts=starts)
     tables: list[pa.RecordBatch] = []
     if starts.size:
-        for batch in source.read(plan.classification):
+        for batch in shared.read(plan.classification):
             if _of_single_events(plan):  # no other event can matter
                 batch = _at(starts, batch)  # noqa: PLW2901
             for ended in recognition.recognize(batch):
@@ -96,12 +103,12 @@ def _first_rows(starts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _stopped(
-    plan: PartialsPlan, source: Source, until: int | None
+    plan: PartialsPlan, source: Source, until: int | None, shared: SharedReading | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The starts that were not completed before their windows had passed, and their levels."""
     if until is not None:
         check_until(until, source.last_time())
-    reached = levels_reached(plan.levels, source, until)
+    reached = levels_reached(plan.levels, source, until, shared=shared)
     levels = len(plan.levels.parts)
     level = np.zeros(reached.num_rows, np.int64)
     for number in range(1, levels + 1):

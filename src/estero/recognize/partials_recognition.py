@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from estero.classify.bits import WORD, word_names
-from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, event_column, numbered
-from estero.classify.values import value_name
+from estero.classify.column_names import POSITION, TIME
 from estero.plan.levels import PartialsPlan
 from estero.plan.plan import Classification
 from estero.recognize.batch_columns import numbers_of
+from estero.recognize.excerpts import Excerpt
 from estero.recognize.furthest import Furthest, Placed
 from estero.recognize.recognition import Ended, Recognition
 from estero.recognize.state import plan_about
@@ -23,58 +21,6 @@ from estero.recognize.state_bytes import State, read, refuse_other, sound_conten
 
 KIND = "a recognition of partial matches"
 """What such a state says that it is of."""
-
-
-class Excerpt:
-    """What one of several plans reads of events that are classified for all of them (`together`)."""
-
-    def __init__(self, own: Classification, everything: Classification, events: pa.Schema) -> None:
-        self._places = [everything.predicates.index(each) for each in own.predicates]
-        self._words = word_names(own)
-        self._all_words = numbered(BITS, events.names)
-        self._keeps_all = own.keep_all and ORDINAL not in events.names
-        first = [name for name in (POSITION, TIME, ORDINAL) if name in events.names]
-        self._first = [*first, *(KEYS if own.keys else ())]
-        self._values = {
-            value_name(number): value_name(everything.values.index(each))
-            for number, each in enumerate(own.values)
-        }
-        self._shown = list(map(event_column, own.payload))
-        fields = [events.field(name) for name in self._first]
-        fields += [pa.field(name, pa.int64()) for name in self._words]
-        fields += [events.field(there).with_name(name) for name, there in self._values.items()]
-        self.schema = pa.schema([*fields, *map(events.field, self._shown)])
-        """The columns of what it reads."""
-
-    def of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
-        """The events that matter to the plan, with its own bits and values."""
-        words = self._own_words([numbers_of(classified, name) for name in self._all_words])
-        columns = [
-            *(classified.column(name) for name in self._first),
-            *map(pa.array, words),
-            *(classified.column(name) for name in self._values.values()),
-            *(classified.column(name) for name in self._shown),
-        ]
-        own = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        if self._keeps_all:
-            return own
-        matters = np.bitwise_or.reduce(words) != 0
-        return own if matters.all() else own.filter(pa.array(matters))
-
-    def _own_words(self, words: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-        """The bits of the plan's predicates: those that keep their places are taken together."""
-        found = [np.zeros_like(words[0]) for _ in self._words]
-        kept = [0] * len(words)
-        for own, place in enumerate(self._places):
-            (word, bit), (to, bit_there) = divmod(place, WORD), divmod(own, WORD)
-            if (word, bit) == (to, bit_there):
-                kept[word] |= 1 << bit
-            else:
-                found[to] |= (words[word] >> bit & 1) << bit_there
-        for number, mask in enumerate(kept):
-            if mask:
-                found[number] |= words[number] & mask
-        return found
 
 
 @dataclass(frozen=True, slots=True)

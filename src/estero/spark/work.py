@@ -234,7 +234,7 @@ class Work:
         """The plans that tasks run, each with the columns of the events that it reads."""
         if self.partials is None:
             return [(self.plan, self.events)]
-        from estero.recognize.partials_recognition import Excerpt
+        from estero.recognize.excerpts import Excerpt
 
         everything = self.plan.classification
         return [

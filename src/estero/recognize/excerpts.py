@@ -1,0 +1,115 @@
+"""One classified stream that several plans read: each gets what it would have got of a stream of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.classify.bits import WORD, word_names
+from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, event_column, numbered
+from estero.classify.values import value_name
+from estero.events.sources import Source
+from estero.plan.plan import Classification
+from estero.plan.together import together
+from estero.recognize.batch_columns import numbers_of
+
+_MOST: Final = 1 << 28
+"""So many bytes of classified events are held to be read again; where there are more, the source is."""
+
+
+class Excerpt:
+    """What one of several plans reads of events that are classified for all of them (`together`)."""
+
+    def __init__(self, own: Classification, everything: Classification, events: pa.Schema) -> None:
+        self._places = [everything.predicates.index(each) for each in own.predicates]
+        self._words = word_names(own)
+        self._all_words = numbered(BITS, events.names)
+        self._keeps_all = own.keep_all and ORDINAL not in events.names
+        first = [name for name in (POSITION, TIME, ORDINAL) if name in events.names]
+        self._first = [*first, *(KEYS if own.keys else ())]
+        self._values = {
+            value_name(number): value_name(everything.values.index(each))
+            for number, each in enumerate(own.values)
+        }
+        self._shown = list(map(event_column, own.payload))
+        fields = [events.field(name) for name in self._first]
+        fields += [pa.field(name, pa.int64()) for name in self._words]
+        fields += [events.field(there).with_name(name) for name, there in self._values.items()]
+        self.schema = pa.schema([*fields, *map(events.field, self._shown)])
+        """The columns of what it reads."""
+
+    def of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
+        """The events that matter to the plan, with its own bits and values."""
+        words = self._own_words([numbers_of(classified, name) for name in self._all_words])
+        columns = [
+            *(classified.column(name) for name in self._first),
+            *map(pa.array, words),
+            *(classified.column(name) for name in self._values.values()),
+            *(classified.column(name) for name in self._shown),
+        ]
+        own = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        if self._keeps_all:
+            return own
+        matters = np.bitwise_or.reduce(words) != 0
+        return own if matters.all() else own.filter(pa.array(matters))
+
+    def _own_words(self, words: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+        """The bits of the plan's predicates: those that keep their places are taken together."""
+        found = [np.zeros_like(words[0]) for _ in self._words]
+        kept = [0] * len(words)
+        for own, place in enumerate(self._places):
+            (word, bit), (to, bit_there) = divmod(place, WORD), divmod(own, WORD)
+            if (word, bit) == (to, bit_there):
+                kept[word] |= 1 << bit
+            else:
+                found[to] |= (words[word] >> bit & 1) << bit_there
+        for number, mask in enumerate(kept):
+            if mask:
+                found[number] |= words[number] & mask
+        return found
+
+
+class SharedReading:
+    """A source that is read for several classifications, one after the other: once, if it can be held.
+
+    Where they ask for several partition keys, or compare values (whose scale is that of all of them), each
+    has its own.
+    """
+
+    def __init__(self, source: Source, asked: Sequence[Classification]) -> None:
+        self._source = source
+        self._asked = _shared(asked)
+        self._held: list[pa.RecordBatch] | None = None
+
+    def read(self, classification: Classification) -> Iterator[pa.RecordBatch]:
+        """As `Source.read`; batches without an event that matters may be among them."""
+        if self._asked is None:
+            yield from self._source.read(classification)
+            return
+        excerpt = Excerpt(classification, self._asked, self._source.classified_schema(self._asked))
+        yield from map(excerpt.of, self._batches(self._asked) if self._held is None else self._held)
+
+    def _batches(self, asked: Classification) -> Iterator[pa.RecordBatch]:
+        """What is read, held for the next time if it is not too much."""
+        held: list[pa.RecordBatch] | None = []
+        size = 0
+        for batch in self._source.read(asked):
+            size += batch.nbytes
+            if held is not None:
+                held.append(batch)
+            if size > _MOST:
+                held = None
+            yield batch
+        self._held = held
+        if held is None:
+            self._asked = None
+
+
+def _shared(asked: Sequence[Classification]) -> Classification | None:
+    if len(asked) == 1 or any(each.keys != asked[0].keys or each.values for each in asked):
+        return None
+    return together(asked)
