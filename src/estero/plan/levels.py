@@ -95,8 +95,8 @@ def levels_plan(tree: QueryTree, layout: Layout) -> LevelsPlan:
 class PartialsPlan:
     """How partial matches are found: how far each start comes, and for each level but the last a plan.
 
-    A plan keeps, of each start, the complex event of its level that NEXT would choose. `whole` is the plan of
-    the query.
+    A plan keeps, of each start, the complex event of its level that NEXT would choose, or all those that mark
+    the same events. `whole` is the plan of the query.
     """
 
     levels: LevelsPlan
@@ -122,15 +122,31 @@ def partials_plan(tree: QueryTree, layout: Layout, *, as_written: bool = False) 
         whole = plan_of(tree, layout, only="CEA")
     by_level = []
     for parts in _levels(tree)[:-1]:
-        draft = Draft(replace(prefix_query(tree, parts), strategy=Strategy.LONGEST), layout)
-        partitioned = "the keys are those written" if as_written else in_partitions(draft)
-        plan = with_registers(draft) if isinstance(partitioned, str) else partitioned
+        plan = _one_for_each_start(prefix_query(tree, parts), layout, as_written=as_written)
         payload = dict.fromkeys((*plan.classification.payload, *whole.classification.payload))
         classification = replace(plan.classification, payload=tuple(payload))
         by_level.append(replace(plan, whatever_end=True, shown=whole.shown, classification=classification))
     if whole.window is None:
         raise TypeError("a plan of a query with a window has one")
     return PartialsPlan(levels, tuple(by_level), whole.window, whole)
+
+
+def _one_for_each_start(tree: QueryTree, layout: Layout, *, as_written: bool) -> AutomatonPlan:
+    """The plan that keeps one complex event of each start: all of them where each is a single event."""
+    for strategy in (Strategy.ALL, Strategy.LONGEST):
+        draft = Draft(replace(tree, strategy=strategy), layout)
+        partitioned = "the keys are those written" if as_written else in_partitions(draft)
+        plan = with_registers(draft) if isinstance(partitioned, str) else partitioned
+        if of_single_events(plan):
+            break
+    return plan
+
+
+def of_single_events(plan: AutomatonPlan) -> bool:
+    """Whether every complex event of a plan is one event, whatever else there is."""
+    automaton = plan.automaton
+    alone = all(each.target in automaton.final for each in automaton.transitions)
+    return alone and not (plan.deadlines or plan.residuals or FIRST in automaton.predicates)
 
 
 def _levels(tree: QueryTree) -> tuple[int, ...]:

@@ -11,12 +11,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.answers.report import EXPIRED_TIME, STEPS, answer_schema, marked_as_partial
-from estero.automata.cea import FIRST
 from estero.classify.column_names import POSITION
 from estero.engine.int64 import saturated
 from estero.events.sources import Source
 from estero.plan.automaton import AutomatonPlan
-from estero.plan.levels import PartialsPlan
+from estero.plan.levels import PartialsPlan, of_single_events
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.excerpts import SharedReading
 from estero.recognize.held_rows import HeldRows
@@ -70,7 +69,7 @@ def _of_level(
     tables: list[pa.RecordBatch] = []
     if starts.size:
         for batch in shared.read(plan.classification):
-            if _of_single_events(plan):  # no other event can matter
+            if of_single_events(plan):  # no other event can matter
                 batch = _at(starts, batch)  # noqa: PLW2901
             for ended in recognition.recognize(batch):
                 tables += recognition.tables(ended)
@@ -79,13 +78,6 @@ def _of_level(
     table = pa.Table.from_batches(tables, recognition.schema)
     first = _first_rows(table["start"].to_numpy())  # others mark the same events
     return table.take(pa.array(first)).append_column(STEPS, pa.array(np.full(first.size, level)))
-
-
-def _of_single_events(plan: AutomatonPlan) -> bool:
-    """Whether every complex event of a plan is one event, whatever else there is."""
-    automaton = plan.automaton
-    alone = all(each.target in automaton.final for each in automaton.transitions)
-    return alone and not (plan.deadlines or FIRST in automaton.predicates)
 
 
 def _at(positions: NDArray[np.int64], events: pa.RecordBatch) -> pa.RecordBatch:
