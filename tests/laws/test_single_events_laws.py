@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from absence_strategies import absent_queries
 from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout
@@ -22,10 +23,17 @@ from laws.evaluators import by_end
 from laws.test_plans_agree import check, layout_of
 from step_strategies import stepped_queries
 from strategies import TABLE, queries, streams, to_table
+from whole_strategies import whole_queries
 
 LAYOUT = StreamLayout({"": TABLE}, EventLayout.of("type", "time", time_unit="s", only_type="A"))
 ANY = st.one_of(
-    queries(), stepped_queries(), full_queries(max_operators=3), joined_queries(), any_joined_queries()
+    queries(),
+    stepped_queries(),
+    full_queries(max_operators=3),
+    joined_queries(),
+    any_joined_queries(),
+    absent_queries(),
+    whole_queries(),
 )
 
 

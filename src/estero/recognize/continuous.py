@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from estero.answers.answer import Answer
 from estero.classify.column_names import HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
+from estero.classify.rows.classifier import ClassifiedRow
 from estero.classify.rows.typed import AskSqlError, NotInPythonError
 from estero.errors import DataError
 from estero.events.sources import Source
@@ -91,12 +92,7 @@ class ContinuousRecognizer:
         self._told: list[Callable[[Answer], object]] = []
         self._single: SingleEvents | None = None
         self._why_slow: str | None = None
-        if plan.decides_later:
-            self._why_slow = f"SELECT {plan.strategy.value} is decided after the end, whatever comes then"
-            return
-        if plan.deadlines:
-            self._why_slow = "NOT(…) FOR looks at the events before and after"
-            return
+        self._decides_by_time = plan.decides_later or bool(plan.deadlines)
         try:
             self._single = SingleEvents(
                 layout, source, plan.classification, self._events, self._classifier.ask
@@ -227,10 +223,19 @@ class ContinuousRecognizer:
             return None
         self._late_events = self._no_events
         position, self._position = self._position, self._position + 1
-        if event is None:
+        if event is None and not self._decides_by_time:
             self._turn.next()
             return self._nothing
-        return self._answer(lambda: self._recognition.recognize_one((position, event), single.batch))
+        return self._answer(lambda: self._found_in_one(position, event, single))
+
+    def _found_in_one(self, position: int, event: ClassifiedRow | None, single: SingleEvents) -> list[Ended]:
+        """What ends with one event, None where it is not relevant, or is decided by its time."""
+        found: list[Ended] = []
+        if event is not None:
+            found += self._recognition.recognize_one((position, event), single.batch)
+        if self._decides_by_time:
+            found += self._recognition.decided(position=position, time=self._held.watermark)
+        return found
 
     def _pushed(self, events: object) -> Answer:
         """The answer to a batch."""

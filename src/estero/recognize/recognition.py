@@ -338,7 +338,8 @@ class Recognition:
     ) -> list[Ended]:
         """The compact sets that end in a single event; `as_batch` makes a classified batch of some."""
         consumed_when_asked = self._sieve is not None and self.plan.consume is not Consume.NONE
-        slow = consumed_when_asked or self._opened.keys or self._waiting is not None
+        waits = self._waiting is not None or self.plan.decides_later
+        slow = consumed_when_asked or self._opened.keys or waits
         if slow or self._dealer is not None:
             return list(self.recognize(as_batch([event])))
         self.store.append_one(event, as_batch)
