@@ -184,10 +184,10 @@ def _content(batch: pa.RecordBatch) -> State:
 
 
 def batch_as_array(batch: pa.RecordBatch) -> NDArray[np.uint8]:
-    """A record batch as an array of bytes."""
+    """A record batch as an array of bytes, the same whatever lies in memory where it is NULL."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+        writer.write_batch(batch.take(pa.array(np.arange(batch.num_rows))))
     return np.frombuffer(sink.getvalue(), np.uint8)
 
 
