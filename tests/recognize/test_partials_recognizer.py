@@ -140,3 +140,16 @@ def test_until_says_which_windows_have_passed() -> None:
         BOUGHT.run(short, **LAYOUT, until=SHOP["time"][0].as_py()).partials().count()
     with pytest.raises(QueryError, match="does not ask what comes after an end"):
         estero.query("SELECT * WHERE visit ; pay WITHIN 9 EVENTS").run(short, **LAYOUT, until="end")
+
+
+def test_labels_that_are_called_so_keep_their_names() -> None:
+    query = estero.query(
+        "SELECT * WHERE visit AS steps ; pay AS complete AS expired_time PARTITION BY [user] WITHIN 1 HOUR"
+    )
+    answer = query.run(SHOP, **LAYOUT)
+    table = answer.partials().to_arrow()
+    assert table.column_names[-2:] == ["steps_", "expired_time_"]
+    assert [(each.steps, each.positions["steps"]) for each in answer.partials()] == [(1, (1,)), (1, (3,))]
+    found = query.recognizer(SHOP.schema, **LAYOUT, partials=True).push(SHOP)
+    assert found.to_arrow().column_names[-3:] == ["steps_", "expired_time_", "complete_"]
+    assert [(each.steps, each.complete) for each in found] == [(1, False), (1, False), (2, True)]

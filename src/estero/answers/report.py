@@ -258,19 +258,35 @@ def column_names(
     return [untaken(name, taken) for name in (*keys, *labels)]
 
 
-def marked_as_partial(name: str, kind: pa.DataType) -> pa.Field:
-    """A column of partial matches: ``steps``, ``expired_time`` or ``complete``."""
-    return pa.field(name, kind, nullable=False, metadata={PARTIAL_KEY: name.encode()})
+def with_partial_columns(answer: pa.Schema, *, timed: bool) -> pa.Schema:
+    """The columns of an answer, and those of partial matches; `timed`: the window is one of time.
+
+    They are ``steps`` and, where times are shown, ``expired_time``: with underscores where that is taken.
+    """
+    fields = [*answer, _of_partials(STEPS, pa.int64(), set(answer.names))]
+    if timed and "end_time" in answer.names:
+        fields.append(_of_partials(EXPIRED_TIME, answer.field("end_time").type, set(answer.names)))
+    return pa.schema(fields)
 
 
 def schema_with_partials(answer: pa.Schema, *, timed: bool) -> pa.Schema:
     """The columns of complex events and partial matches together; `timed`: the window is one of time."""
     shared = {"start", "end", "start_time", "end_time"}
-    fields = [field if field.name in shared else field.with_nullable(True) for field in answer]
-    fields.append(marked_as_partial(STEPS, pa.int64()))
-    if timed and "end_time" in answer.names:
-        fields.append(marked_as_partial(EXPIRED_TIME, answer.field("end_time").type).with_nullable(True))
-    return pa.schema([*fields, marked_as_partial(COMPLETE, pa.bool_())])
+    fields = [
+        field if field.name in shared or partial_of(field) == STEPS else field.with_nullable(True)
+        for field in with_partial_columns(answer, timed=timed)
+    ]
+    return pa.schema([*fields, _of_partials(COMPLETE, pa.bool_(), set(answer.names))])
+
+
+def _of_partials(name: str, kind: pa.DataType, taken: set[str]) -> pa.Field:
+    return pa.field(untaken(name, taken), kind, nullable=False, metadata={PARTIAL_KEY: name.encode()})
+
+
+def partial_of(field: pa.Field) -> str | None:
+    """What a column says of partial matches: ``steps``, ``expired_time`` or ``complete``; else None."""
+    name: bytes | None = (field.metadata or {}).get(PARTIAL_KEY)
+    return None if name is None else name.decode()
 
 
 def label_of(field: pa.Field) -> str | None:

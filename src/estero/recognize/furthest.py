@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.report import COMPLETE, EXPIRED_TIME, STEPS, schema_with_partials
+from estero.answers.report import COMPLETE, EXPIRED_TIME, STEPS, partial_of, schema_with_partials
 from estero.engine.int64 import saturated
 from estero.plan.levels import PartialsPlan
 from estero.recognize.state_bytes import batch_as_array, batch_of_array
@@ -43,6 +43,7 @@ class Furthest:
         self._steps = len(plan.by_level) + 1
         self.schema = schema_with_partials(answer, timed=not plan.window.in_positions)
         """The columns of what is given."""
+        self._column_of_steps = list(map(partial_of, self.schema)).index(STEPS)
         self._waited = pa.schema([*self.schema, *map(pa.field, *zip(*_STARTED, strict=True))])
         self._completed = _COMPLETED.empty_table()
         self._waiting = self._waited.empty_table()
@@ -72,7 +73,7 @@ class Furthest:
         if not found.rows.num_rows:
             return
         together = pa.concat_tables([self._waiting, self._marked(found, level, complete=False)])
-        start, steps = together[-2].to_numpy(), together[STEPS].to_numpy()
+        start, steps = together[-2].to_numpy(), together[self._column_of_steps].to_numpy()
         order = np.lexsort((-steps, start))
         first = np.flatnonzero(np.diff(start[order], prepend=-1))
         self._waiting = together.take(pa.array(np.sort(order[first])))
@@ -108,17 +109,14 @@ class Furthest:
             STEPS: pa.array(np.full(rows.num_rows, steps)),
             COMPLETE: pa.array(np.full(rows.num_rows, complete)),
         }
-        if EXPIRED_TIME in self.schema.names and not complete:
-            kind = self.schema.field(EXPIRED_TIME).type
-            there[EXPIRED_TIME] = pa.array(found.stamp + self._window.length).cast(kind)
-        columns = [
-            there[field.name]
-            if field.name in there
-            else rows[field.name].cast(field.type)
-            if field.name in rows.column_names
-            else pa.nulls(rows.num_rows, field.type)
-            for field in self.schema
-        ]
+        if not complete:
+            there[EXPIRED_TIME] = pa.array(found.stamp + self._window.length)
+        own = dict(zip(rows.column_names, rows.columns, strict=True))
+        columns = []
+        for field in self.schema:
+            partial = partial_of(field)
+            column = own.get(field.name) if partial is None else there.get(partial)
+            columns.append(pa.nulls(rows.num_rows, field.type) if column is None else column.cast(field.type))
         return pa.table([*columns, found.start, found.stamp], schema=self._waited)
 
     @staticmethod

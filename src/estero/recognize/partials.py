@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.report import EXPIRED_TIME, STEPS, answer_schema, marked_as_partial
+from estero.answers.report import answer_schema, with_partial_columns
 from estero.classify.column_names import POSITION
 from estero.engine.int64 import saturated
 from estero.events.sources import Source
@@ -38,21 +38,18 @@ def partials_table(plan: PartialsPlan, source: Source, until: int | None = None)
     )
     start, level = _stopped(plan, source, until, shared)
     found = [
-        _of_level(each, number, np.sort(start[level == number]), source, shared)
+        _of_level(each, np.sort(start[level == number]), source, shared)
         for number, each in enumerate(plan.by_level, 1)
     ]
-    together = _completed(pa.concat_tables(found), plan, source)
+    steps = np.repeat(np.arange(1, len(found) + 1), [each.num_rows for each in found])
+    together = _completed(pa.concat_tables(found), steps, plan, source)
     order = pc.sort_indices(together, sort_keys=[("end", "ascending"), ("start", "ascending")])
     return together.take(order).combine_chunks()
 
 
 def partials_schema(plan: PartialsPlan, source: Source) -> pa.Schema:
     """The columns of `partials_table`."""
-    schema = _schema(plan, source)
-    if time_type(source) is None or plan.window.in_positions:
-        return schema.append(marked_as_partial(STEPS, pa.int64()))
-    expired = marked_as_partial(EXPIRED_TIME, schema.field("end_time").type)
-    return schema.append(marked_as_partial(STEPS, pa.int64())).append(expired)
+    return with_partial_columns(_schema(plan, source), timed=not plan.window.in_positions)
 
 
 def _schema(plan: PartialsPlan, source: Source) -> pa.Schema:
@@ -61,7 +58,7 @@ def _schema(plan: PartialsPlan, source: Source) -> pa.Schema:
 
 
 def _of_level(
-    plan: AutomatonPlan, level: int, starts: NDArray[np.int64], source: Source, shared: SharedReading
+    plan: AutomatonPlan, starts: NDArray[np.int64], source: Source, shared: SharedReading
 ) -> pa.Table:
     """What NEXT would choose of each of some starts, among the complex events of a level."""
     events = source.classified_schema(plan.classification)
@@ -77,7 +74,7 @@ def _of_level(
             tables += recognition.tables(ended)
     table = pa.Table.from_batches(tables, recognition.schema)
     first = _first_rows(table["start"].to_numpy())  # others mark the same events
-    return table.take(pa.array(first)).append_column(STEPS, pa.array(np.full(first.size, level)))
+    return table.take(pa.array(first))
 
 
 def _at(positions: NDArray[np.int64], events: pa.RecordBatch) -> pa.RecordBatch:
@@ -115,15 +112,14 @@ def _stopped(
     return start[stopped], level[stopped]
 
 
-def _completed(table: pa.Table, plan: PartialsPlan, source: Source) -> pa.Table:
-    """The rows with all columns: when their windows had passed, too."""
+def _completed(table: pa.Table, steps: NDArray[np.int64], plan: PartialsPlan, source: Source) -> pa.Table:
+    """The rows with all columns: how far they came, and when their windows had passed."""
     schema = partials_schema(plan, source)
-    table = table.set_column(table.column_names.index(STEPS), schema.field(STEPS), table[STEPS])
-    if EXPIRED_TIME not in schema.names:
-        return table
-    expired = table["start_time"].cast(pa.int64()).to_numpy() + plan.window.length
-    field = schema.field(EXPIRED_TIME)
-    return table.append_column(field, pa.array(expired).cast(field.type))
+    columns = [*table.columns, pa.array(steps)]
+    if len(schema) > len(columns):
+        expired = table["start_time"].cast(pa.int64()).to_numpy() + plan.window.length
+        columns.append(pa.array(expired).cast(schema[-1].type))
+    return pa.table(columns, schema=schema)
 
 
 @dataclass(frozen=True)
