@@ -150,7 +150,7 @@ class ContinuousRecognizer:
         """What was read, and which partial matches are open; it takes as long as a snapshot."""
         self._turn.check_sound()
         self._recognition.expire(position=self._position, time=self._held.watermark)
-        oldest, window = self._recognition.oldest_start(), self._plan.window
+        (steps, oldest), window = self._recognition.open_runs(), self._plan.window
         expires: Any = None
         if oldest is not None and window is not None:
             expires = oldest[0] + window.length if window.in_positions else oldest[1] + window.length
@@ -159,7 +159,7 @@ class ContinuousRecognizer:
             held_back=len(self._held),
             late=self._late,
             waiting=self._recognition.waiting,
-            steps=self._recognition.open_steps(),
+            steps=steps,
             oldest_start=None if oldest is None else oldest[0],
             oldest_time=None if oldest is None else self._shown_time(oldest[1]),
             expires=expires if window is None or window.in_positions else self._shown_time(expires),

@@ -15,6 +15,7 @@ from estero.plan.plan import Classification
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.excerpts import Excerpt
 from estero.recognize.furthest import Furthest, Placed
+from estero.recognize.open_runs import OpenRuns
 from estero.recognize.recognition import Ended, Recognition
 from estero.recognize.state import plan_about
 from estero.recognize.state_bytes import State, read, refuse_other, sound_content, written
@@ -111,13 +112,9 @@ class PartialsRecognition:
         }
         return written(State(self._about(), {**arrays, **self._furthest.arrays()}))
 
-    def open_steps(self) -> dict[int, int]:
-        """Those of the query; see `Recognition.open_steps`."""
-        return self._parts[0].recognition.open_steps()
-
-    def oldest_start(self) -> tuple[int, int] | None:
-        """That of the query; see `Recognition.oldest_start`."""
-        return self._parts[0].recognition.oldest_start()
+    def open_runs(self) -> OpenRuns:
+        """What is open of the query; see `Recognition.open_runs`."""
+        return self._parts[0].recognition.open_runs()
 
     @property
     def idle(self) -> bool:

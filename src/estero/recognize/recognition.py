@@ -22,7 +22,6 @@ from estero.answers.report import Reporter
 from estero.answers.sieve import Sieve, sifted_to_limit
 from estero.answers.sieve.nearby import NearbyEvents
 from estero.answers.sieve.starts import Starts, partition_columns
-from estero.automata.cea import CEA
 from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, VALUES, numbered
 from estero.classify.join_keys import join_keys
 from estero.classify.rows.classifier import as_integer
@@ -30,16 +29,15 @@ from estero.classify.values import as_integers
 from estero.engine.batch import NO_PARTITION, EventBatch, OneEvent
 from estero.engine.int64 import LEAST, are_before
 from estero.engine.recognizer import Recognizer
-from estero.engine.snapshots.columns import Arrays
 from estero.engine.throttle import MOST_COUNTED, Throttle
 from estero.engine.walk.matches import Matches, chosen, joined
 from estero.engine.walk.roots import Roots, best_roots, by_end
 from estero.engine.walk.share import Dealer, Part, Share
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.plan import Opened, Plan
-from estero.plan.steps import labels_of_steps, step_behind, steps_of_states
 from estero.recognize.batch_columns import numbers_of, side_by_side
 from estero.recognize.deadlines import DeadlineHold
+from estero.recognize.open_runs import OpenRuns, open_runs
 from estero.recognize.state import Holding
 
 _FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 16
@@ -606,31 +604,9 @@ class Recognition:
         if until is not None:
             self.recognizer.expire(until)
 
-    def open_steps(self) -> dict[int, int]:
-        """For each number of steps how many runs have done so many (`RecognizerProgress.steps`)."""
-        steps = labels_of_steps(self.plan.tree.pattern)
-        snapshot, machine = self.recognizer.snapshot(), self.plan.machine
-        automaton = self._opened.automaton
-        if automaton is None or not isinstance(machine, CEA):
-            done = [step_behind(labels, steps, 1) for labels in self._opened.label_sets]
-            return dict(Counter(done[mark] for mark in _marks_that_wait(snapshot.arrays).tolist()))
-        of_state = steps_of_states(machine, steps)
-        state = snapshot.arrays["state"]
-        sizes = np.bincount(state[state >= 0], minlength=snapshot.states.size).tolist()
-        found: Counter[int] = Counter()
-        for number, size in zip(snapshot.states.tolist(), sizes, strict=True):
-            going_on = automaton.behind(number) - machine.final
-            if size and going_on:
-                found[max(of_state[each] for each in going_on)] += size
-        return dict(found)
-
-    def oldest_start(self) -> tuple[int, int] | None:
-        """Position and time, in ticks, of the first event that something open has marked."""
-        events = self.recognizer.snapshot().events
-        if not events.size:
-            return None
-        first = self.store.take(events[:1], [POSITION, TIME])
-        return int(numbers_of(first, POSITION)[0]), int(numbers_of(first, TIME)[0])
+    def open_runs(self) -> OpenRuns:
+        """What is open; it takes as long as a snapshot."""
+        return open_runs(self.plan, self._opened, self.recognizer.snapshot(), self.store)
 
     @property
     def waiting(self) -> int:
@@ -654,13 +630,6 @@ class Recognition:
 
 Found = Iterator[tuple[Recognition, Ended]]
 """Compact sets in order of their ends, each with what has found it."""
-
-
-def _marks_that_wait(arrays: Arrays) -> NDArray[np.int32]:
-    """The marks of the events that wait for others in an index by keys."""
-    if "entry_node" in arrays:
-        return np.asarray(arrays["node_mark"][np.unique(arrays["entry_node"])], np.int32)
-    return np.asarray(arrays["mark"][np.unique(arrays["heap_product"])], np.int32)
 
 
 def number_of(found: Found, enough: int | None = None) -> int:

@@ -92,7 +92,7 @@ class Progress(NamedTuple):
     @classmethod
     def of(cls, recognition: Recognizing, steps: int) -> Progress:
         """That of a recognition of a pattern with so many steps."""
-        found, oldest = recognition.open_steps(), recognition.oldest_start()
+        found, oldest = recognition.open_runs()
         runs = tuple(found.get(step, 0) for step in range(1, steps + 1))
         return cls(runs, None if oldest is None else oldest[1])
 

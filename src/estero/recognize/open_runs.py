@@ -1,0 +1,62 @@
+"""What is open in a recognition: how many runs at which step, and since when."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.answers.event_store import EventStore
+from estero.automata.cea import CEA
+from estero.classify.column_names import POSITION, TIME
+from estero.engine.snapshots.columns import Arrays
+from estero.engine.snapshots.snapshot import Snapshot
+from estero.plan.plan import Opened, Plan
+from estero.plan.steps import labels_of_steps, step_behind, steps_of_states
+from estero.recognize.batch_columns import numbers_of
+
+
+class OpenRuns(NamedTuple):
+    """For each number of steps how many runs have done so many (`RecognizerProgress.steps`), and since when.
+
+    `oldest` is the position and the time, in ticks, of the first event that something open has marked; None
+    where nothing is open.
+    """
+
+    steps: Mapping[int, int]
+    oldest: tuple[int, int] | None
+
+
+def open_runs(plan: Plan, opened: Opened, snapshot: Snapshot, store: EventStore) -> OpenRuns:
+    """What a snapshot of the runs of a plan holds; `store` has its events."""
+    oldest = None
+    if snapshot.events.size:
+        first = store.take(snapshot.events[:1], [POSITION, TIME])
+        oldest = int(numbers_of(first, POSITION)[0]), int(numbers_of(first, TIME)[0])
+    return OpenRuns(_steps(plan, opened, snapshot), oldest)
+
+
+def _steps(plan: Plan, opened: Opened, snapshot: Snapshot) -> dict[int, int]:
+    steps, machine, automaton = labels_of_steps(plan.tree.pattern), plan.machine, opened.automaton
+    if automaton is None or not isinstance(machine, CEA):
+        done = [step_behind(labels, steps, 1) for labels in opened.label_sets]
+        return dict(Counter(done[mark] for mark in _marks_that_wait(snapshot.arrays).tolist()))
+    of_state = steps_of_states(machine, steps)
+    state = snapshot.arrays["state"]
+    sizes = np.bincount(state[state >= 0], minlength=snapshot.states.size).tolist()
+    found: Counter[int] = Counter()
+    for number, size in zip(snapshot.states.tolist(), sizes, strict=True):
+        going_on = automaton.behind(number) - machine.final
+        if size and going_on:
+            found[max(of_state[each] for each in going_on)] += size
+    return dict(found)
+
+
+def _marks_that_wait(arrays: Arrays) -> NDArray[np.int32]:
+    """The marks of the events that wait for others in an index by keys."""
+    if "entry_node" in arrays:
+        return np.asarray(arrays["node_mark"][np.unique(arrays["entry_node"])], np.int32)
+    return np.asarray(arrays["mark"][np.unique(arrays["heap_product"])], np.int32)
