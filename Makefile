@@ -27,8 +27,8 @@ $(READY): requirements.lock requirements-java.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: setup       ## the main job: a stream, a query, its complex events on Spark, and their picture
-	$(BIN)/estero demo --engine spark
+run: setup       ## the main job: a stream, a query, its complex events, and their picture
+	$(BIN)/estero demo
 
 connectors:      ## connectors and a Kafka broker for the tests of streams, with Maven; without it these are skipped
 	@if [ $(JARS)/.ready -nt tests/connectors/pom.xml ]; then :; \

@@ -21,19 +21,24 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 
 import estero
-from benchmarks.growth_page import Point, page, picture
+from benchmarks.growth_page import LISTED, Point, page, picture
 from benchmarks.growth_rows import PROMISED, ROWS, Row, check
+from estero.engine.cursor import DONE
 from estero.engine.recognizer import Runs
+from estero.engine.runs.aged.aged_runs import AgedRuns
 from estero.engine.runs.cea_runs import CeaRuns
 from estero.engine.runs.joined.chain_runs import ChainRuns
 from estero.engine.runs.joined.pcea_runs import PceaRuns
 from estero.engine.runs.plain_runs import PlainRuns
 from estero.engine.runs.spans.span_runs import SpanRuns
+from estero.engine.runs.starts.start_runs import StartRuns
 from estero.engine.tally import tally
 from estero.engine.tally.long_counts import LongCounts
+from estero.engine.walk.matches import new_matches
 from estero.engine.walk.roots import Roots
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
@@ -72,9 +77,12 @@ class Watched:
     def states(self) -> int:
         """In how many states an automaton has runs now, or in those of all spans: what an event may move."""
         match self.runs:
-            case PlainRuns():
+            case PlainRuns() | AgedRuns():
                 pool = self.runs._entries  # noqa: SLF001 - a snapshot would go through all nodes
                 return int(pool.next.size - pool.free[1])
+            case StartRuns():
+                groups = self.runs._groups  # noqa: SLF001 - the same
+                return int(groups.next.size - groups.free[1])
             case SpanRuns():
                 members = self.runs._members  # noqa: SLF001 - the same
                 return int(members.next.size - members.free[1])
@@ -107,11 +115,33 @@ class Watched:
         items = sum(matches.event.size for matches in found)
         return found.steps + self.made - looked, items
 
+    def widest_gap(self, roots: Roots, most: int) -> tuple[float, int]:
+        """The most steps to the next complex event, for an item of it and one more; and how many were listed.
+
+        At most `most` are listed, one by one.
+        """
+        listing = self.recognition.recognizer.matches(roots)
+        matches, sizes = new_matches(1, 64), np.zeros(2, np.int64)
+        widest, listed = 0.0, 0
+        before = listing.steps + self.made
+        while listed < most:
+            sizes[:] = 0
+            code = listing.fill(matches, sizes)
+            if sizes[0] == 0 and code == DONE:
+                break
+            if sizes[0] == 0:
+                matches = new_matches(1, 2 * matches.event.size)
+                continue
+            after = listing.steps + self.made
+            widest = max(widest, (after - before) / (int(sizes[1]) + 1))
+            before, listed = after, listed + 1
+        return widest, listed
+
 
 def in_use(runs: Runs) -> int:
     """Nodes, entries and products that are held, and how often entries were looked at."""
     match runs:
-        case CeaRuns():
+        case CeaRuns() | StartRuns():
             return int(runs.arena.size[0])
         case ChainRuns():
             return int(runs.nodes.size.sum() + runs.entries.size[0] + runs.entries.looked[0])
@@ -132,7 +162,8 @@ def recognized(row: Row, size: int) -> Point:
     turns = 1 if row.windowed else max(1, REPEATED // measured)
     each = size + measured + SINGLE
     plan, events = classified(row, turns * each, size)
-    made = most = steps = items = 0
+    made = most = steps = items = listed = 0
+    gap = 0.0
     states: list[int] = []
     seconds = 0.0
     for begin in range(0, turns * each, each):
@@ -148,16 +179,28 @@ def recognized(row: Row, size: int) -> Point:
         for place in range(begin + size + measured, begin + each):
             before = watched.made
             for roots in watched.push(pieces(events, place, place + 1)):
-                most = max(most, watched.made - before)
+                made_here = watched.made
+                most = max(most, made_here - before)
                 if items < READ:
                     of_roots = watched.read(roots)
                     steps, items = steps + of_roots[0], items + of_roots[1]
+                if listed < LISTED and roots.event.size:
+                    widest, more = watched.widest_gap(roots, LISTED - listed)
+                    gap, listed = max(gap, widest), listed + more
+                before += watched.made - made_here  # listing looks at entries, too
             most = max(most, watched.made - before)
             states.append(watched.states)
     count = turns * measured
     nodes = made / count + sum(states) / len(states)
     per_item = round(steps / items, 3) if items else None
-    return Point(size, round(nodes, 4), most, per_item, round(seconds / count * 1e9, 1))
+    return Point(
+        size,
+        round(nodes, 4),
+        most,
+        per_item,
+        round(seconds / count * 1e9, 1),
+        round(gap, 2) if listed else None,
+    )
 
 
 def classified(row: Row, count: int, size: int) -> tuple[Plan, list[pa.RecordBatch]]:

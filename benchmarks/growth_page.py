@@ -27,9 +27,11 @@ class Point(NamedTuple):
     most: int | None
     """Made for one of the last events."""
     steps: float | None
-    """For an item of an answer."""
+    """For an item of an answer, from the first two complex events of each end."""
     ns: float
     """Nanoseconds for an event."""
+    gap: float | None = None
+    """The most steps from one complex event to the next, for an item of the latter, in full listings."""
 
 
 SHAPES: dict[str, Callable[[float], float]] = {
@@ -91,6 +93,8 @@ def _points(curve: dict[str, Any]) -> list[Point]:
 PLANS = {
     "cea": "CEA + tECS",
     "cea-spans": "CEA + tECS, spans",
+    "cea-aged": "CEA + tECS, ages",
+    "cea-starts": "sets of starts",
     "chain-ed-index": "chain + ED-index",
     "pcea-heap": "PCEA + heap",
     "pcea-ordered-index": "PCEA + ordered index",
@@ -112,6 +116,7 @@ What is counted is the same on every machine. Times are not; they also grow wher
 fits the caches, whatever the shape of the work. What is counted for an event:
 
 - CEA + tECS: nodes made, and states in which runs are; with spans, those of all spans
+- sets of starts: nodes made as what is given is read once more, and states in which starts are
 - chain + ED-index: run nodes and entries made, and entries looked at
 - PCEA: products and heap nodes made
 - numbers: one step in words, and words of all numbers that are longer, behind the first window; shapes are
@@ -120,11 +125,18 @@ fits the caches, whatever the shape of the work. What is counted for an event:
 ![What an event makes, over windows and streams](results/growth.svg)
 """
 
+LISTED = 20_000
+"""Complex events of full listings, at most."""
+
 READ_SO = f"""
 “Measured” is the first shape whose best curve, by least squares over all sizes, is off by {CLOSE:.0%} at
 most; the promise is kept where that is the promised one or flatter. From 100 to 1,000,000 what is
 proportional to log n grows ×3, and what is to log² n ×9. “At most” is for one of the last 512 events;
-“steps” are nodes visited for an item of an answer. “ns” are of recognition, or of the whole number, for
+“steps” are nodes visited for an item of an answer, for the first two complex events of each end; “widest gap”
+is the most that are visited from one complex event to the next, for an item of the latter and one more, where
+the last ends are listed in full, or up to {LISTED:,} complex events. A single event can make more than others
+do: runs that grow too old together leave with one event, and a start that is decided is read once more; that
+is amortised, as the average shows. “ns” are of recognition, or of the whole number, for
 an event in a window or stream of that size. “Events/s” are counted from the text of the query and a table
 in memory on, over as many events as the longest stream has, classification included; with windows of
 10,000 events.
@@ -141,9 +153,9 @@ def _table(curves: Sequence[dict[str, Any]]) -> Iterator[str]:
     sizes = " | ".join(f"{size:,}" for size in SHOWN)
     yield (
         f"| query | plan | promised | measured | kept | {sizes} | at most | steps for an item "
-        "| ns at 10,000 | ns at the end | events/s |"
+        "| widest gap, at 100 | at the end | ns at 10,000 | ns at the end | events/s |"
     )
-    yield f"|---|---|---|---|---|{'--:|' * (len(SHOWN) + 5)}"
+    yield f"|---|---|---|---|---|{'--:|' * (len(SHOWN) + 7)}"
     yield from map(_summary, curves)
 
 
@@ -163,6 +175,8 @@ def _summary(curve: dict[str, Any]) -> str:
         numbers,
         "–" if last.most is None else f"{last.most:,}",
         "–" if last.steps is None else f"{last.steps:.2f}",
+        "–" if points[0].gap is None else f"{points[0].gap:.1f}",
+        "–" if last.gap is None else f"{last.gap:.1f}",
         "–" if at is None else f"{at.ns:,.0f}",
         f"{last.ns:,.0f}",
         f"{curve['rate']:,}",

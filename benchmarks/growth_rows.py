@@ -18,9 +18,14 @@ SHORT_WINDOW = 9
 
 Shape = Literal["flat", "log n", "log² n"]
 
+_DIFFERENT = 0.1
+"""Where events are alike, the share of those that do not have the values of most."""
+
 PROMISED: dict[str, Shape] = {
     "cea": "flat",
     "cea-spans": "flat",
+    "cea-aged": "flat",
+    "cea-starts": "flat",
     "chain-ed-index": "flat",
     "pcea-heap": "log n",
     "pcea-ordered-index": "log² n",
@@ -34,7 +39,8 @@ class Row:
 
     Events are of `types`, drawn evenly, with one of `keys` values of k and of `values` values of m, as many
     as there are events where that is 0. `shape` is promised if that is less than what the plan promises
-    otherwise. Where events are `falling`, B's come in the opposite order of the A's that have their keys.
+    otherwise. Where events are `falling`, B's come in the opposite order of the A's that have their keys;
+    where they are `alike`, all but one in ten have the same values, so that what must differ is rare.
     `asked` is what is measured: recognition, or what a number costs.
     """
 
@@ -44,6 +50,7 @@ class Row:
     values: int = 0
     shape: Shape | None = None
     falling: bool = False
+    alike: bool = False
     asked: Literal["recognize", "count", "count a share"] = "recognize"
     select: str = "*"
 
@@ -52,7 +59,7 @@ class Row:
         """The row among the others."""
         select = "" if self.select == "*" else f"SELECT {self.select} WHERE "
         asked = {"recognize": "", "count": ": count()", "count a share": ": share(1, 2).count()"}[self.asked]
-        return f"{select}{self.pattern}{asked}"
+        return f"{select}{self.pattern}{asked}{' (events alike)' if self.alike else ''}"
 
     @property
     def windowed(self) -> bool:
@@ -61,22 +68,21 @@ class Row:
 
     def text(self, window: int) -> str:
         """The query."""
-        pattern = self.pattern.replace("WITHIN w EVENTS", f"WITHIN {window} EVENTS")
+        pattern = self.pattern.replace("w EVENTS", f"{window} EVENTS")
         return f"SELECT {self.select} WHERE {pattern}"
 
     def events(self, count: int, size: int, seed: int = 1) -> pa.Table:
-        """So many events for a window or stream of `size`: ``kind``, ``k``, ``m``."""
+        """So many events for a window or stream of `size`: ``kind``, ``k``, ``m``, ``n``."""
         if self.falling:
             return _falling(count, size)
         draw = np.random.default_rng(seed)
         kinds = np.array(list(self.types))
-        return pa.table(
-            {
-                "kind": kinds[draw.integers(0, kinds.size, count)],
-                "k": draw.integers(0, self.keys or max(size, 2), count),
-                "m": draw.integers(0, self.values or max(size, 2), count),
-            }
-        )
+        ranges = {"k": self.keys, "m": self.values, "n": self.values}
+        values = {name: draw.integers(0, most or max(size, 2), count) for name, most in ranges.items()}
+        if self.alike:
+            different = draw.random(count) < _DIFFERENT
+            values = {name: np.where(different, each, 0) for name, each in values.items()}
+        return pa.table({"kind": kinds[draw.integers(0, kinds.size, count)], **values})
 
 
 def _falling(count: int, size: int) -> pa.Table:
@@ -103,6 +109,14 @@ ROWS = (
     Row("(A ; B PARTITION BY [k]) ; (A ; B PARTITION BY [m])", types="AB"),
     Row("((A ; B PARTITION BY [k])+ ; C PARTITION BY [m])"),
     Row("((A AS a ALL B AS b) ; C AS c FILTER a.k = c.k AND b.k = c.k)+", keys=10),
+    Row(
+        "A AS a ; B AS b FILTER a.k != b.k AND a.m != b.m AND a.n != b.n",
+        keys=5,
+        values=5,
+        types="AB",
+    ),
+    Row("A AS a ; B AS b FILTER a.k != b.k AND a.m != b.m", types="AB", keys=3, values=3, alike=True),
+    Row("A AS a ; B AS b FILTER a.k = b.k OR a.m = b.m", types="AB", keys=3, values=3, alike=True),
     # parts that a later event gathers, and neighbours in a window
     Row("(A AS t ALL B AS s) ; C AS r FILTER t.k = r.k AND s.k = r.k AND s.m = r.m"),
     Row("(A ; B PARTITION BY [k]) ALL C"),
@@ -119,6 +133,9 @@ ROWS = (
     Row("A AS a ; B AS b FILTER a.m < b.m WITHIN w EVENTS", types="AB"),
     Row("A+ AS a ; C FILTER increasing(a.m) WITHIN w EVENTS", types="AC"),
     Row("A AS a ; B AS b ; C AS c FILTER a.k = b.k AND b.m < c.m WITHIN w EVENTS", keys=10),
+    Row("A AS a ; B AS b FILTER a.m < b.m WITHIN w EVENTS", types="AB", keys=3, values=3, alike=True),
+    Row("A AS a ; B AS b FILTER a.m != b.m WITHIN w EVENTS", types="AB", keys=3, values=3, alike=True),
+    Row("A AS a ALL A AS b ALL A AS c FILTER a.k = b.k AND b.k = c.k WITHIN w EVENTS", types="A"),
     # every operator, conditions on one event
     Row("A ; B+ ; C WITHIN w EVENTS"),
     Row("A ; B ; C WITHIN w EVENTS"),
@@ -131,6 +148,12 @@ ROWS = (
     Row("A ; B+ ; C WITHIN w EVENTS", select="NEXT *"),
     Row("A ; B+ ; C", select="LAST *"),
     Row("A ; B+ ; C WITHIN w EVENTS", select="LAST *"),
+    # one for each start, a limit in time, distances
+    Row("A+ ; B WITHIN w EVENTS", types="AB", select="LONGEST DISJOINT *"),
+    Row("A ; B+ ; C WITHIN w EVENTS", select="LONGEST DISJOINT *"),
+    Row("A ; B+ ; C WITHIN w EVENTS", select="SHORTEST DISJOINT *"),
+    Row("A ;[<= 50 EVENTS] B ; C WITHIN w EVENTS"),
+    Row("A ;[>= 5 EVENTS] B+[<= 3 EVENTS] ; C WITHIN w EVENTS"),
     # numbers
     Row("A ; B+ ; C WITHIN w EVENTS", asked="count", shape="log n"),
     Row("A ; B+ ; C WITHIN w EVENTS", asked="count a share", shape="log n"),

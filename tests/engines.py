@@ -118,7 +118,7 @@ class SparkBatch(Engine):
         if _has_structs(events):
             return self.spark.createDataFrame(events).coalesce(self.tasks)
         numbers = self.spark.range(0, events.num_rows, 1, self.tasks)
-        columns = (f"{_array(events, name)}[int(id)] AS {name}" for name in events.column_names)
+        columns = (f"{_value(events, name)} AS {name}" for name in events.column_names)
         return numbers.selectExpr(*columns)
 
 
@@ -154,11 +154,13 @@ def _has_structs(events: pa.Table) -> bool:
 _SQL_TYPES = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.float64(): "DOUBLE"}
 
 
-def _array(events: pa.Table, name: str) -> str:
-    """A column as an array in SQL."""
+def _value(events: pa.Table, name: str) -> str:
+    """The value of a column in row number `id`, in SQL."""
     column = events[name]
+    if pa.types.is_null(column.type):
+        return "NULL"
     values = ", ".join("NULL" if value is None else repr(value) for value in column.to_pylist())
-    return f"CAST(array({values}) AS ARRAY<{_SQL_TYPES[column.type]}>)"
+    return f"CAST(array({values}) AS ARRAY<{_SQL_TYPES[column.type]}>)[int(id)]"
 
 
 def cut(table: pa.Table, seed: int, most: int) -> Sequence[pa.Table]:

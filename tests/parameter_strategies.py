@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from estero.errors import NOWHERE
 from estero.language.tree import expressions as e
+from estero.language.tree import pattern as p
 from estero.language.tree.nodes import SyntaxNode, with_changed
+from estero.language.tree.parameters import OpenNumber
 from estero.language.tree.query import QueryTree
 
 
@@ -36,7 +39,15 @@ class _Opening:
             return e.Parameter(None, self._named(node.value))
         return None
 
+    def number(self, value: int) -> OpenNumber:
+        return OpenNumber.of(self._named(value), NOWHERE)
+
     def part(self, part: Any) -> Any:
+        if isinstance(part, p.Iteration):
+            least = self.number(part.minimum)
+            most = None if part.maximum is None else self.number(part.maximum)
+            part = replace(part, minimum=least, maximum=most)
+            return replace(part, pattern=self.part(part.pattern), step=self.part(part.step))
         if isinstance(part, e.Call | e.SetPredicate):
             return part  # some arguments have to be constants
         if isinstance(part, e.Node):

@@ -37,6 +37,12 @@ NOWHERE = Span(0, 0)
 class EsteroError(Exception):
     """The base of every error that Estero raises on purpose."""
 
+    def _repr_html_(self) -> str:
+        """The error as a notebook shows it, if it is a value there: its places stand under each other."""
+        from html import escape  # 2 ms, for notebooks only
+
+        return f"<pre>{escape(str(self))}</pre>"
+
 
 class QueryError(EsteroError):
     """Something is wrong with a query, at one place of its text.
@@ -176,6 +182,8 @@ def _paragraph(error: QueryError) -> str:
 def _line_of(error: QueryError) -> tuple[str, str, int, int]:
     """The number and text of the line where the error starts, and the range of columns in it."""
     place = min(error.span.start, len(error.text))
+    if not error.text[:place].strip():  # an error without a place of its own is at the first word
+        place += len(error.text[place:]) - len(error.text[place:].lstrip())
     first = error.text.rfind("\n", 0, place) + 1
     last = error.text.find("\n", place)
     line = error.text[first : last if last >= 0 else len(error.text)].rstrip("\r")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -58,20 +58,20 @@ class FakeRun:
             elif i < self.batch.num_rows:
                 yield self.batch.slice(i, 1)
 
-    def undecided(self) -> int:
-        return 0
+    def undecided(self) -> FakeRun:
+        return FakeRun(self.batch.slice(0, 0))
 
-    def funnel(self, *, by_partition: bool) -> pa.Table:
-        self.asked.append(f"funnel {by_partition}")
+    def funnel(self, *, by_partition: bool, by: Sequence[str], chosen: bool) -> pa.Table:  # noqa: ARG002
+        self.asked.append(f"funnel {by_partition} {chosen}")
         return pa.table({"step": [1], "starts": [self.batch.num_rows]})
 
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         raise NotImplementedError
 
-    def why_not(self, sample: int | None) -> NoReturn:  # noqa: ARG002
+    def why_not(self, sample: int | None, seconds: float | None) -> NoReturn:  # noqa: ARG002
         raise ValueError("there is nothing to ask less of")
 
-    def partials(self) -> FakeRun:
+    def partials(self, *, chosen: bool) -> FakeRun:
         raise NotImplementedError
 
     def shared(self, share: Share) -> FakeRun:

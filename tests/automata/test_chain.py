@@ -459,10 +459,6 @@ BEGIN = ChainTransition(None, 0, (), frozenset({"A"}), 0)
             replace(BEGIN, comparisons=(Neighbours("=", N, N),)),
             "the first event is compared with one before it, in transition 0",
         ),
-        (
-            replace(BEGIN, source=0, comparisons=(Neighbours("<", N, N), Neighbours(">", N, N))),
-            "two orders that are not the lower and the upper end of a range, in transition 0",
-        ),
     ],
 )
 def test_a_chain_is_checked_at_construction(transition: ChainTransition, message: str) -> None:

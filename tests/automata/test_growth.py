@@ -134,7 +134,7 @@ def test_an_automaton_without_a_pattern_has_no_part_to_name() -> None:
         ("s", "A", "A", 0),
         *[(i, name, name, i + 1) for i in range(12) for name in "AB"],
     ]
-    given = automaton_of(steps, "s", 12, None)
+    given = automaton_of(steps, "s", 12, None).automaton
     automaton = LazyAutomaton(given, state_cap=1000)
     with pytest.raises(
         estero.LimitExceeded, match=r"^the pattern needs more than 1,000 automaton states: bound"

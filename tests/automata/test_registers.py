@@ -69,6 +69,10 @@ PUSHED = (
     "(A AS u ; B AS v ; C AS w FILTER u.n < v.n AND u.n < w.n)+",
     "A AS u ; B AS v FILTER u.n + 1 < v.n",
     "A AS u ; B AS v FILTER v.n - u.n > 1",
+    "A AS u ; B AS v FILTER v.n - u.n > 0.5",
+    "A AS u ; B AS v FILTER 0.5 <= v.n - u.n",
+    "A AS u ; B AS v FILTER v.n - u.n <= -0.5",
+    "A+ AS u FILTER u.n - prev(u.n) < 0.5",
     "A AS u ; B+ AS v FILTER v.time - u.time <= 3",
     "(A OR B)+ AS u FILTER u.n >= prev(u.k)",
     "(A OR B)+ AS u FILTER prev(u.s) = u.s",
@@ -89,7 +93,10 @@ LEFT = {
     "A+ AS u ; B AS v FILTER max(u.n) < v.n": "an aggregate is known only once all its events are there",
     "A+ AS u ; B AS v FILTER u.n > prev(u.n) + v.n": "it compares an event and the one before it with others",
     "A+ AS u FILTER prev(u.n) < 3": "one side is a constant",
-    "A+ AS u FILTER u.x - prev(u.x) < 3.0": "one side has arithmetic over two variables",
+    "A+ AS u FILTER u.x - prev(u.x) < 3.0": "it computes floats of two events; written "
+    "u.x - 3.0 < prev(u.x), which may round otherwise, it would be checked while runs go on",
+    "A AS u ; B AS v FILTER v.n - u.n = 0.5": "it computes floats of two events; written "
+    "v.n - 0.5 = u.n, which may round otherwise, it would be checked while runs go on",
     "A+ AS u FILTER max(u.n) < 3": "an aggregate is known only once all its events are there",
     "(A AS u OR B)+ AS v FILTER u.n < v.n": "one event can belong to both variables",
     "A AS u ; B AS v FILTER u.n < v.n OR u.x < v.x": "it is more than a comparison of two variables",

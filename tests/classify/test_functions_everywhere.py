@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import product
+from itertools import chain, combinations, product
 
 import pyarrow as pa
 import pytest
@@ -34,6 +34,7 @@ from classify.everywhere import (
 from estero.classify.rows.typed import AskSqlError
 from estero.language.tree.expressions import (
     Arithmetic,
+    Attribute,
     Call,
     Case,
     Cast,
@@ -43,7 +44,9 @@ from estero.language.tree.expressions import (
     Node,
     When,
 )
+from estero.language.tree.functions import SCALAR_FUNCTIONS, Function
 from estero.language.tree.literals import Value
+from estero.language.tree.schema import Kind
 
 
 def test_functions_of_numbers_and_strings(evaluate: Evaluate) -> None:
@@ -215,3 +218,78 @@ def test_a_case_computes_only_what_it_chooses(evaluate: Evaluate) -> None:
     rows = pa.table({"i": pa.array([MAX, 1, None], pa.int64())})
     small = When(Comparison("<", I, Literal(5)), Arithmetic("+", I, Literal(1)))
     assert_same(evaluate, [Case((small,), I), Case((small,))], rows)
+
+
+TYPES = {
+    Kind.BOOL: (pa.bool_(), True),
+    Kind.INT: (pa.int64(), 2),
+    Kind.FLOAT: (pa.float64(), 2.5),
+    Kind.STRING: (pa.string(), "abc"),
+    Kind.TIMESTAMP: (pa.timestamp("us", "UTC"), TIMES[2]),
+}
+"""The type of a column of a kind, and a value of it. Columns of durations are opaque; here t - u is one."""
+KNOWN_AND_NULL = pa.table(
+    {
+        f"{kind.name}_{place}".lower(): pa.array([value, value, None, None], of)
+        for kind, (of, value) in TYPES.items()
+        for place in ("known", "null")
+    }
+)
+KNOWN_AND_NULL = pa.table(
+    {
+        name: pa.array([None] * 4, column.type) if name.endswith("null") else column
+        for name, column in zip(KNOWN_AND_NULL.column_names, KNOWN_AND_NULL.columns, strict=True)
+    }
+)
+CONSTANTS: dict[tuple[str, int], Value] = {
+    ("round", 1): 1,
+    ("split_part", 1): "b",
+    ("split_part", 2): 1,
+    ("date_trunc", 0): "day",
+}
+"""What stands where a function takes a constant, which NULL is not."""
+
+
+@pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
+def test_null_in_any_places_of_any_function(name: str, evaluate: Evaluate) -> None:
+    function = SCALAR_FUNCTIONS[name]
+    most = 3 if function.repeated else len(function.takes)
+    nodes: list[Node] = []
+    for many in range(1, most + 1):
+        for kind in sorted(function.taken(0) - {Kind.OPAQUE, Kind.NULL}, key=lambda kind: kind.name):
+            nodes += called_with_nulls(name, function, kind, many) if function.accepts(many) else []
+    nulls: list[Node] = [IsNull(node) for node in nodes]
+    differ_in_the_last_digit = {"ln", "exp", "power"}
+    assert_same(evaluate, nulls if name in differ_in_the_last_digit else nulls + nodes, KNOWN_AND_NULL)
+
+
+def called_with_nulls(name: str, function: Function, kind: Kind, many: int) -> list[Node]:
+    """Calls with NULLs, values and literals, in all subsets of the places where no constant is wanted."""
+    free = [place for place in range(many) if place not in function.constants]
+    subsets = chain.from_iterable(combinations(free, count) for count in range(len(free) + 1))
+    calls: list[Node] = []
+    for nulls, literal in product(subsets, (False, True)):
+        calls.append(
+            Call(
+                name,
+                tuple(
+                    Literal(CONSTANTS[name, place])
+                    if place in function.constants
+                    else argument(function, kind, place, is_null=place in nulls, literal=literal)
+                    for place in range(many)
+                ),
+            )
+        )
+    return calls
+
+
+def argument(function: Function, kind: Kind, place: int, *, is_null: bool, literal: bool) -> Node:
+    """A column that is NULL or not, or the literal NULL."""
+    if is_null and literal:
+        return Literal(None)
+    takes = function.taken(place)
+    own = kind if kind in takes else min(takes, key=lambda each: each.name)
+    which = "null" if is_null else "known"
+    if own is Kind.DURATION:
+        return Arithmetic("-", Attribute(f"timestamp_{which}"), Literal(TIMES[0]))
+    return Attribute(f"{own.name.lower()}_{which}")

@@ -100,3 +100,35 @@ def test_of_no_event_they_are_null_and_the_count_is_zero(engine: Engine) -> None
 def test_an_overflow_is_an_error(engine: Engine) -> None:
     with pytest.raises(Exception, match=r"64-bit integer|64 bits"):
         engine.rows(f"SELECT sum(b.n * 4611686018427387904) AS big {PATTERN}", EVENTS, LAYOUT)
+
+
+def test_an_average_of_large_integers_does_not_overflow(engine: Engine) -> None:
+    events = EVENTS.append_column("h", pa.array([0, 2**63 - 1, 2**63 - 1, 0, -7], pa.int64()))
+    events = events.append_column("l", pa.array([0, -(2**63), -(2**63), 0, 8], pa.int64()))
+    rows = engine.rows(f"SELECT avg(b.h) AS high, avg(b.l) AS low {PATTERN}", events, LAYOUT)
+    found = sorted((row["low"], row["high"]) for row in rows)
+    assert found == [(-(2.0**63), 2.0**63)] * 3 + [(8.0, -7.0)]
+
+
+OF_NULL = (
+    *("a.z", "min(b.z)", "max(b.z)", "first(b.z)", "last(b.z)", "sum(b.z)", "avg(b.z)", "stddev(b.z)"),
+    *("median(b.z)", "coalesce(a.z, a.z)", "a.z + 1", "-a.z", "date_trunc('day', a.z)", "min(length(b.z))"),
+    *("CASE WHEN a.z THEN a.z END", "a.z = 1", "a.z[1]", "first(b.z.f)", "CAST(a.z AS STRING)"),
+)
+
+
+def test_of_a_column_that_is_all_null_they_are_null(engine: Engine) -> None:
+    events = EVENTS.append_column("z", pa.nulls(5))
+    items = [f"{each} AS c{place}" for place, each in enumerate(OF_NULL)]
+    items += [
+        "list(b.z) AS zs",
+        "count(b.z) AS n",
+        "count(DISTINCT b.z) AS d",
+        "a.z IS NULL AS missing",
+        "b[z]",
+    ]
+    rows = engine.rows(f"SELECT {', '.join(items)} {PATTERN}", events, LAYOUT)
+    names = [f"c{place}" for place in range(len(OF_NULL))]
+    assert [[row[name] for name in names] for row in rows] == [[None] * len(names)] * 4
+    assert {(row["n"], row["d"], row["missing"]) for row in rows} == {(0, 0, True)}
+    assert sorted(map(str, (row["zs"] for row in rows))) == [*["[None, None]"], *["[None]"] * 3]

@@ -307,10 +307,25 @@ def test_predicates_come_from_a_file_or_a_module(
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("nowhere.py", "there is no file nowhere.py"), ("no.such.module", "there is no module no.such.module")],
+    [
+        ("nowhere.py", "there is no file nowhere.py"),
+        ("no.such.module", "there is no module no.such.module"),
+        ("\n", r"there is no module \n"),
+    ],
 )
 def test_predicates_that_are_not_there_are_wrong_usage(night: Path, name: str, message: str) -> None:
     result = run(night, "frost", "--predicates", name)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [("raise KeyError('x')", "cannot be run: KeyError: 'x'"), ("def (", "cannot be run: SyntaxError:")],
+)
+def test_predicates_that_cannot_be_run_are_wrong_usage(night: Path, program: str, message: str) -> None:
+    (night / "broken.py").write_text(program)
+    result = run(night, "frost", "--predicates", str(night / "broken.py"))
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.replace("│", " ").split())
 
@@ -592,30 +607,53 @@ def test_the_demo_draws_a_picture(tmp_path: Path) -> None:
     assert (tmp_path / "demo.svg").read_text().startswith("<?xml")
 
 
+def test_a_run_is_in_this_process_unless_spark_is_asked_for(
+    night: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "estero.spark", None)  # importing it fails
+    events = ["--events", str(night / "events.parquet"), *LAYOUT]
+    result = estero("run", night / "frost.ceql", *events, "--count")
+    assert (result.exit_code, result.stdout, said(result.stderr)) == (0, f"{FROSTS}\n", "")
+    for asked in (["--engine", "spark"], ["--master", "local[1]"]):
+        result = estero("run", night / "frost.ceql", *events, *asked, "--count")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "estero.spark" in result.stderr
+    for place in ("s3a://bucket/events.parquet", "csv:hdfs://host/events", "delta:/data/events"):
+        result = estero("run", night / "frost.ceql", "--events", place, *LAYOUT)
+        assert (result.exit_code, "estero.spark" in result.stderr) == (1, True)
+
+
+def test_a_master_is_for_spark(night: Path) -> None:
+    result = run(night, "frost", "--master", "local[1]")
+    assert result.exit_code == 2
+    assert "a master is for --engine spark" in " ".join(result.stderr.split())
+
+
+def test_what_only_spark_reads_is_not_read_in_this_process(night: Path) -> None:
+    where = ["--events", "s3a://bucket/events.parquet", *LAYOUT]
+    for command in ("run", "check", "explain"):
+        engine = ["--engine", "duckdb"] if command == "run" else []
+        result = estero(command, night / "frost.ceql", *where, *engine)
+        assert result.exit_code == 1
+        assert (
+            "s3a://bucket/events.parquet: this place is read by Spark, not in this process" in result.stderr
+        )
+
+
 @pytest.mark.spark
-def test_spark_is_the_default_and_writes_the_same_file(night: Path, tmp_path: Path) -> None:
-    events = night / "events.parquet"
+def test_spark_writes_the_same_file_where_it_is_asked_for(night: Path, tmp_path: Path) -> None:
+    place = f"file://{night / 'events.parquet'}"  # as Spark calls it; this process knows no such file
+    options = ["--positions", "--explain", "--out", str(tmp_path / "s.jsonl")]
     process = subprocess.run(
-        command(
-            "run",
-            night / "frost.ceql",
-            "--events",
-            events,
-            *LAYOUT,
-            "--positions",
-            "--out",
-            tmp_path / "s.jsonl",
-        ),
+        command("run", night / "frost.ceql", "--events", place, *LAYOUT, *options),
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | {"SPARK_LOCAL_DIRS": str(tmp_path / "scratch")},
     )
-    assert (process.returncode, process.stdout) == (0, "")
-    assert said(process.stderr).splitlines() == [
-        "running on Spark, local[*] (--engine duckdb runs in this process)",
-        f"{FROSTS} complex events in {tmp_path / 's.jsonl'}",
-    ]
+    assert (process.returncode, process.stdout) == (0, ""), process.stderr
+    assert "on Spark: " in process.stderr
+    assert said(process.stderr).splitlines()[-1] == f"{FROSTS} complex events in {tmp_path / 's.jsonl'}"
     run(night, "frost", "--positions", "--out", tmp_path / "d.jsonl")
     assert sorted((tmp_path / "s.jsonl").read_text().splitlines()) == sorted(
         (tmp_path / "d.jsonl").read_text().splitlines()

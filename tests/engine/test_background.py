@@ -62,7 +62,7 @@ def _wait_until_compiled(directory: Path) -> None:
 
 def test_what_another_process_has_compiled_is_found(tmp_path: Path) -> None:
     assert _pushed(tmp_path)[1:] == ("False", "0")
-    assert [each for each in tmp_path.iterdir() if each.suffix != ".tables"] == []  # but the parser's
+    assert [each for each in tmp_path.iterdir() if each.suffix != ".json"] == []  # but the parser's
     first = _pushed(tmp_path, "tired")
     assert first[1:] == ("True", "0")
     _wait_until_compiled(tmp_path)
@@ -122,6 +122,38 @@ def test_no_process_is_started_by_a_program_that_is_not_python(
     monkeypatch.setattr(sys, "executable", "/usr/bin/uwsgi")
     Background().compile(_pushed, (types.int64,))
     assert started.times == 0
+
+
+def test_the_process_leaves_no_entry_when_it_has_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(background, "directory", lambda: tmp_path)
+    monkeypatch.setattr(background, "module_command", lambda _: [sys.executable, "-I", "-S", "-c", ""])
+    numbers: list[int] = []
+    start = background._started
+
+    def noted(lock: io.FileIO) -> int:
+        numbers.append(start(lock))
+        return numbers[-1]
+
+    monkeypatch.setattr(background, "_started", noted)
+    asking = Background()
+    asking.compile(_pushed, (types.int64,))
+    assert asking.ending is not None
+    asking.ending.join()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(numbers[0], os.WNOHANG)
+
+
+def test_a_lock_that_is_a_link_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kernels, target = tmp_path / "kernels", tmp_path / "target"
+    kernels.mkdir()
+    target.write_bytes(b"before")
+    (kernels / LOCK).symlink_to(target)
+    started = Started(monkeypatch, kernels)
+    Background().compile(_pushed, (types.int64,))
+    assert started.times == 0
+    assert target.read_bytes() == b"before"
 
 
 def test_the_process_compiles_what_it_is_given() -> None:

@@ -204,6 +204,6 @@ def test_a_version_is_not_changed_by_later_insertions_nor_by_growth() -> None:
     assert lists.unequal(lists.newest(), (9, 4))[0] == 27
 
 
-def test_more_disequalities_than_four_are_refused() -> None:
-    with pytest.raises(ValueError, match="5 disequalities of one transition are more than 4"):
-        sequences_of(5)
+def test_more_disequalities_than_six_are_refused() -> None:
+    with pytest.raises(ValueError, match="7 disequalities of one transition are more than 6"):
+        sequences_of(7)

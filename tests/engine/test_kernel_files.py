@@ -205,6 +205,34 @@ def test_a_directory_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     assert said.startswith(f"estero: compiled kernels cannot be kept on disk ({tmp_path / 'own'}")
 
 
+def test_nothing_is_read_from_a_directory_that_others_can_write(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    named = {"ESTERO_CACHE": str(tmp_path / "own")}
+    assert run(**named) == (COMPILED, "")
+    (tmp_path / "own").chmod(0o777)
+    answer, said = run(**named)
+    assert answer == COMPILED
+    assert said == (
+        f"estero: nothing is kept in {tmp_path / 'own'}, because others can write to it (mode 777): "
+        "it needs a folder that only you can write to (chown, chmod go-w)\n"
+    )
+    (tmp_path / "own").chmod(0o755)
+    for file in (tmp_path / "own").rglob("*.nbc"):
+        file.chmod(0o666)
+    assert run(**named) == (COMPILED, "")
+
+
+def test_a_directory_of_numba_that_others_can_write_is_passed_over(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    assert run() == (COMPILED, "")
+    (first,) = run.files("nbc")
+    first.parent.chmod(0o777)
+    assert run() == (COMPILED, "")
+    assert run() == (FROM_DISK, "")
+    assert run.files("nbc") == [first]
+    assert len(list(tmp_path.rglob("*.nbc"))) == 2
+
+
 RECEIVED = "its own\n" + FROM_DISK * 2
 
 

@@ -118,6 +118,10 @@ class FrugalToy(Toy):
                     reached.add(row.skip)
         return [register in checked for register in range(self.registers)]
 
+    def register_reaches(self, state: int) -> list[int | None]:
+        del state
+        return [None] * self.registers
+
 
 @dataclass(frozen=True, slots=True)
 class ToyEvent:

@@ -160,3 +160,15 @@ def test_relations_are_pushed(connection: duckdb.DuckDBPyConnection) -> None:
     assert recognizer.push(relation).count() == (ROWS - 10) // 2
     assert is_free(connection)
     assert recognizer.push(pa.table({"v": [ROWS], "t": [ROWS], "kind": ["B"]})).count() == 0
+
+
+@pytest.mark.parametrize("shape", ["rows", "complex events"])
+def test_a_statement_of_its_connection_may_read_an_answer_that_nobody_has_read(
+    connection: duckdb.DuckDBPyConnection, shape: str
+) -> None:
+    """Without a type column nothing has looked at the events before."""
+    few = connection.sql("SELECT v, t FROM events WHERE v < 1000")
+    answer = estero.query("SELECT x WHERE Event AS x FILTER x[v < 5]").run(few)
+    found = answer.rows() if shape == "rows" else answer  # noqa: F841  (DuckDB finds it by its name)
+    assert connection.sql("SELECT count(*) FROM found").fetchall() == [(5,)]
+    assert connection.execute("SELECT count(*) FROM found, few WHERE few.v < 2").fetchall() == [(10,)]

@@ -191,7 +191,7 @@ def test_a_json_file_may_be_one_array(tmp_path: Path) -> None:
         (pa.array([2**63 - 1], pa.uint64()), Kind.INT),
         (pa.array([1.5], pa.float16()), Kind.FLOAT),
         (pa.array([1.5], pa.float32()), Kind.FLOAT),
-        (pa.array([1.5]).cast(pa.decimal128(10, 2)), Kind.FLOAT),
+        (pa.array([1.5]).cast(pa.decimal128(10, 2)), Kind.DECIMAL),
         (pa.array([True]), Kind.BOOL),
         (pa.array(["x"], pa.large_string()), Kind.STRING),
         (pa.array(["x"], pa.string_view()), Kind.STRING),

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import estero
-from estero.answers.shown_values import shown_values
+from estero.answers.shown_values import held_by_python, shown_values
 from estero.cli.terminal import table_of
 from estero.errors import legible
 
@@ -185,3 +185,23 @@ def test_on_spark_it_keeps_its_name_too(spark: SparkSession, positions: bool) ->
     out = io.StringIO()
     Console(file=out, width=200).print(table_of(found, rows=None, positions=False)[0])
     assert ("B 2 80 @1" if positions else "B 2 80") in out.getvalue()
+
+
+def test_what_arrow_cannot_do_is_not_called_a_string() -> None:
+    with pytest.raises(pa.ArrowNotImplementedError, match="Unsupported cast"), held_by_python("a value"):
+        pa.array([1]).cast(pa.null())
+
+
+@pytest.mark.parametrize("name", ["parquet", "arrow", "csv", "jsonl"])
+def test_values_of_type_null_go_into_every_output(name: str) -> None:
+    events = pa.table({"kind": ["A", "B"], "n": pa.nulls(2)})
+    query = estero.query(
+        "SELECT a.n AS one, min(b.n) AS least, list(a.n) AS all_n, b[n] WHERE A AS a ; B AS b"
+    )
+    answer = query.run(events, type="kind")
+    assert answer.write(io.BytesIO(), format=name) == 1
+    assert answer.rows().write(io.BytesIO(), format=name) == 1
+    assert answer.to_dicts()[0]["one"] is None
+    assert answer.to_pandas()["least"].isna().all()
+    assert answer.to_polars()["all_n"].to_list() == [[None]]
+    assert next(iter(answer)).measures["one"] is None

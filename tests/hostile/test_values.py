@@ -265,10 +265,18 @@ def test_a_time_that_nanoseconds_do_not_hold_is_an_error_that_names_both() -> No
 
 def test_numbers_of_two_widths_lose_nothing_in_one_column() -> None:
     fine = pa.table({"t": [1], "k": pa.array([Decimal("0.1")], pa.decimal128(38, 30))})
-    wide = pa.table({"t": [2], "k": pa.array([Decimal(7)], pa.decimal128(38, 0))})
+    some = pa.table({"t": [2], "k": pa.array([Decimal("7.25")], pa.decimal128(8, 2))})
+    whole = pa.table({"t": [3], "k": pa.array([-(2**63)], pa.int64())})
+    query = estero.query("SELECT x WHERE (A OR B) AS x")
+    rows = query.run({"A": some, "B": whole}, time="t").to_arrow().to_pylist()
+    assert [row["x"][0]["k"] for row in rows] == [Decimal("7.25"), Decimal(-(2**63))]
+    rows = query.run({"A": fine, "B": some}, time="t").to_arrow().to_pylist()
+    assert [row["x"][0]["k"] for row in rows] == [Decimal("0.1"), Decimal("7.25")]
+    with pytest.raises(DataError, match="together they need more than 38 digits"):
+        query.run({"A": fine, "B": whole}, time="t").count()
     small = pa.table({"t": [3], "k": pa.array([0.5], pa.float32())})
-    rows = estero.query("SELECT x WHERE (A OR B OR C) AS x").run({"A": fine, "B": wide, "C": small}, time="t")
-    assert [row["x"][0]["k"] for row in rows.to_arrow().to_pylist()] == [0.1, 7.0, 0.5]
+    with pytest.raises(DataError, match="'k' is a decimal in the table of A and a float in that of B"):
+        query.run({"A": fine, "B": small}, time="t").count()
 
 
 def test_a_column_without_values_is_of_the_kind_that_it_has_in_other_tables() -> None:

@@ -107,6 +107,14 @@ def test_a_place_that_spans_lines_is_shown_on_its_first() -> None:
     assert said == "m\n  2 | bcd\n    |  ^^"
 
 
+@pytest.mark.parametrize("text", ["\nSELECT * WHERE a", "\n\n  SELECT * WHERE a\n", "SELECT * WHERE a"])
+def test_an_error_without_a_place_points_at_the_first_word(text: str) -> None:
+    shown = render_error(QueryError("no parameter p", text=text)).split("\n")
+    number = text.count("\n", 0, text.index("S")) + 1
+    assert shown[1] == f"  {number} | {text.strip(chr(10)).rstrip()}"
+    assert shown[2].index("^") == shown[1].index("S")
+
+
 def test_the_kind_of_an_expression_follows_from_its_attributes() -> None:
     kinds = {"i": Kind.INT, "f": Kind.FLOAT, "s": Kind.STRING, "t": Kind.TIMESTAMP, "b": Kind.BOOL}
     expected = {

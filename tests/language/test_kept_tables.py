@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 from lark import lark
 
 from estero.errors import QueryError
-from estero.language.syntax.kept_tables import kept_tables
+from estero.language.syntax.kept_tables import tables_file
 from estero.language.syntax.parser import parse_conjunctive, parse_query, parser
 
 TEXT = "SELECT * WHERE A AS a ; B+ FILTER a[x > 1 AND CASE WHEN y THEN 1 ELSE end END = 1] WITHIN 2 HOURS"
@@ -30,7 +32,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 def forget() -> None:
     """What another process would not know."""
     parser.cache_clear()
-    kept_tables.cache_clear()
+    tables_file.cache_clear()
 
 
 def read() -> tuple[str, str, str]:
@@ -82,3 +84,30 @@ def test_tables_of_another_version_are_left_alone(directory: Path, monkeypatch: 
     read()
     assert len(list(directory.iterdir())) == 2 * len(kept)
     assert {file: file.read_bytes() for file in kept} == kept
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_tables_that_others_can_write_are_not_read(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = read()
+    forget()
+    directory.chmod(0o777)
+    before = {file: file.read_bytes() for file in directory.iterdir()}
+    for file in directory.iterdir():
+        file.write_bytes(b"anything")
+    assert read() == said
+    assert {file.read_bytes() for file in before} == {b"anything"}
+    directory.chmod(0o755)
+    forget()
+    for file, content in before.items():
+        file.write_bytes(content)
+        file.chmod(0o666)
+    with monkeypatch.context() as patched:
+        without_grammars(patched)
+        with pytest.raises(AssertionError, match="worked out"):
+            read()
+
+
+def test_tables_are_text_that_cannot_run(directory: Path) -> None:
+    read()
+    for file in directory.iterdir():
+        json.loads(file.read_bytes()[64:])

@@ -24,6 +24,14 @@ NOTES = [
     ("SELECT * WHERE A+[<= 3 EVENTS, NOT B]", ["A+[<= 3 EVENTS, NOT B] may leave out"]),
     ("SELECT * WHERE A+ UNLESS B+", ["A+ may leave out"]),
     (
+        "SELECT NEXT * WHERE A+ AS x ; B FILTER avg(x.v) > 2",
+        ["avg(x.v) > 2 is asked of each complex event before NEXT chooses, and A+ may leave out any event"],
+    ),
+    (
+        "SELECT SHORTEST * WHERE A{10,} AS x ; B FILTER count(DISTINCT x.u) <= 5",
+        ["count(DISTINCT x.u) <= 5 is asked of each complex event before SHORTEST chooses, and A{10,} may"],
+    ),
+    (
         "SELECT * WHERE A+ PARTITION BY [k] WITHIN 5 EVENTS LIMIT 2",
         ["A+ may leave out", "WITHIN 5 EVENTS counts", "LIMIT 2 is for each end"],
     ),
@@ -40,6 +48,10 @@ NOTHING = [
     "SELECT * WHERE A ; B PARTITION BY [k] WITHIN 10 SECONDS",
     "SELECT * WHERE A LIMIT 3 PER 1 HOUR",
     "SELECT LONGEST DISJOINT * WHERE A+ ; B WITHIN 10 SECONDS",
+    "SELECT LONGEST DISJOINT * WHERE A{10,} AS x ; B FILTER count(DISTINCT x.u) >= 5",
+    "SELECT SHORTEST * WHERE A+ ; B FILTER duration > 5 MINUTES",
+    "SELECT NEXT * WHERE A+[NOT A] AS x ; B FILTER avg(x.v) > 2",
+    "SELECT NEXT * WHERE A ; B+ AS x FILTER x.v > prev(x.v)",
 ]
 
 

@@ -258,3 +258,9 @@ def test_not_applies_to_what_follows() -> None:
 )
 def test_what_may_be_missing_is_optional(text: str, meaning: str) -> None:
     assert parse_pattern(text) == parse_pattern(meaning)
+
+
+def test_a_sum_of_too_many_terms_behind_select_is_refused_as_one_in_a_filter_is() -> None:
+    with pytest.raises(QueryError) as caught:
+        parse_query(f"SELECT {' + '.join(['x.v'] * 200)} AS c WHERE A AS x")
+    assert caught.value.message == "this is nested more than 100 levels deep"

@@ -87,7 +87,21 @@ def test_it_is_found_and_counted(tree: QueryTree, events: list[Event], later: in
     found = by_end(answer.batches())
     check(tree, events, found, known)
     assert answer.count() == sum(map(len, found.values()))
-    assert answer.undecided() == undecided(tree, events, tick=TICK, until=known)
+    waiting = answer.undecided()
+    assert waiting == undecided(tree, events, tick=TICK, until=known)
+    rows = list(waiting.batches())
+    assert sum(each.num_rows for each in rows) == waiting.count()
+    assert waiting.share(0, 2).count() + waiting.share(1, 2).count() == waiting.count()
+    if ending(tree.pattern):
+        now = last if until is None else until
+        everything = list(Answer(run_of(tree, events, AFTER_ALL)).batches())
+        open_ends = {
+            end
+            for each in everything
+            for end, time in zip(each["end"].to_pylist(), each["decided_time"].to_pylist(), strict=True)
+            if time >= now
+        }
+        assert by_end(rows) == {end: all_ for end, all_ in by_end(everything).items() if end in open_ends}
 
 
 def restarted(run: InProcessRun, sizes: list[int]) -> Iterator[pa.RecordBatch]:
@@ -167,5 +181,15 @@ def test_an_answer_says_when_it_was_decided_and_how_much_is_not() -> None:
     tree = parse_query("SELECT * WHERE A ; NOT(A) FOR 3 [time] ; NOT(B) FOR 4 [time]")
     answer = estero.query(str(tree)).run(to_table(events), type="type", time="time")
     assert [(each.end_time, each.decided_time) for each in answer] == [(0, 4), (4, 8)]
-    assert answer.undecided() == undecided(tree, events) == 1
+    waiting = answer.undecided()
+    assert waiting == undecided(tree, events) == 1
+    assert waiting != 0
+    assert (int(waiting), bool(waiting), waiting == answer.undecided()) == (1, True, False)
+    assert [(each.start_time, each.end_time, each.decided_time) for each in waiting] == [(9, 9, 13)]
+    assert waiting.to_arrow().schema == answer.schema
+    assert waiting[0] == waiting.limit(1)[0]
+    assert waiting.undecided() == 1
+    for refused in (waiting.funnel, waiting.partials, waiting.why_not):
+        with pytest.raises(ValueError, match="ask the answer that these complex events wait for"):
+            refused()
     assert evaluate_query(tree, events).keys() == {1, 2}

@@ -29,9 +29,9 @@ MOST = settings.default.max_examples if settings.default else 10
 
 
 @st.composite
-def limited_queries(draw: st.DrawFn, *, by_start: bool = True) -> QueryTree:
-    """Queries with LIMIT n PER d."""
-    kinds = [queries(), full_queries(max_operators=3), *([queries_by_start()] if by_start else [])]
+def limited_queries(draw: st.DrawFn, *, windowed: bool = False) -> QueryTree:
+    """Queries with LIMIT n PER d; if `windowed`, those that choose for each start have a window."""
+    kinds = [queries(), full_queries(max_operators=3), queries_by_start(windowed=windowed)]
     tree: QueryTree = replace(draw(st.one_of(*kinds)), consume=Consume.NONE)
     limited: QueryTree = replace(tree, limit=draw(st.sampled_from([1, 1, 2, 3])), per=draw(intervals()))
     return limited
@@ -78,7 +78,7 @@ def test_any_part_can_be_asked_for(tree: QueryTree, events: list[Event], of: int
 
 
 @settings(max_examples=min(30, MOST))
-@given(limited_queries(by_start=False), streams(), st.data())
+@given(limited_queries(windowed=True), streams(), st.data())
 def test_streams_remember_what_they_gave(tree: QueryTree, events: list[Event], data: st.DataObject) -> None:
     tree = replace(tree, select=None)
     layout = StreamLayout({"": TABLE}, EventLayout.of("type", "time", time_unit="s", only_type="A"), 0)

@@ -15,15 +15,18 @@ from engines import cut
 from estero.answers.answer import Answer
 from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.distances import DurationWindow, EventWindow, Window
-from estero.language.tree.query import QueryTree
+from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.schema import EventLayout
 from estero.plan.rules import plan_of
 from estero.recognize.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
 from estero.reference.queries import Event, evaluate_query, is_answer
+from estero.testing import events as short_events
 from full_strategies import full_queries
 from laws.evaluators import by_end, planned
 from laws.test_plans_agree import layout_of
+from laws.test_restart_laws import begun
+from laws.test_stream_laws import cut as stretches
 from step_strategies import stepped_queries
 from strategies import TABLE, TICK, queries, queries_by_start, streams, to_table
 
@@ -70,19 +73,89 @@ def test_streams_give_what_is_decided_as_soon_as_it_is(
     first = 0
     while first < len(events):
         last = first + data.draw(st.integers(1, 4))
-        answers += recognizer.push(to_table(events[first:last])).batches()
+        pushed = list(recognizer.push(to_table(events[first:last])).batches())
+        assert list(by_end(pushed)) == sorted(by_end(pushed))
+        answers += pushed
         if data.draw(st.booleans()):
             state = recognizer.snapshot()
             recognizer = ContinuousRecognizer(plan, layout, layout.source(), state=read(state))
             assert recognizer.snapshot() == state
         first = last
-        decided = {
-            end: {each for each in found if _has_passed(tree.window, events, each.start, first, lateness)}
-            for end, found in right.items()
-        }
-        assert by_end(answers) == {end: found for end, found in decided.items() if found}
+        given = by_end(answers)
+        known = _known_events(events, first, lateness)
+        assert sum(len(found) for found in given.values()) == sum(each.num_rows for each in answers)
+        for end, found in right.items():
+            passed = {each for each in found if _has_passed(tree.window, events, each.start, first, lateness)}
+            early = tree.strategy is Strategy.SHORTEST and end < known
+            least = found if early and not tree.disjoint else passed
+            most = found if early else passed
+            assert least <= given.get(end, set()) <= most
+        assert set(given) <= set(right)
     answers += recognizer.close().batches()
     assert by_end(answers) == right
+
+
+APART = [
+    "A+[<= 2 SECONDS]",
+    "A ;[<= 2 SECONDS] B+[<= 3 SECONDS]",
+    "(A ; B)+[<= 3 SECONDS]",
+    "A ; B+[<= 2 SECONDS] ; C?",
+    "(A ; C) OR (B+[<= 2 SECONDS])",
+    "(A ;[<= 5 SECONDS] (B ; C)) OR (B ;[<= 2 SECONDS] A) OR (C+[<= 1 SECOND])",
+    "A{2,}[<= 2 EVENTS] UNLESS C",
+    "A AS x ; B+ AS y ; C FILTER x.n = y.n",
+]
+"""What recognition drops of these follows from the oldest start, which may end after others, or never."""
+
+
+@pytest.mark.parametrize("pattern", APART)
+@settings(max_examples=min(12, MOST))
+@given(
+    strategy=st.sampled_from(["LONGEST", "LONGEST", "SHORTEST"]),
+    clauses=st.sampled_from(["WITHIN 9 [time]", "PARTITION BY [k] WITHIN 40 [time]", "WITHIN 12 EVENTS"]),
+    events=streams(max_size=20),
+    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=4),
+)
+def test_what_the_oldest_start_excludes_is_not_followed(
+    pattern: str, strategy: str, clauses: str, events: list[Event], sizes: list[int]
+) -> None:
+    query = estero.query(f"SELECT {strategy} DISJOINT * WHERE {pattern} {clauses}")
+    table = to_table(events)
+    right = evaluate_query(query.tree, events, tick=TICK)
+    assert by_end(Answer(planned(query.tree, table)).batches()) == right
+    recognizer = query.recognizer(table.schema, type="type", time="time", time_unit="s")
+    found, first, number = list[pa.RecordBatch](), 0, 0
+    while first < len(events):
+        size = sizes[number % len(sizes)]
+        found += recognizer.push(table.slice(first, size)).batches()
+        recognizer = estero.restore(query, recognizer.snapshot()) if number % 2 else recognizer
+        first, number = first + size, number + 1
+    found += recognizer.close().batches()
+    assert by_end(found) == right
+
+
+@pytest.mark.parametrize("keyed", ["", "PARTITION BY [k]"])
+@pytest.mark.parametrize("strategy", ["LONGEST", "SHORTEST"])
+def test_a_session_holds_one_start(strategy: str, keyed: str) -> None:
+    clicks = [*range(150), *range(200, 350)]  # two sessions in one window
+    events = [Event("A", {"time": at, "n": 0, "x": 0.5, "s": "a", "k": 1}, at) for at in clicks]
+    pattern = "A+[<= 30 SECONDS]" if strategy == "LONGEST" else "A{3,}[<= 30 SECONDS]"
+    tree = estero.query(f"SELECT {strategy} DISJOINT * WHERE {pattern} {keyed} WITHIN 1 HOUR").tree
+    run = planned(tree, to_table(events))
+    recognition = begun(run, None)
+    for batch in stretches(run, [40]):
+        list(recognition.push(batch))
+    # Each start beside the first would take a node at each of its clicks: 22,500 in all.
+    assert recognition.recognizer.size < 10 * len(events)
+    spans = [(each.start, end) for end, found in by_end(Answer(run).batches()).items() for each in found]
+    triples = [(first, first + 2) for first in range(0, 300, 3)]
+    assert spans == ([(0, 149), (150, 299)] if strategy == "LONGEST" else triples)
+
+
+def _known_events(events: list[Event], pushed: int, lateness: int) -> int:
+    """How many events are not held back when so many were pushed."""
+    times = [event.time or 0 for event in events[:pushed]]
+    return sum(time <= times[-1] - lateness for time in times)
 
 
 def _has_passed(window: Window | None, events: list[Event], start: int, pushed: int, lateness: int) -> bool:
@@ -95,6 +168,51 @@ def _has_passed(window: Window | None, events: list[Event], start: int, pushed: 
     assert window is not None
     length = window.nanoseconds if isinstance(window, DurationWindow) else window.ticks * TICK
     return (known - times[start]) * TICK > length
+
+
+def _pushed(text: str, events: pa.Table, sizes: list[int]) -> list[list[tuple[int, int]]]:
+    """Start and end of what each push gives, and `close`."""
+    recognizer = estero.query(text).recognizer(events.schema, type="type", time="time")
+    found, first = [], 0
+    for size in sizes:
+        pushed = recognizer.push(events.slice(first, size))
+        found.append([(each.start, each.end) for each in pushed])
+        recognizer = estero.restore(estero.query(text), recognizer.snapshot())
+        first += size
+    return [*found, [(each.start, each.end) for each in recognizer.close()]]
+
+
+@pytest.mark.parametrize("window", ["WITHIN 1 HOUR", "WITHIN 1000 EVENTS"])
+@pytest.mark.parametrize("compared", ["", "FILTER a.k <= b.k"])
+def test_the_first_end_of_a_start_is_given_at_once(window: str, compared: str) -> None:
+    events = short_events("a(k=1)@0s b(k=1)@1s a(k=1)@2s a(k=1)@3s b(k=1)@4s b(k=1)@5s")
+    text = f"SELECT SHORTEST * WHERE a ; b {compared} {window}"
+    assert _pushed(text, events, [1] * 6) == [[], [(0, 1)], [], [], [(2, 4), (3, 4)], [], []]
+    assert _pushed(text, events, [4, 2]) == [[(0, 1)], [(2, 4), (3, 4)], []]
+
+
+def test_disjoint_waits_for_earlier_starts_that_are_open() -> None:
+    # The first start needs a c; the second one has its b at once, and would be excluded by the first.
+    events = short_events("a(k=1)@0s x(k=1)@1s b(k=1)@2s c(k=1)@3s x(k=1)@4s b(k=1)@5s x(k=2)@6s b(k=2)@7s")
+    text = "SELECT SHORTEST DISJOINT * WHERE (a ; c) OR (x ; b) WITHIN 1 HOUR"
+    assert _pushed(text, events, [1] * 8) == [[], [], [], [(0, 3)], [], [(4, 5)], [], [(6, 7)], []]
+    open_events = short_events("a(k=1)@0s x(k=2)@1s b(k=2)@2s x(k=1)@3s b(k=1)@4s y(k=2)@2h")
+    by_key = text.replace("WITHIN", "PARTITION BY k WITHIN")
+    assert _pushed(text, open_events, [1] * 6) == [[], [], [], [], [], [(1, 2), (3, 4)], []]
+    assert _pushed(by_key, open_events, [1] * 6) == [[], [], [(1, 2)], [], [], [(3, 4)], []]
+
+
+def test_a_start_that_cannot_end_any_more_holds_nothing_back() -> None:
+    events = short_events("a(k=1)@0s x(k=1)@1s b(k=1)@2s")
+    text = "SELECT SHORTEST DISJOINT * WHERE (a : c) OR (x ; b) WITHIN 1 HOUR"
+    assert _pushed(text, events, [1, 1, 1]) == [[], [], [(1, 2)], []]
+
+
+def test_limits_count_what_is_given_at_once() -> None:
+    events = short_events("a(k=1)@0s a(k=1)@1s b(k=1)@2s a(k=2)@3s b(k=2)@4s a(k=1)@5s b(k=1)@6s")
+    text = "SELECT SHORTEST * WHERE a ; b PARTITION BY k WITHIN 1 HOUR LIMIT 1"
+    assert _pushed(text, events, [1] * 7) == [[], [], [(0, 2)], [], [(3, 4)], [], [(5, 6)], []]
+    assert _pushed(f"{text} PER 1 MINUTE", events, [1] * 7) == [[], [], [(0, 2)], [], [(3, 4)], [], [], []]
 
 
 def _many(size: int) -> pa.Table:

@@ -21,6 +21,7 @@ from estero.language.tree.relaxations import (
 )
 from estero.language.tree.selection import label_types
 from estero.plan.rules import plan_of
+from estero.recognize.budget import Budget
 from estero.recognize.in_process import InProcessRun
 from estero.recognize.why_not import WhyNotSearch, why_not
 from estero.reference.queries import Event, evaluate_query
@@ -56,7 +57,9 @@ def asking_less(tree: QueryTree) -> list[QueryTree]:
 @settings(max_examples=max(40, MOST))
 @given(_asked, streams(max_size=8))
 def test_what_asks_less_ends_where_the_reference_says(tree: QueryTree, events: list[Event]) -> None:
-    search = WhyNotSearch(InProcessRun(plan_of(tree, layout_of()), source_of(events)), layout_of(), 100)
+    search = WhyNotSearch(
+        InProcessRun(plan_of(tree, layout_of()), source_of(events)), layout_of(), 100, Budget(math.inf)
+    )
     for less in asking_less(tree):
         assert not check_query(less, SCHEMA), str(less)
         wanted = set(evaluate_query(less, events, tick=TICK, until=math.inf))
@@ -67,13 +70,16 @@ def test_what_asks_less_ends_where_the_reference_says(tree: QueryTree, events: l
 @given(st.one_of(absent_queries(), full_queries(3)), streams(max_size=8))
 def test_what_is_said_adds_up(tree: QueryTree, events: list[Event]) -> None:
     run = InProcessRun(plan_of(tree, layout_of()), source_of(events))
-    said = why_not(run)
+    said = why_not(run, seconds=math.inf)
     assert said.found == run.count()
-    assert said.undecided == run.undecided()
+    assert said.undecided == run.undecided().count()
+    assert said.came is not None
+    assert said.passed is not None
+    assert not said.unanswered
     assert 0 <= said.passed <= said.came
     assert all(each.events <= said.came for each in said.reasons if each.kind in ("condition", "choice"))
     assert all(each.events > 0 for each in said.reasons if each.kind not in ("condition", "type", "order"))
-    assert [each.events > 0 for each in said.steps[:-1]] == [True] * len(said.steps[:-1])
+    assert all(each.events for each in said.steps[:-1])
     if not (said.found or said.undecided):
         assert said.reasons
     assert len(str(said).splitlines()) >= 2

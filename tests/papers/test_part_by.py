@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import pyarrow as pa
+
+import estero
 from papers.conftest import Evaluate
 from reference.notation import stream
 
@@ -68,3 +71,48 @@ def test_the_nested_partition_alone_wants_one_user(evaluate: Evaluate) -> None:
     found = matches(evaluate, "R+ PARTITION BY [user_id]")
     one_user = [chosen for size in (1, 2, 3) for chosen in combinations((2, 3, 4), size)]
     assert found == {*one_user, (6,), (8,)}
+
+
+PROPOSITION_9 = "(((R ; S) PARTITION BY [a]) ; T) OR (R ; ((S ; T) PARTITION BY [a]))"
+OF_PROPOSITION_9 = [
+    ("q0", "R", "R", "q1"),
+    ("q1", "S", "S", "q2", "before.a = a"),
+    ("q2", "T", "T", "q5"),
+    ("q0", "R", "R", "q3"),
+    ("q3", "S", "S", "q4"),
+    ("q4", "T", "T", "q5", "before.a = a"),
+]
+
+
+def test_the_automaton_of_proposition_9_is_made_deterministic_by_disequalities() -> None:
+    """Without `!=` there is no deterministic automaton; with it, as in Theorem 8, there is."""
+    events = pa.table({"type": list("RSTTST"), "a": [1, 1, 2, 1, 2, 2]})
+    given = estero.automaton(OF_PROPOSITION_9, initial="q0", final="q5")
+    written = estero.query(f"SELECT * WHERE {PROPOSITION_9}")
+    found, right = (
+        sorted(
+            tuple(sorted(at for places in each.positions.values() for at in places))
+            for each in query.run(events, type="type")
+        )
+        for query in (given, written)
+    )
+    assert found == right == [(0, 1, 2), (0, 1, 3), (0, 1, 5), (0, 4, 5)]
+    lines = str(given.automaton(events, type="type"))
+    assert "a != a" in lines
+    assert "output-linear delay" in str(given.explain(events, type="type"))
+
+
+def test_proposition_5_a_hierarchical_query_is_a_pattern_of_all_and_part_by() -> None:
+    """The pattern of its proof, over the q-tree in which y stands below x."""
+    events = pa.table(
+        {"type": list("TSRSRTSR"), "x": [1, 1, 1, 1, 2, 2, 2, 1], "y": [0, 5, 5, 6, 7, 0, 7, 6]}
+    )
+    joined = estero.conjunctive("Q(x, y) <- T(x: x), S(x: x, y: y), R(x: x, y: y)")
+    pattern = "(T ALL ((S ALL R) PARTITION BY [S.y, R.y])) PARTITION BY [T.x, S.x, R.x]"
+    written = estero.query(f"SELECT * WHERE {pattern}")
+    found, right = (
+        {tuple(sorted(each.positions.items())) for each in query.run(events, type="type")}
+        for query in (written, joined)
+    )
+    assert found == right
+    assert len(found) == 3

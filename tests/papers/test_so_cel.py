@@ -6,8 +6,9 @@ from itertools import combinations, pairwise
 
 import pytest
 
+import estero
 from estero.reference.queries import ComplexEvent, Event
-from papers.conftest import Evaluate
+from papers.conftest import Evaluate, table
 from reference.notation import shown, stream
 
 FIGURE_1 = stream("T H H T H T H H T H", value=[-2, 30, 20, -1, 27, 2, 45, 50, -2, 65])
@@ -97,18 +98,69 @@ def test_section_6_contiguous_iteration_is_contiguous_between_rounds_only(evalua
     assert shown(evaluate("R : T", stream("R X T R T"))) == ["[3, 4] {R: [3], T: [4]}"]
 
 
+COLD = "((H AS X FILTER X[value < 40]) OR (T FILTER T[value < 0])):+ : (H AS Y FILTER Y[value > 45]) KEEP [H]"
+COLD_PERIODS = stream("H T H T H H", value=[30, -1, 35, -2, 50, 60])
+
+
 def test_example_6_1_projects_to_the_humidities_of_an_unbroken_cold_period(evaluate: Evaluate) -> None:
-    text = (
-        "((H AS X FILTER X[value < 40]) OR (T FILTER T[value < 0])):+ : (H AS Y FILTER Y[value > 45])"
-        " KEEP [H]"
-    )
-    farm = stream("H T H T H H", value=[30, -1, 35, -2, 50, 60])
-    assert shown(evaluate(text, farm)) == [
+    assert shown(evaluate(COLD, COLD_PERIODS)) == [
         "[0, 4] {H: [0, 2, 4]}",
         "[1, 4] {H: [2, 4]}",
         "[2, 4] {H: [2, 4]}",
         "[3, 4] {H: [4]}",
     ]
+
+
+def test_outputs_of_example_6_1_are_told_apart_by_their_marks() -> None:
+    """The paper's complex events have no start: its four runs make three outputs."""
+    answer = estero.query(f"SELECT * WHERE {COLD}").run(table(COLD_PERIODS), type="type", distinct="marks")
+    found = [(each.start, each.end, each.positions["H"]) for each in answer]
+    assert sorted(found) == [(0, 4, (0, 2, 4)), (2, 4, (2, 4)), (4, 4, (4,))]
+    assert answer.count() == 3
+
+
+def test_the_automaton_of_figure_2_has_an_output_for_each_set_of_marks() -> None:
+    """Its runs read the stream from the beginning; begun anywhere, they mark the same again and again."""
+    steps = [
+        ("q1", "*", (), "q1"),
+        ("q1", "H", "H", "q2"),
+        ("q2", "*", (), "q2"),
+        ("q2", "T", (), "q3"),
+    ]
+    found = {}
+    for how in ({}, {"anchored": True}, {"distinct": "marks"}):
+        query = estero.automaton(steps, initial="q1", final="q3", types=["H", "T"], **how)
+        answer = query.run(table(FIGURE_1), type="type")
+        found[str(how)] = (answer.count(), {(each.end, each.positions["H"]) for each in answer})
+    assert [number for number, _ in found.values()] == [40, 10, 10]
+    assert len({frozenset(outputs) for _, outputs in found.values()}) == 1
+
+
+def test_theorem_4_4_compares_all_pairs_of_two_sets(evaluate: Evaluate) -> None:
+    """Of each R with each T, which no formula with variables for single events says."""
+    events = stream("R R T T", v=[1, 2, 2, 3])
+    text = "(R+ AS x ; T+ AS y) FILTER x.v != y.v"
+    supports = {tuple(sorted(one.support)) for one in evaluate(text, events)}
+    assert supports == {(0, 2), (0, 3), (0, 2, 3), (1, 3), (0, 1, 3)}
+
+
+ROUNDS = "((A AS x ; E AS y) FILTER x.a = y.a)"
+"""The formula of Theorem 6.5, without its iteration."""
+
+
+def test_theorem_6_5_contiguous_rounds_may_have_events_inside_that_strict_forbids(evaluate: Evaluate) -> None:
+    events = stream("A L E A L E A L E", a=[1, 1, 1, 2, 2, 2, 3, 3, 3])
+    rounds = {tuple(sorted(one.support)) for one in evaluate(f"{ROUNDS}:+", events)}
+    assert {(0, 2), (0, 2, 3, 5), (0, 2, 3, 5, 6, 8)} <= rounds
+    assert (0, 2, 6, 8) not in rounds
+    assert (0, 2, 6, 8) in {tuple(sorted(one.support)) for one in evaluate(f"{ROUNDS}+", events)}
+    assert evaluate(f"STRICT({ROUNDS}+)", events) == set()
+
+
+def test_theorem_6_5_strict_says_what_strict_sequencing_says(evaluate: Evaluate) -> None:
+    events = stream("R X T R T", v=[1, 1, 1, 2, 2])
+    same = ("R AS x : T AS y FILTER x.v = y.v", "STRICT(R AS x ; T AS y) FILTER x.v = y.v")
+    assert evaluate(same[0], events) == evaluate(same[1], events) != set()
 
 
 SUMS = stream("R S T S T S T", v=[5, 2, 3, 1, 4, 4, 4])
@@ -136,3 +188,12 @@ def test_the_star_property_of_so_cel(evaluate: Evaluate) -> None:
     ]
     assert one in shown(evaluate(FREEZING, FIGURE_1))
     assert one in shown(evaluate(FREEZING, changed))
+
+
+def test_what_the_paper_means_otherwise(evaluate: Evaluate) -> None:
+    """semantics.md, "Where the papers and engines differ": found here, and not there."""
+    events = stream("B A C B", v=[None, 1, None, 2])
+    assert shown(evaluate("A ; C UNLESS B", events)) == ["[1, 2] {A: [1], C: [2]}"]
+    assert shown(evaluate("(A ; C KEEP [A]) : B", events)) == ["[1, 3] {A: [1], B: [3]}"]
+    assert shown(evaluate("A ; START(C)", events)) == []
+    assert shown(evaluate("A ; C FILTER A.v != C.v", events)) == []

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 import estero
-from estero.automata.formulas.user_automaton import automaton_of
-from estero.reference.queries import ComplexEvent, Event, evaluate_pattern
-from laws.evaluators import by_end
-from strategies import TYPES, streams, to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -296,73 +290,20 @@ def test_a_wrong_clause_is_shown_in_the_query() -> None:
         pairs(within="0 EVENTS")
 
 
-# --------------------------------------------------------------------------------------------- laws
-
-TEXTS: dict[str, Callable[[Event], bool]] = {
-    "*": lambda _: True,
-    "A": lambda event: event.type == "A",
-    "B[n > 0]": lambda event: event.type == "B" and (event.attributes["n"] or 0) > 0,
-    "NOT B": lambda event: event.type != "B",
-    "NOT A[n > 0]": lambda event: not (event.type == "A" and (event.attributes["n"] or 0) > 0),
-    "A OR C": lambda event: event.type in "AC",
-    "*[n IS NULL] AND NOT C": lambda event: event.attributes["n"] is None and event.type != "C",
-}
-Step = tuple[int, str, frozenset[str], int]
-
-steps = st.lists(
-    st.tuples(
-        st.integers(0, 3),
-        st.sampled_from(sorted(TEXTS)),
-        st.sampled_from([frozenset(), frozenset({"x"}), frozenset({"A"}), frozenset({"x", "y"})]),
-        st.integers(0, 3),
-    ),
-    min_size=2,
-    max_size=7,
-)
-some_states = st.sets(st.integers(0, 3), min_size=1, max_size=2)
+def test_an_anchored_run_begins_at_the_first_event_of_the_stream_or_of_its_partition() -> None:
+    query = pairs(anchored=True)
+    assert "START(SELL AS a)" in str(query)
+    assert marks(query) == [(0, 2, {"a": (0,), "b": (2,)}), (0, 5, {"a": (0,), "b": (5,)})]
+    assert marks(estero.query(str(query))) == marks(query)
+    assert marks(query, EVENTS.slice(1)) == []
+    assert marks(pairs(anchored=True, partition_by="name")) == []
 
 
-def found_by_hand(
-    transitions: Sequence[Step], initial: set[int], final: set[int], events: Sequence[Event]
-) -> set[ComplexEvent]:
-    found = set()
-    for start in range(len(events)):
-        runs: set[tuple[int, frozenset[tuple[str, int]]]] = {(state, frozenset()) for state in initial}
-        for place in range(start, len(events)):
-            runs = {
-                (target, marked | {(label, place) for label in labels})
-                for state, marked in runs
-                for source, text, labels, target in transitions
-                if source == state and TEXTS[text](events[place])
-            }
-            for state, marked in runs:
-                if state in final:
-                    names = {label for label, _ in marked}
-                    by_label = frozenset(
-                        (name, frozenset(at for label, at in marked if label == name)) for name in names
-                    )
-                    found.add(ComplexEvent(start, place, by_label))
-    return found
-
-
-def built(transitions: Sequence[Step], initial: set[Hashable], final: set[Hashable]) -> estero.Query:
-    """The query; draws that are no automaton (nothing marked, ends not reached) are dropped."""
-    try:
-        automaton_of(transitions, initial, final, TYPES)
-    except ValueError:
-        assume(False)
-    return estero.automaton(transitions, initial=initial, final=final, types=TYPES)
-
-
-@given(steps, some_states, some_states, streams(max_size=6))
-def test_a_query_finds_what_all_runs_of_its_automaton_find(
-    transitions: list[Step], initial: set[Any], final: set[Any], events: list[Event]
-) -> None:
-    query = built(transitions, initial, final)
-    expected = found_by_hand(transitions, initial, final, events)
-    assert evaluate_pattern(query.tree.pattern, events) == expected
-    answer = query.run(to_table(events), type="type", time="time", types=TYPES)
-    assert {each for at_end in by_end(answer.batches()).values() for each in at_end} == expected
+def test_an_anchored_run_may_pass_over_what_comes_first() -> None:
+    steps = [(0, "*", (), 0), (0, "SELL", "a", 1)]
+    types = ["SELL", "BUY", "HALT"]
+    query = estero.automaton(steps, initial=0, final=1, types=types, anchored=True)
+    assert marks(query) == [(0, 0, {"a": (0,)}), (0, 3, {"a": (3,)})]
 
 
 def test_what_an_automaton_leaves_to_ages_and_registers_is_a_filter_beside_it() -> None:

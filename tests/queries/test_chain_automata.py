@@ -26,6 +26,12 @@ CHAIN = [
 ]
 LOOP = [("q0", "A OR B OR C", "x", "q1"), ("q1", "A OR B OR C", "x", "q1", "before.k = k AND before.m < m")]
 
+JOINED = [
+    ([], "A", "a", "q1"),
+    ([], "B", "b", "q2"),
+    (["q1", "q2"], "C", "c", "q3", "q1.k = k AND q2.k = k"),
+]
+
 
 def positions(query: estero.Query, events: pa.Table = EVENTS) -> list[dict[str, tuple[int, ...]]]:
     found = query.run(events, type="kind")
@@ -93,18 +99,116 @@ def test_filters_that_the_automaton_leaves_are_said() -> None:
     assert "filter: a.k + b.k = c.k" in str(value)
 
 
-# ---------------------------------------------------------------------------------------- unambiguous
+# -------------------------------------------------------------------------------------- made deterministic
 
 
-def test_two_runs_that_mark_alike_are_refused_with_a_stream() -> None:
+def plan(query: estero.Query, events: pa.Table = EVENTS) -> str:
+    return dict(query.explain(events, type="kind").sections())["Plan"]
+
+
+def test_what_two_runs_mark_alike_is_found_once() -> None:
     transitions = [
         ("q0", "A", "a", "q1"),
         ("q1", "B", "b", "q2", "before.k = k"),
-        ("q1", "B", "b", "q3", "before.m = m"),
+        ("q1", "B", "b", "q3", "before.m <= m"),
     ]
-    with pytest.raises(ValueError, match="two runs of this automaton mark the same events alike") as caught:
-        estero.automaton(transitions, initial="q0", final=["q2", "q3"])
-    assert "A(k=1, m=1) B(k=1, m=1)" in str(caught.value)
+    query = estero.automaton(transitions, initial="q0", final=["q2", "q3"])
+    both = {(0, 1), (0, 3), (2, 3)}
+    assert {(each["a"][0], each["b"][0]) for each in positions(query)} == both
+    assert len(positions(query)) == len(both)
+    assert "equal keys" not in plan(query)
+    by_keys = [*transitions[:2], ("q1", "B", "b", "q3", "before.m != m")]
+    assert "constant time per event, output-linear delay" in plan(
+        estero.automaton(by_keys, initial="q0", final=["q2", "q3"])
+    )
+
+
+def test_a_loop_that_marks_alike_in_two_ways_is_found_once() -> None:
+    transitions = [
+        ("q0", "A", "x", "q1"),
+        ("q1", "B OR A", "x", "q1", "before.k = k"),
+        ("q1", "B OR A", "x", "q1", "before.m = m"),
+    ]
+    found = [each["x"] for each in positions(estero.automaton(transitions, initial="q0", final="q1"))]
+    assert len(found) == len(set(found))
+    assert set(found) == {(0,), (0, 1), (0, 1, 2), (0, 3), (2,)}
+
+
+DIFFERENT = [("q0", "A", "x", "q1"), ("q1", "A OR B", "x", "q1", "before.k != k AND before.m != m")]
+
+
+@pytest.mark.parametrize("more", ["", " AND before.m < m"])
+@pytest.mark.parametrize("within", [None, "3 EVENTS"])
+def test_several_disequalities_and_orders_stand_beside_a_window(within: str | None, more: str) -> None:
+    transitions = [DIFFERENT[0], (*DIFFERENT[1][:4], DIFFERENT[1][4] + more)]
+    query = estero.automaton(transitions, initial="q0", final="q1", within=within)
+    assert {each["x"] for each in positions(query)} == {(0,), (0, 2), (0, 2, 3), (2,), (2, 3)}
+
+
+@pytest.mark.parametrize(("count", "waits"), [(4, "ED-index"), (6, "ED-index"), (7, "registers")])
+def test_any_number_of_disequalities_is_served(count: int, waits: str) -> None:
+    names = [f"v{number}" for number in range(count)]
+    rows = {name: [0, 1, 2, 0] for name in names} | {names[-1]: [0, 1, 1, 5]}
+    events = pa.table({"kind": ["A"] * 4, **rows})
+    asked = " AND ".join(f"before.{name} != {name}" for name in names)
+    query = estero.automaton(
+        [("q0", "A", "x", "q1"), ("q1", "A", "x", "q1", asked)], initial="q0", final="q1"
+    )
+    assert waits in plan(query, events)
+    found = {each["x"] for each in positions(query, events)}
+    assert found == {(0,), (1,), (2,), (3,), (0, 1), (0, 2), (1, 3), (2, 3), (0, 1, 3), (0, 2, 3)}
+
+
+@pytest.mark.parametrize("within", [None, "3 EVENTS"])
+@pytest.mark.parametrize(
+    ("asked", "right"),
+    [
+        ("before.s < s", [(0, 1)]),
+        ("before.s != s", [(0, 1), (0, 3), (2, 3)]),
+        ("before.i < f", [(0, 3), (2, 3)]),
+        ("before.f <= i", [(0, 1), (0, 3)]),
+    ],
+)
+def test_strings_and_numbers_of_two_kinds_are_compared_as_they_are(
+    within: str | None, asked: str, right: list[tuple[int, int]]
+) -> None:
+    events = pa.table(
+        {
+            "kind": ["A", "B", "A", "B"],
+            "s": ["b", "c", "c", "a"],
+            "i": [1, 2, 3, 4],
+            "f": [1.5, 1.0, 5.0, 3.5],
+        }
+    )
+    transitions = [
+        ("q0", "A", "a", "q1"),
+        ("q1", "B", "b", "q2", asked),
+        ("q2", "A", "a", "q1", "before.i > i"),
+    ]
+    query = estero.automaton(transitions, initial="q0", final="q2", within=within)
+    assert [(each["a"][0], each["b"][0]) for each in positions(query, events)] == right
+
+
+@pytest.mark.parametrize("strategy", ["MAX", "NEXT", "LAST", "STRICT", "LONGEST", "SHORTEST"])
+def test_a_strategy_chooses_among_what_a_chain_finds(strategy: str) -> None:
+    transitions = [("q0", "A", "x", "q1"), ("q1", "A OR B OR C", "y", "q2", "before.k <= k")]
+    query = estero.automaton(transitions, initial="q0", final="q2", select=f"{strategy} *")
+    assert positions(query) == positions(estero.query(str(query)))
+    assert f"the strategy {strategy} compares whole complex events" in plan(query)
+
+
+def test_an_anchored_chain_begins_at_the_first_event() -> None:
+    query = estero.automaton(LOOP, initial="q0", final="q1", anchored=True)
+    assert {each["x"] for each in positions(query)} == {(0,), (0, 3), (0, 4)}
+    assert "a run begins at the first event of the stream only" in str(query)
+    one = estero.automaton(CHAIN[:2], initial="q0", final="q2", anchored=True)
+    assert "START(A AS e1 AS a ; B AS e2 AS b)" in str(one)
+    assert positions(one) == positions(estero.query(str(one))) == [{"a": (0,), "b": (3,)}]
+
+
+def test_runs_that_gather_have_no_one_beginning() -> None:
+    with pytest.raises(ValueError, match="anchored is for runs with one beginning"):
+        estero.automaton(JOINED, final="q3", anchored=True)
 
 
 def test_runs_that_exclude_one_another_are_not_refused() -> None:
@@ -153,50 +257,87 @@ def given(query: estero.Query) -> object:
 
 def test_machines_are_of_their_kinds() -> None:
     assert isinstance(given(estero.automaton(CHAIN, initial="q0", final="q3")), Chain)
-    joined = [
-        ([], "A", "a", "q1"),
-        ([], "B", "b", "q2"),
-        (["q1", "q2"], "C", "c", "q3", "q1.k = k AND q2.k = k"),
-    ]
-    assert isinstance(given(estero.automaton(joined, final="q3")), PCEA)
+    assert isinstance(given(estero.automaton(JOINED, final="q3")), PCEA)
 
 
 def test_a_transition_gathers_runs() -> None:
-    query = estero.automaton(
-        [
-            ([], "A", "a", "q1"),
-            ([], "B", "b", "q2"),
-            (["q1", "q2"], "C", "c", "q3", "q1.k = k AND q2.k = k"),
-        ],
-        final="q3",
-        within="4 EVENTS",
-    )
+    query = estero.automaton(JOINED, final="q3", within="4 EVENTS")
     assert positions(query) == [{"a": (0,), "b": (3,), "c": (4,)}, {"a": (2,), "b": (1,), "c": (5,)}]
     assert "gathers runs" in str(query)
 
 
-def test_runs_that_gather_the_same_twice_are_refused() -> None:
+def test_one_run_that_marks_an_event_twice_is_refused() -> None:
     transitions = [
         ([], "A", "a", "q1"),
         ([], "A", "a", "q2"),
         (["q1", "q2"], "C", "c", "q3"),
     ]
-    with pytest.raises(ValueError, match="two runs of this automaton mark the same events alike"):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
         estero.automaton(transitions, final="q3")
+    assert str(caught.value) == (
+        "one run of this automaton marks an event twice, for instance of A() C(): runs that it gathers have "
+        "that event in common; give it different labels in them, or let their events differ"
+    )
+
+
+def test_two_runs_that_gather_the_same_are_refused() -> None:
+    transitions = [
+        ([], "A", "a", "q1"),
+        ([], "B", "b", "q2"),
+        (["q1", "q2"], "C", "c", "q3", "q1.k = k AND q2.k = k"),
+        (["q1", "q2"], "C", "c", "q4", "q1.m = m"),
+    ]
+    with pytest.raises(ValueError, match="two runs of this automaton mark the same events alike") as caught:
+        estero.automaton(transitions, final=["q3", "q4"])
+    assert "A(k=1, m=1) B(k=1) C(k=1, m=1)" in str(caught.value)
+
+
+def test_a_condition_may_compare_what_runs_are_joined_by() -> None:
+    transitions = [
+        ([], "A", "a", "p"),
+        ([], "B[k = m]", "b", "q"),
+        (["p", "q"], "C", "c", "r", "p.k = k AND q.k = k"),
+    ]
+    query = estero.automaton(transitions, final="r")
+    events = pa.table({"kind": ["B", "A", "B", "C"], "k": [1, 1, 1, 1], "m": [2, 1, 1, 0]})
+    assert positions(query, events) == [{"a": (1,), "b": (2,), "c": (3,)}]
 
 
 @pytest.mark.parametrize(
     "transitions",
     [
-        [([], "A", "a", "q1"), (["q1"], "A", "a", "q1", "before.zz = k")],
+        [
+            ([], "A", "a", "q1"),
+            (["q1"], "A", "a", "q3", "before.zz = k"),
+            (["q3"], "A", "a", "q3", "before.k = k"),
+        ],
         [
             ([], "A", "a", "q1"),
             ([], "B", "b", "q2"),
-            (["q1", "q2"], "C", "c", "q1", "q1.k = k AND q2.zz = k"),
+            (["q1", "q2"], "C", "c", "q3", "q1.k = k AND q2.zz = k"),
         ],
     ],
 )
 def test_an_attribute_that_there_is_not_is_an_error(transitions: list[tuple[object, ...]]) -> None:
-    query = estero.automaton(transitions, final="q1")
+    query = estero.automaton(transitions, final="q3")
     with pytest.raises(estero.QueryError, match="has no attribute zz"):
         query.run(EVENTS, type="kind")
+
+
+@pytest.mark.parametrize(
+    "transitions",
+    [
+        [([], "A", "a", "q3"), (["q3"], "A OR B", "a", "q3", "before.s = k")],
+        [([], "A", "a", "q1"), ([], "B", "b", "q2"), (["q1", "q2"], "C", "c", "q3", "q1.s = k AND q2.k = k")],
+    ],
+    ids=["loop", "gathering"],
+)
+def test_values_that_cannot_be_compared_are_an_error(transitions: list[tuple[object, ...]]) -> None:
+    events = EVENTS.append_column("s", pa.array(list("abcdef")))
+    with pytest.raises(estero.QueryError) as caught:
+        estero.automaton(transitions, final="q3").run(events, type="kind")
+    assert str(caught.value) == (
+        "transitions compare before.s = here.k: a string cannot be compared with an integer\n"
+        "  expected: two values of one kind, or numbers; before.s is a string\n"
+        "  hint: compare it with a value of its own kind"
+    )

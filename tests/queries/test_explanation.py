@@ -153,6 +153,17 @@ def test_an_automaton_too_big_to_be_worked_out_is_not() -> None:
     )
 
 
+def test_shares_behind_a_filter_are_even_in_what_is_checked_and_it_says_so() -> None:
+    events = pa.table({"k": ["A"] * 12 + ["B"] * 4, "v": [*range(12), 3, 5, 3, 20]})
+    query = estero.query("SELECT * WHERE A AS a ; A AS b ; B AS c FILTER a.v + b.v = c.v")
+    answer = query.run(events, type="k")
+    assert [answer.share(number, 2).count() for number in range(2)] == [1, 7]
+    plan = dict(query.explain(events, type="k").sections())["Plan"]
+    assert "shares are even in what is checked, not in what passes" in plan
+    limited = estero.query(f"{query} LIMIT 1")
+    assert "shares are whole ends" in dict(limited.explain(events, type="k").sections())["Plan"]
+
+
 if __name__ == "__main__":
     GOLDEN.write_text(
         "".join(f"{RULE}\n{explained(text)}\n" for text in (*ALONE, *WITH_EVENTS, *JOINED)), encoding="utf-8"

@@ -107,6 +107,13 @@ def test_a_query_that_lacks_values_does_not_run() -> None:
         ("FILTER A[time > $v]", {"v": pd.Timestamp(1)}, "cannot be finer than that here"),
         ("FILTER A[time > $v]", {"v": np.datetime64(1, "ns")}, "cannot be finer than that here"),
         ("FILTER A[time > $v]", {"v": pd.NaT}, "cannot be NaT here"),
+        (
+            "FILTER A[time > $v]",
+            {"v": np.datetime64(300_000, "Y")},
+            r"cannot be np.datetime64\('301970'\) here",
+        ),
+        ("FILTER A[time > $v]", {"v": np.timedelta64(1, "Y")}, "cannot be .*here"),
+        ("FILTER A[k > $v]", {"v": np.timedelta64(2**62, "D")}, "does not fit in 64 bits"),
         ("FILTER A[s LIKE $v]", {"v": 5}, "cannot be 5 here"),
         ("FILTER A[s ~ $v]", {"v": "("}, "ends too early"),
         ("FILTER A[k IN $v]", {"v": 5}, "cannot be 5 here"),
@@ -156,6 +163,8 @@ def test_kinds_are_those_of_constants() -> None:
         (timedelta(minutes=90), "1 HOUR 30 MINUTES"),
         (pd.Timedelta(1, "ns"), "1 NANOSECOND"),
         (np.timedelta64(2, "h"), "2 HOURS"),
+        (np.timedelta64(300_000, "D"), "300000 DAYS"),
+        (np.datetime64("9999-12"), "TIMESTAMP '9999-12-01T00:00:00Z'"),
     ],
 )
 def test_values_of_python_numpy_and_pandas(value: object, text: str) -> None:
@@ -257,6 +266,73 @@ def test_values_of_the_command_line() -> None:
     query = estero.query("SELECT * WHERE A FILTER A[k IN $v] WITHIN $w")
     bound = with_values(query, ["v=[1, 2]", "$w=5 minutes"])
     assert str(bound) == "SELECT * WHERE A FILTER A[k IN {1, 2}] WITHIN 5 MINUTES"
+
+
+# ------------------------------------------------------------------------- repetitions and durations
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "bound"),
+    [
+        ("a{$n,} ; b", {"n": 2}, "a{2,} ; b"),
+        ("a{$n,} ; b", {"n": 1}, "a+ ; b"),
+        ("a{$n,} ; b", {"n": 0}, "a* ; b"),
+        ("a{$n} ; b", {"n": 3}, "a{3} ; b"),
+        ("a :{$n,$m} ; b", {"n": 2, "m": 4}, "a :{2,4} ; b"),
+        ("a{2,$n} ; b", {"n": 2}, "a{2} ; b"),
+        ("a{$n,$m}[<= $d] AS x ; b", {"n": 0, "m": 3, "d": "2 h"}, "a{0,3}[<= 2 HOURS] AS x ; b"),
+    ],
+)
+def test_repetitions_have_parameters(text: str, values: dict[str, object], bound: str) -> None:
+    query = estero.query(f"SELECT * WHERE {text}")
+    assert query.parameters == tuple(values)
+    assert str(query) == f"SELECT * WHERE {text}"
+    assert query.bind(values) == estero.query(f"SELECT * WHERE {bound}")
+    assert str(query.bind(values)) == f"SELECT * WHERE {bound}"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "message"),
+    [
+        ("a{$n,}", -1, "a repetition happens at least once"),
+        ("a{$n}", 0, "a repetition happens at least once"),
+        ("a{3,$n}", 2, "the bounds of this repetition are reversed"),
+        ("a{$n,}", "x", "$n cannot be 'x' here"),
+        ("a{$n,}", 2.5, "$n cannot be 2.5 here"),
+    ],
+)
+def test_a_number_that_no_repetition_has_is_refused(text: str, value: object, message: str) -> None:
+    with pytest.raises(estero.QueryError) as error:
+        estero.query(f"SELECT * WHERE {text} ; b").bind(n=value)
+    assert error.value.message == message
+
+
+def test_the_builder_has_parameters_in_repetitions() -> None:
+    built = select(event("a").repeated(param("n"), param("m")).then(event("b")))
+    assert estero.query(built) == estero.query("SELECT * WHERE a{$n,$m} ; b")
+
+
+@pytest.mark.parametrize(
+    ("condition", "bound"),
+    [
+        ("b.t - a.t <= $span", "b.t - a.t <= 1 MINUTE"),
+        ("$span >= abs(b.t - a.t)", "1 MINUTE >= abs(b.t - a.t)"),
+        ("b.t <= a.t + $span", "b.t <= a.t + 1 MINUTE"),
+        ("b.t - a.t BETWEEN $span AND 2 HOURS", "b.t - a.t BETWEEN 1 MINUTE AND 2 HOURS"),
+        ("duration > $span", "duration > 1 MINUTE"),
+        ("b.name = $span", "b.name = '1 minute'"),
+        ("b.name > $span AND duration < 2 HOURS", "b.name > '1 minute' AND duration < 2 HOURS"),
+    ],
+)
+def test_a_text_is_a_duration_where_no_text_can_be(condition: str, bound: str) -> None:
+    query = estero.query(f"SELECT * WHERE a ; b FILTER {condition}").bind(span="1 minute")
+    assert query == estero.query(f"SELECT * WHERE a ; b FILTER {bound}")
+
+
+def test_a_text_that_is_no_duration_is_refused_there() -> None:
+    with pytest.raises(estero.QueryError, match="cannot be 'soon' here") as error:
+        estero.query("SELECT * WHERE a ; b FILTER b.t - a.t <= $span").bind(span="soon")
+    assert error.value.expected == "a duration, such as '5 minutes' or a timedelta"
 
 
 # ---------------------------------------------------------------------------------- random queries

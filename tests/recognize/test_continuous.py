@@ -14,6 +14,7 @@ import pytest
 
 import estero
 from estero.answers.answer import Answer
+from estero.errors import DataError
 from estero.recognize.continuous import ContinuousRecognizer
 
 SCHEMA = pa.schema([("kind", pa.string()), ("ts", pa.int64()), ("n", pa.int64()), ("k", pa.string())])
@@ -240,7 +241,7 @@ def test_it_says_how_far_it_is() -> None:
     recognizer = begun(lateness=1)
     recognizer.push([row("A", 1), row("A", 2)])
     recognizer.push(row("A", 0))
-    assert repr(recognizer) == f"ContinuousRecognizer(1 events, 1 held back, 1 late)\n{QUERY}"
+    assert repr(recognizer) == f"ContinuousRecognizer(1 events, 1 held back, 1 late, known up to 1)\n{QUERY}"
 
 
 def test_what_is_found_is_told() -> None:
@@ -571,3 +572,88 @@ def test_memory_stays_where_it_is_over_a_long_stream() -> None:
     settled = sizes[20:]
     assert max(held for held, _ in settled) <= 2 * max(held for held, _ in sizes[10:20])
     assert max(size for _, size in settled) <= 1.1 * max(size for _, size in sizes[10:20])
+
+
+TEXTS = ["2024-01-01T00:00:00", "2024-01-01 01:00:00.5+01:00", "2024-01-01T00:00:01.25Z"]
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.timestamp("ms")])
+@pytest.mark.parametrize("together", [False, True])
+def test_times_of_single_events_may_be_texts(kind: pa.DataType, *, together: bool) -> None:
+    schema = pa.schema([("type", pa.string()), ("t", kind), ("day", pa.date32())])
+    query = estero.query("SELECT x, y WHERE A AS x ; A AS y FILTER y.t - x.t < 1 SECOND")
+    rows = [{"type": "A", "t": text, "day": "2024-02-29"} for text in TEXTS]
+    recognizer = query.recognizer(schema, type="type", time="t")
+    pushes: list[Any] = [rows] if together else rows
+    found = [each for push in pushes for each in recognizer.push(push).to_dicts()]
+    assert [(each["start"], each["end"]) for each in found] == [(0, 1), (1, 2)]
+    assert found[1]["end_time"].isoformat().startswith("2024-01-01T00:00:01.250000")
+    assert str(found[0]["x"][0]["day"]) == "2024-02-29"
+
+
+def test_texts_keep_their_nanoseconds() -> None:
+    schema = pa.schema([("type", pa.string()), ("t", pa.timestamp("ns"))])
+    recognizer = estero.query("SELECT * WHERE Event").recognizer(schema, time="t")
+    for text in ("1970-01-01T00:00:01.000000001", "1970-01-01T01:00:01.00000012+01:00"):
+        (time,) = recognizer.push({"t": text}).to_arrow()["end_time"]
+        assert time.value == 10**9 + (1 if text.endswith("1") else 120)
+
+
+@pytest.mark.parametrize(
+    "text", ["soon", "2024-01-01T00:00:00.0000001", "2024-02-30", "", "2024-01-01T25:00"]
+)
+def test_a_text_that_is_no_time_of_the_column_is_refused(text: str) -> None:
+    schema = pa.schema([("t", pa.timestamp("us")), ("day", pa.date32())])
+    recognizer = estero.query("SELECT * WHERE Event").recognizer(schema, time="t")
+    said = f"column 't': not a value of type timestamp[us]: {text!r} is none; write it as 2024-01-31T12:00:00"
+    assert message_of(recognizer, {"t": text}).startswith(said)
+    assert message_of(recognizer, [{"t": TEXTS[0]}, {"t": text}]).startswith(f"row 2, {said}")
+    assert message_of(recognizer, {"t": TEXTS[0], "day": "1.2.24"}) == (
+        "column 'day': not a value of type date32[day]: '1.2.24' is none; write it as 2024-01-31"
+    )
+
+
+@pytest.mark.parametrize("partials", [False, True])
+def test_a_recognizer_shows_up_to_when_events_are_known(*, partials: bool) -> None:
+    schema = pa.schema([("kind", pa.string()), ("t", pa.timestamp("us"))])
+    query = estero.query("SELECT * WHERE a ; b WITHIN 1 HOUR")
+    options: dict[str, Any] = {"partials": True} if partials else {}
+    recognizer: Any = query.recognizer(schema, type="kind", time="t", **options)
+    assert "known" not in repr(recognizer)
+    recognizer.push([{"kind": "a", "t": "2024-01-01T00:00:05"}])
+    first, _ = repr(recognizer).split("\n")
+    assert first.startswith(type(recognizer).__name__ + "(1 events, ")
+    assert first.endswith(" late, known up to 2024-01-01 00:00:05)")
+    assert recognizer._repr_html_().startswith(f"<pre>{first}\nSELECT * WHERE a ; b")
+    recognizer.push(pa.table({"kind": ["a"], "t": pa.array([1 << 60], pa.timestamp("us"))}))
+    assert "known up to 1152921504606846976 us since 1970" in repr(recognizer)
+
+
+def test_errors_are_shown_in_notebooks_with_their_carets_in_place() -> None:
+    (error,) = estero.check("SELECT * WHERE a ; ; <b>")[:1]
+    assert error._repr_html_().startswith(
+        "<pre>there is no part between ; and ;\n  1 | SELECT * WHERE a ; ; &lt;b"
+    )
+    assert DataError("a <b> &")._repr_html_() == "<pre>a &lt;b&gt; &amp;</pre>"
+
+
+@pytest.mark.parametrize("asking", [False, True])
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("A ; NOT(B) FOR 2 SECONDS", [[(0, 0)], [], []]),
+        ("A ; B WITHIN 5 SECONDS", [[], [(0, 1)], []]),
+    ],
+)
+def test_what_the_watermark_has_decided_stays(
+    text: str, given: list[list[tuple[int, int]]], asking: bool
+) -> None:
+    query = estero.query(f"SELECT * WHERE {text}")
+    recognizer = query.recognizer(SCHEMA, type="kind", time="ts", time_unit="s", lateness=3)
+    answers = [[(each.start, each.end) for each in recognizer.push([row("A", 0), row("C", 10)])]]
+    if asking:
+        recognizer.progress()
+    answers.append([(each.start, each.end) for each in recognizer.push([row("B", 1)])])
+    assert recognizer.late == (1 if "NOT" in text else 0)
+    answers.append([(each.start, each.end) for each in recognizer.close()])
+    assert answers == given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -19,7 +20,7 @@ SHOP = events(
 FUNNEL = "SELECT * WHERE visit ; basket ; pay PARTITION BY [user] WITHIN 1 HOUR"
 
 
-def steps(query: str, table: pa.Table = SHOP, **options: bool) -> list[dict[str, object]]:
+def steps(query: str, table: pa.Table = SHOP, **options: Any) -> list[dict[str, object]]:
     answer = estero.query(query).run(table, type="type", time="time")
     rows: list[dict[str, object]] = answer.funnel(**options).to_arrow().to_pylist()
     return rows
@@ -68,21 +69,33 @@ def test_a_funnel_has_the_figures_of_a_query_in_sql() -> None:
     [
         ("SELECT * WHERE visit ; basket ; pay FILTER visit.user = basket.user WITHIN 1 HOUR", [3, 2, 2]),
         ("SELECT * WHERE visit ; basket WITHIN 1 HOUR", [3, 3]),
-        ("SELECT LAST * WHERE visit ; basket WITHIN 1 HOUR", [3, 2]),
         ("SELECT * WHERE visit ; basket WITHIN 1 HOUR CONSUME BY ANY", [3, 3]),
-        ("SELECT LONGEST * WHERE visit ; basket WITHIN 1 HOUR", [3, 3]),
-        ("SELECT SHORTEST DISJOINT * WHERE visit ; basket WITHIN 1 HOUR", [3, 2]),
-        ("SELECT * WHERE visit ; basket WITHIN 1 HOUR LIMIT 1 PER 10 MINUTES", [3, 1]),
         ("SELECT * WHERE visit ;[<= 1 MINUTE] basket WITHIN 1 HOUR", [3, 3]),
         ("SELECT * WHERE visit ;[NOT pay] basket WITHIN 1 HOUR", [3, 3]),
-        ("SELECT * WHERE visit ; basket FILTER visit.user = basket.user WITHIN 1 HOUR LIMIT 1", [3, 2]),
         ("SELECT * WHERE (visit ; basket KEEP [visit]) ; pay WITHIN 1 HOUR", [3, 3]),
         ("SELECT * WHERE START(visit) : visit : basket WITHIN 1 HOUR", [1, 1, 1]),
         ("SELECT * WHERE visit : visit : basket WITHIN 1 HOUR", [3, 1, 1]),
     ],
 )
-def test_what_compares_and_chooses_is_asked_of_complex_events(query: str, starts: list[int]) -> None:
+def test_what_compares_is_asked_of_complex_events(query: str, starts: list[int]) -> None:
     assert [row["starts"] for row in steps(query)] == starts
+
+
+@pytest.mark.parametrize(
+    ("query", "starts", "chosen"),
+    [
+        ("SELECT LAST * WHERE visit ; basket WITHIN 1 HOUR", 3, 2),
+        ("SELECT LONGEST * WHERE visit ; basket WITHIN 1 HOUR", 3, 3),
+        ("SELECT STRICT * WHERE visit ; basket WITHIN 1 HOUR", 3, 2),
+        ("SELECT SHORTEST DISJOINT * WHERE visit ; basket WITHIN 1 HOUR", 3, 2),
+        ("SELECT * WHERE visit ; basket WITHIN 1 HOUR LIMIT 1 PER 10 MINUTES", 3, 1),
+        ("SELECT * WHERE visit ; basket FILTER visit.user = basket.user WITHIN 1 HOUR LIMIT 1", 2, 2),
+        ("SELECT NEXT * WHERE visit ; basket FILTER visit.time < basket.time WITHIN 1 HOUR", 3, 1),
+    ],
+)
+def test_what_is_chosen_matters_only_where_it_is_asked(query: str, starts: int, chosen: int) -> None:
+    assert [row["starts"] for row in steps(query)] == [3, starts]
+    assert [row["starts"] for row in steps(query, chosen=True)] == [3, chosen]
 
 
 def test_nothing_comes_nowhere() -> None:
@@ -141,3 +154,28 @@ def test_waits_are_shown_alike_whatever_the_unit_of_time_is() -> None:
     )
     shown = str(estero.query(FUNNEL).run(in_nanoseconds, type="type", time="time").funnel())
     assert shown == str(estero.query(FUNNEL).run(SHOP, type="type", time="time").funnel())
+
+
+def test_a_funnel_by_attributes_is_of_those_of_the_first_event() -> None:
+    shop = events(
+        "visit(user=ann, variant=A, step=1)@0s visit(user=bob, variant=B, step=1)@10s "
+        "basket(user=ann, variant=B, step=2)@60s visit(user=cy, variant=A, step=1)@2m "
+        "visit(user=dan, step=1)@3m"
+    )
+    query = "SELECT * WHERE visit ; basket PARTITION BY [user] WITHIN 1 HOUR"
+    rows = steps(query, shop, by=["variant"])
+    assert [(row["variant"], row["step"], row["starts"]) for row in rows] == [
+        *(("A", 1, 2), ("A", 2, 1), ("B", 1, 1), ("B", 2, 0), (None, 1, 1), (None, 2, 0))
+    ]
+    compared = "SELECT * WHERE visit ; basket FILTER visit.user = basket.user AND visit.time < basket.time"
+    assert [row["starts"] for row in steps(f"{compared} WITHIN 1 HOUR", shop, by=["variant"])] == [
+        *(2, 1, 1, 0, 1, 0)
+    ]
+    (first, *_) = steps(query, shop, by_partition=True, by=["step", "variant"])
+    assert [*first][:3] == ["user", "step_", "variant"]
+    assert [*first.values()][:5] == ["ann", 1, "A", 1, "visit"]
+    answer = estero.query(query).run(shop, type="type", time="time")
+    with pytest.raises(ValueError, match="the first step has an attribute varant: did you mean variant"):
+        answer.funnel(by=["varant"])
+    with pytest.raises(TypeError, match=r'by is a list of attributes: write by=\["variant"\]'):
+        answer.funnel(by="variant")

@@ -2,60 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
 
 import estero
-from estero.answers.answer import Answer
 from estero.errors import QueryError
-from estero.language.tree.query import QueryTree
-from estero.plan.rules import plan_of
-from estero.recognize.in_process import InProcessRun
-from estero.reference.partial_matches import evaluate_partials
-from estero.reference.queries import Event
 from estero.testing import events
-from laws.evaluators import by_end
-from laws.test_plans_agree import layout_of, source_of
-from laws.test_restart_laws import MOST
-from recognize.test_levels import sequences
-from strategies import TICK, streams
 
 SHOP = events(
     "visit(user=ann)@0s visit(user=bob)@10s basket(user=ann)@60s visit(user=cy)@2m basket(user=bob)@3m "
     "basket(user=bob)@4m pay(user=ann)@5m pay(user=bob)@2h"
 )
 BOUGHT = "SELECT * WHERE visit ; basket ; pay PARTITION BY [user] WITHIN 1 HOUR"
-
-
-def partials(tree: QueryTree, stream: list[Event]) -> dict[int, tuple[int, object]]:
-    run = InProcessRun(plan_of(tree, layout_of()), source_of(stream))
-    found: dict[int, tuple[int, object]] = {}
-    for batch in Answer(run).partials().batches():
-        for place, row in enumerate(batch.to_pylist()):
-            ((complex_event,),) = by_end([batch.slice(place, 1)]).values()
-            assert row["start"] not in found
-            found[row["start"]] = row["steps"], complex_event
-    return found
-
-
-@settings(max_examples=max(60, MOST))
-@given(sequences(), streams())
-def test_one_for_each_start_that_came_so_far(tree: QueryTree, stream: list[Event]) -> None:
-    tree = replace(tree, select=None)
-    try:
-        right = evaluate_partials(tree, stream, tick=TICK)
-    except QueryError:
-        with pytest.raises(QueryError, match="depends on a later part"):
-            partials(tree, stream)
-        return
-    found = partials(tree, stream)
-    assert found.keys() == right.keys()
-    for start, (level, complex_event) in found.items():
-        assert level == right[start][0]
-        assert complex_event in right[start][1]
 
 
 def test_what_was_not_bought() -> None:
@@ -94,3 +53,51 @@ def test_where_partial_matches_mean_nothing() -> None:
     recognizer = estero.query(BOUGHT).recognizer(SHOP.schema, type="type", time="time")
     with pytest.raises(ValueError, match="of a whole stream"):
         recognizer.push(SHOP).partials()
+
+
+CHOICES = ["", "SHORTEST", "LONGEST", "SHORTEST DISJOINT", "NEXT", "LAST", "MAX", "STRICT"]
+
+
+@pytest.mark.parametrize("strategy", CHOICES)
+@pytest.mark.parametrize("limit", ["", " LIMIT 1", " LIMIT 1 PER 1 HOUR"])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_what_was_completed_is_not_told_to_have_stopped(strategy: str, limit: str, size: int) -> None:
+    """Whether a row is given later, or never: two starts are completed, and one is not."""
+    stream = events("a(k=1)@0s a(k=1)@1m b(k=1)@2m a(k=2)@3m z(k=2)@30m30s z(k=2)@33m30s")
+    query = estero.query(f"SELECT {strategy} a, b WHERE a ; b PARTITION BY [k] WITHIN 30 MINUTES{limit}")
+    answer = query.run(stream, type="type", time="time")
+    assert [(each.start, each.steps) for each in answer.partials()] == [(3, 1)]
+    recognizer = query.recognizer(stream.schema, type="type", time="time", partials=True)
+    rows = [each for first in range(0, 6, size) for each in recognizer.push(stream.slice(first, size))]
+    rows += recognizer.close()
+    assert [(each.start, each.steps) for each in rows if not each.complete] == [(3, 1)]
+    complete = {(each.start, each.end) for each in rows if each.complete}
+    assert complete == {(each.start, each.end) for each in answer}
+
+
+@pytest.mark.parametrize(
+    ("query", "levels"),
+    [
+        ("SELECT * WHERE a ; b ; c WITHIN 9 EVENTS CONSUME BY ANY", {2: 1, 3: 1}),
+        ("SELECT NEXT * WHERE a ; b ; c WITHIN 9 EVENTS CONSUME BY ANY LIMIT 1", {2: 1, 3: 1}),
+        ("SELECT * WHERE a ; b ; c PARTITION BY [k] WITHIN 9 EVENTS CONSUME BY PARTITION", {2: 1}),
+        ("SELECT * WHERE a ; b+ ; c FILTER last(b.n) > a.n WITHIN 9 EVENTS CONSUME BY ANY", {2: 1, 3: 1}),
+        ("SELECT * WHERE a ; b ; c WITHIN 9 EVENTS", {}),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 30])
+def test_what_is_consumed_is_seen_by_nothing_behind_it(query: str, levels: dict[int, int], size: int) -> None:
+    """The answer at event 4 forgets the starts 2 and 3, or with partitions only 2."""
+    stream = events(
+        "a(k=1, n=1) b(k=1, n=2) a(k=1, n=1) a(k=2, n=1) c(k=1, n=1) a(k=2, n=1) b(k=2, n=2) c(k=2, n=1) "
+        "b(k=1, n=2) c(k=1, n=2) x(k=1, n=1) x(k=1, n=1) x(k=1, n=1) x(k=1, n=1) x(k=1, n=1)"
+    )
+    asked = estero.query(query)
+    found = asked.run(stream, type="type").partials()
+    recognizer = asked.recognizer(stream.schema, type="type", partials=True)
+    rows: list[estero.ComplexEvent] = []
+    for first in range(0, stream.num_rows, size):
+        rows += recognizer.push(stream.slice(first, size))
+        recognizer = estero.restore(asked, recognizer.snapshot(), partials=True)
+    assert {each.start: each.steps for each in rows if not each.complete} == levels
+    assert {each.start: each.steps for each in found} == levels

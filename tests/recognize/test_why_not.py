@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 import estero
 from estero.answers.why_not import WhyNot
+from estero.recognize.budget import Budget
+from estero.recognize.in_process import InProcessRun
+from estero.recognize.why_not import WhyNotSearch
 from estero.testing import events
 
 STREAM = (
@@ -184,3 +191,40 @@ def test_events_with_a_time_of_integers() -> None:
 def test_parts_that_are_not_kept_are_told_apart() -> None:
     (reason,) = why_not("(A : B) KEEP [A]", "A@0s C@1s B@2s").reasons
     assert (reason.kind, reason.nearest) == ("contiguity", "nearest: events 0 and 2, with C between")
+
+
+def _slow_clock() -> Budget:
+    """Four seconds of a clock that shows a second more whenever it is read."""
+    return Budget(4, clock=itertools.count().__next__)
+
+
+def test_questions_that_take_too_long_are_named_and_the_others_are_answered() -> None:
+    number = 400
+    stream = pa.table(
+        {
+            "type": ["a"] * number + ["c"] * number,
+            "time": range(2 * number),
+            "v": [float(place % number) for place in range(2 * number)],
+        }
+    )
+    answer = estero.query("SELECT * WHERE a ; c FILTER c.v * a.v < 0 AND c.v > 500").run(
+        stream, type="type", time="time"
+    )
+    run = answer._run
+    assert isinstance(run, InProcessRun)
+    layout = replace(run.source.layout, schema=run.plan.classification.schema)
+    said = WhyNotSearch(run, layout, 100, _slow_clock()).told()
+    assert (said.found, said.came) == (0, number)
+    assert said.unanswered == ("c.v * a.v < 0",)
+    assert [each.condition for each in said.reasons] == ["c.v > 500"]
+    assert str(said).splitlines()[-2:] == [
+        "not looked at to the end, as it takes longer than seconds= allows:",
+        "  c.v * a.v < 0",
+    ]
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.nan])
+def test_a_time_that_nobody_has(seconds: float) -> None:
+    answer = estero.query("SELECT * WHERE a").run(events(STREAM), type="type", time="time")
+    with pytest.raises(ValueError, match="seconds are a time that may be taken, longer than 0"):
+        answer.why_not(seconds=seconds)

@@ -86,6 +86,20 @@ def test_the_shim_drops_one_option_and_keeps_the_others_whole(tmp_path: Path) ->
     assert java_version(home) == 21
 
 
+def test_no_java_is_run_from_where_others_can_write(tmp_path: Path) -> None:
+    runtime, cache = fake_java(tmp_path / "runtime", "21.0.8"), tmp_path / "cache"
+    home = shim_home(runtime, cache)
+    for folder in (cache, home, home / "bin"):
+        folder.chmod(0o777)
+        with pytest.raises(EnvironmentProblem) as caught:
+            shim_home(runtime, cache)
+        assert str(caught.value) == (
+            f"No Java is run from {folder}, because others can write to it (mode 777): "
+            "XDG_CACHE_HOME names another folder for it."
+        )
+        folder.chmod(0o755)
+
+
 def test_the_shim_is_made_once_and_again_when_it_broke(tmp_path: Path) -> None:
     runtime, cache = fake_java(tmp_path / "runtime", "21.0.8"), tmp_path / "cache"
     home = shim_home(runtime, cache)

@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import estero
-from absence_strategies import absent_queries
 from estero.answers.answer import Answer
 from estero.errors import QueryError
 from estero.language.tree.query import Consume, QueryTree
@@ -26,6 +25,7 @@ from estero.recognize.in_process import InProcessRun
 from estero.reference.queries import Event
 from estero.spark import explain, recognize
 from laws.evaluators import planned
+from partials_strategies import queries_with_levels
 from recognize.test_levels import sequences
 from spark.simulated import Simulation
 from spark.test_turns import BUCKETS, SIZES, after_all, cut, out_of_order, some
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 Row = tuple[object, ...]
-QUERIES = st.one_of(sequences(), absent_queries().filter(lambda tree: tree.window is not None))
+QUERIES = st.one_of(sequences(), queries_with_levels())
 _PARTIAL = ("steps", "complete")
 
 

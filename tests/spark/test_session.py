@@ -30,6 +30,19 @@ def test_workers_run_this_interpreter(spark: SparkSession) -> None:
     assert spark.sparkContext.pythonExec == sys.executable
 
 
+def test_local_workers_look_for_modules_in_the_current_directory_only_if_this_process_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = [each for each in sys.path if each not in ("", str(tmp_path))]
+    monkeypatch.setattr(sys, "path", paths)
+    assert room._settings("local[*]", "a", 2, "")["spark.executorEnv.PYTHONSAFEPATH"] == "1"
+    assert "spark.executorEnv.PYTHONSAFEPATH" not in room._settings("spark://host:7077", "a", 2, "")
+    for entry in ("", str(tmp_path)):
+        monkeypatch.setattr(sys, "path", [entry, *paths])
+        assert "spark.executorEnv.PYTHONSAFEPATH" not in room._settings("local[*]", "a", 2, "")
+
+
 def test_a_session_that_runs_is_returned(spark: SparkSession) -> None:
     assert room.local_session("local[7]") is spark
 

@@ -20,6 +20,7 @@ LAYOUT = {"type": "type", "time": "time", "time_unit": "s"}
 QUERIES = (
     "SELECT LONGEST DISJOINT A, B WHERE A+ ; B PARTITION BY k WITHIN 6 [time]",
     "SELECT SHORTEST A, B WHERE A+ ; B WITHIN 6 [time]",
+    "SELECT SHORTEST DISJOINT A, B WHERE A+ ; B PARTITION BY k WITHIN 6 [time] LIMIT 1 PER 9 [time]",
     "SELECT LONGEST DISJOINT A, B WHERE A+[<= 2 [time]] ; B PARTITION BY k WITHIN 6 [time]",
     "SELECT SHORTEST A, B WHERE A ; B FILTER A.k <= B.k WITHIN 6 [time] LIMIT 2 PER 5 [time]",
     "SELECT A, B WHERE A ; B PARTITION BY k WITHIN 4 [time] LIMIT 2 PER 9 [time]",

@@ -38,6 +38,26 @@ def test_a_user_without_a_name_is_noted_by_number(tmp_path: Path, monkeypatch: p
     assert note.parent.parent.name == f"estero-{os.getuid()}"
 
 
+def test_a_note_that_is_a_link_overwrites_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with _alone("plain"):
+        pass
+    (done,) = tmp_path.rglob("*.compiled")
+    target = tmp_path / "target"
+    target.write_bytes(b"before")
+    done.unlink()
+    done.with_suffix("").unlink()
+    done.with_suffix("").symlink_to(target)
+    with _alone("plain"):
+        pass
+    assert target.read_bytes() == b"before"
+    done.with_suffix("").unlink()
+    done.parent.chmod(0o777)
+    with _alone("plain"):
+        pass
+    assert list(done.parent.iterdir()) == []
+
+
 def test_without_a_temporary_directory_nothing_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

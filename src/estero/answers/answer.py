@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from os import PathLike
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, overload
 
@@ -17,6 +18,7 @@ from estero.answers.rows import Rows
 from estero.answers.shown_values import held_by_python
 from estero.answers.why_not import WhyNot
 from estero.answers.writers import write_answer
+from estero.arguments import checked, shown
 from estero.engine.walk.share import Share
 from estero.errors import legible
 
@@ -61,16 +63,16 @@ class Run(Protocol):
         An index past the last one ends the iteration.
         """
 
-    def undecided(self) -> int:
-        """How many complex events wait for a deadline that has not passed."""
+    def undecided(self) -> Run:
+        """The run of the complex events that wait for a deadline that has not passed."""
 
-    def funnel(self, *, by_partition: bool) -> pa.Table:
+    def funnel(self, *, by_partition: bool, by: Sequence[str], chosen: bool) -> pa.Table:
         """How many starts come how far: the table of a `Funnel`."""
 
-    def partials(self) -> Run:
+    def partials(self, *, chosen: bool) -> Run:
         """The run of the partial matches whose windows have passed."""
 
-    def why_not(self, sample: int | None) -> WhyNot:
+    def why_not(self, sample: int | None, seconds: float | None) -> WhyNot:
         """Why there are not more complex events."""
 
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
@@ -97,6 +99,7 @@ class _Whole:
         return total
 
 
+@checked
 class Answer:
     """The complex events of a query, in order of their end position.
 
@@ -153,15 +156,17 @@ class Answer:
         end = total if self._stop is None else min(total, self._stop)
         return max(0, end - self._start)
 
-    def undecided(self) -> int:
-        """How many complex events would be in the answer if nothing came any more, and are not decided yet.
+    def undecided(self) -> Undecided:
+        """The complex events that would be in the answer if nothing came any more, and are not decided yet.
 
         They end less than the deadline of ``NOT(…) FOR d``, at the end of the query, before the last event
-        or before ``until``. 0 for queries that do not end so. ValueError for a part of an answer.
+        or before ``until``. Their columns are those of the answer: ``decided_time`` says until when each one
+        waits. None for queries that do not end so. As of any answer, nothing runs before something is asked;
+        it equals its count, ``answer.undecided() == 2``. ValueError for a part of an answer.
         """
         if self._picked is not None or self._start > 0 or self._stop is not None:
             raise ValueError("undecided() is of the whole answer, not of a part of it")
-        return self._run.undecided()
+        return Undecided(self._run.undecided())
 
     def limit(self, n: int) -> Answer:
         """The first `n` complex events in order of their end position; ValueError if n is negative."""
@@ -183,35 +188,42 @@ class Answer:
         drawn = _drawn(total, k, random.Random(seed))  # noqa: S311 - a sample, not a secret
         return self._pick(drawn)
 
-    def funnel(self, *, by_partition: bool = False) -> Funnel:
+    def funnel(self, *, by_partition: bool = False, by: Sequence[str] = (), chosen: bool = False) -> Funnel:
         """How many starts come how far: one row for each part of the sequence that must be there.
 
+        These rows are there for each partition, or for each value of the attributes `by` of the first event,
+        if that is asked for.
+
         A start reaches a step if a complex event of the parts up to it starts there, inside the window;
-        filters ask what they can of these parts. Complex events are not enumerated, unless the events of the
-        pattern are compared with each other otherwise than by PARTITION BY, or a strategy, LIMIT or CONSUME
-        BY says which of them count.
+        filters ask what they can of these parts. Which complex events strategy and LIMIT choose does not
+        matter, unless only those that are `chosen` shall count at the last step. Complex events are not
+        enumerated, unless the events of the pattern are compared with each other otherwise than by PARTITION
+        BY, or what is chosen or consumed is asked.
 
         QueryError for a query without a window, or of a pattern that is no sequence; ValueError for a part of
-        an answer.
+        an answer, and for an attribute that no event of the first step has.
         """
+        if isinstance(by, str):
+            raise TypeError(f'by is a list of attributes: write by=["{by}"]')
         if self._picked is not None or self._start > 0 or self._stop is not None:
             raise ValueError("a funnel is of all starts: ask the whole answer, not a part of it")
-        return Funnel(self._run.funnel(by_partition=by_partition))
+        return Funnel(self._run.funnel(by_partition=by_partition, by=by, chosen=chosen))
 
-    def partials(self) -> Answer:
+    def partials(self, *, chosen: bool = False) -> Answer:
         """The partial matches: of each start that came some steps of a sequence and not all, one.
 
         It is what NEXT would choose among the complex events of as many steps as that start came, inside its
-        window, and given when the window has passed. The columns are those of this answer, without what
-        SELECT computes, and behind them ``steps`` (int64, from 1) and, where the window is one of time,
-        ``expired_time``; labels of later steps are empty. The order is that of the ends. They are held in
-        memory; their number is known without listing them. Raises `QueryError` for a query without a window,
-        or of a pattern that is no sequence.
+        window, and given when the window has passed. A start at which a complex event begins has none,
+        whether strategy and LIMIT choose it or not; with `chosen` it has one if they do not. The columns are
+        those of this answer, and behind them ``steps`` (int64, from 1) and, where the window is one of time,
+        ``expired_time``; labels of later steps are empty, and what SELECT computes is NULL where it asks for
+        these. The order is that of the ends. They are held in memory; their number is known without listing
+        them. Raises `QueryError` for a query without a window, or of a pattern that is no sequence.
         Source: semantics-2, "How far it came".
         """
-        return Answer(self._run.partials())
+        return Answer(self._run.partials(chosen=chosen))
 
-    def why_not(self, sample: int | None = None) -> WhyNot:
+    def why_not(self, sample: int | None = None, *, seconds: float | None = None) -> WhyNot:
         """Why there are not more complex events: how far the sequence comes, and what keeps events away.
 
         It is found out by asking less: the query up to the first part that is lacking, without the conditions
@@ -220,11 +232,15 @@ class Answer:
         enumerated, but where filters are checked of whole ones. For the nearest miss of each, at most
         `sample` complex events are looked at (50,000 unless it is given).
 
+        What is linear in the events takes as long as it takes; complex events are enumerated for some
+        `seconds` at most, in all questions together (10 unless they are given; `math.inf` for no limit). Each
+        may take half of what is left of them; one that takes longer is named in ``unanswered``.
+
         Raises ValueError for a part of an answer, and of the answer of a push.
         """
         if self._picked is not None or self._start > 0 or self._stop is not None:
             raise ValueError("why not more is asked of the whole answer, not of a part of it")
-        return self._run.why_not(sample)
+        return self._run.why_not(sample, seconds)
 
     def share(self, number: int, of: int) -> Answer:
         """Share `number` (0 … of - 1) of `of`: together they are the answer, each complex event once.
@@ -249,6 +265,12 @@ class Answer:
     def __getitem__(self, index: int | slice) -> ComplexEvent | Answer:
         if isinstance(index, slice):
             return self._slice(index)
+        if not _is_place(index):
+            raise TypeError(
+                f"answer[i] is a complex event by its number and answer[i:j] an answer, not {shown(index)}: "
+                "rows() and to_arrow() have columns"
+            )
+        index = int(index)
         place = index + self.count() if index < 0 else index
         found = next(iter(self._pick([place])), None) if self._has(place) else None
         if found is None:
@@ -282,6 +304,12 @@ class Answer:
         with held_by_python("a value of this answer"):
             rows: list[dict[str, Any]] = self._held("to_dicts()", OBJECTS_TO_ARROW).to_pylist()
         return rows
+
+    @property
+    def quick_count(self) -> Callable[[], int] | None:
+        """What counts the complex events without enumerating them, if that can be asked of a whole answer."""
+        whole = self._stop is None and self._picked is None
+        return self.count if whole and self._run.counts_quickly else None
 
     def rows(self) -> Rows:
         """The marked events, one row for each event and label: what joins with other tables.
@@ -338,8 +366,7 @@ class Answer:
         """All batches; what is made of them takes `factor` times the memory of Arrow's own."""
         batches = self.batches()
         if self._stop is None and self._picked is None:
-            count = self.count if self._run.counts_quickly else None
-            batches = within(batches, count, asked=asked, factor=factor)
+            batches = within(batches, self.quick_count, asked=asked, factor=factor)
         return pa.Table.from_batches(batches, self.schema)
 
     def _has(self, place: int) -> bool:
@@ -360,6 +387,9 @@ class Answer:
             raise ValueError("a slice of an answer has step 1")
         if self._picked is not None:
             return Answer(self._run, picked=self._picked[wanted], whole=self._whole)
+        for end in (wanted.start, wanted.stop):
+            if end is not None and not _is_place(end):
+                raise TypeError(f"a slice of an answer goes from one number to another, not {shown(end)}")
         start, stop = wanted.start or 0, wanted.stop
         if start < 0 or (stop is not None and stop < 0):
             count = self.count()
@@ -369,6 +399,28 @@ class Answer:
             each for each in (self._stop, None if stop is None else self._start + stop) if each is not None
         ]
         return Answer(self._run, start=self._start + start, stop=min(ends, default=None), whole=self._whole)
+
+
+def _is_place(number: object) -> bool:
+    """Whether this is an integer of Python or NumPy."""
+    return isinstance(number, Integral) and not isinstance(number, bool)
+
+
+class Undecided(Answer):
+    """Complex events that wait for a deadline (`Answer.undecided`): an answer that equals its count.
+
+    What was a number before goes on being compared with numbers.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int):
+            return self.count() == other
+        return self is other
+
+    __hash__ = Answer.__hash__
+
+    def __int__(self) -> int:
+        return self.count()
 
 
 def _without_first(skipped: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -75,8 +74,6 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
 def _shown(value: object) -> str:
     if value is None:
         return ""
-    if isinstance(value, timedelta):  # one of pandas, too, where nanoseconds are asked of Arrow
-        return str(timedelta(microseconds=value // timedelta(microseconds=1)))
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 

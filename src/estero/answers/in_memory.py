@@ -35,17 +35,24 @@ def memory_room() -> int:
 
 
 def within(
-    batches: Iterable[pa.RecordBatch], count: Callable[[], int] | None, *, asked: str, factor: int = 1
+    batches: Iterable[pa.RecordBatch],
+    count: Callable[[], int] | None,
+    *,
+    asked: str,
+    factor: int = 1,
+    seen: Callable[[pa.RecordBatch], int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The batches, as long as there is `factor` times the memory that all of them take.
 
     Once many have come, `count` tells how many there are; without it (counting would take as long as
-    fetching) they come until the memory is full. `asked` is the method that holds them. Raises
+    fetching) they come until the memory is full. A row is a complex event, unless `seen` says up to which
+    number of them a batch goes. `asked` is the method that holds them. Raises
     `LimitExceeded`, which names the number.
     """
     room = rows = size = 0
     for batch in batches:
-        rows, size = rows + batch.num_rows, size + batch.nbytes
+        rows = rows + batch.num_rows if seen is None else seen(batch)
+        size += batch.nbytes
         if size > _LITTLE:
             room = room or memory_room() // factor
             if count is not None and size > min(_UNASKED, room // 2):
@@ -131,7 +138,7 @@ def _nanoseconds(kind: pa.DataType) -> bool:
 def check_polars(schema: pa.Schema) -> None:
     """Raises `EnvironmentProblem` without Polars, `DataError` for intervals of months, which it lacks."""
     if find_spec("polars") is None:
-        raise EnvironmentProblem("to_polars() needs Polars: pip install polars")
+        raise EnvironmentProblem("to_polars() needs Polars: pip install 'estero[polars]'")
     for column in schema:
         if has_within(column.type, pa.types.is_interval):
             raise DataError(

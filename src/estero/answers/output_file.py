@@ -36,6 +36,10 @@ def output_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     OSError, before anything is written, where `path` cannot be a file or may not be written.
     """
     path = Path(path)
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise ValueError(f"{legible(str(path))} is no name of a file: it has half a surrogate pair") from None
     before = _status(path)
     descriptor = _own_descriptor(path)
     if descriptor is not None:

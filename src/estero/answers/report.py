@@ -10,7 +10,7 @@ an underscore at its end; the metadata of the field keeps the label, see `label_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,8 +22,9 @@ from estero.answers.event_store import EventStore, rows_taken
 from estero.answers.measures.marked import EventsAtHand, Marked
 from estero.answers.measures.measures import Measures
 from estero.classify.column_names import POSITION, TIME, event_column
+from estero.classify.columns import common_decimal, decimal_digits
 from estero.classify.remembered import Remembered
-from estero.engine.int64 import GREATEST
+from estero.engine.int64 import added
 from estero.errors import DataError
 from estero.events.tables.shown_types import plain_type
 from estero.language.tree.selection import END_TIME, START_TIME, Measure, Shown
@@ -44,6 +45,14 @@ COMPLETE: Final = "complete"
 PARTIAL_KEY = b"estero:partial"
 """In the metadata of the columns that say how far a partial match came, and when its window had passed."""
 MEASURE_KEY = b"estero:measure"
+_ROLES: Final = {
+    LABEL_KEY: "label",
+    MEASURE_KEY: "value",
+    DECIDED_KEY: "decided",
+    SUPPRESSED_KEY: "suppressed",
+    PARTIAL_KEY: "partial",
+}
+"""What a column shows that has such a key in its metadata."""
 MATCH_KEY = b"estero:match"
 """In the metadata of a column that says to which complex event a row belongs."""
 
@@ -118,9 +127,7 @@ class Reporter:
         columns += [key_column(events, alternatives, end) for alternatives in self._keys]
         if self._wait is not None and self._time is not None:
             ended = numbers_in(rows_taken(events, TIME, end))
-            late = ended > GREATEST - self._wait
-            decided = np.where(late, GREATEST, ended + np.where(late, 0, self._wait))
-            columns.append(_in_type(pa.array(decided), self._time))
+            columns.append(_in_type(pa.array(added(ended, self._wait)), self._time))
         if self._suppressed:
             none = np.zeros(matches.start.size, np.int64)
             columns.append(pa.array(none if suppressed is None else suppressed))
@@ -301,6 +308,32 @@ def measure_of(field: pa.Field) -> str | None:
     return None if name is None else name.decode()
 
 
+def columns_alike(rows: pa.Table, schema: pa.Schema) -> dict[str, pa.ChunkedArray]:
+    """The columns of some rows by the names that they have in another schema, which may have more columns.
+
+    Keys are told by their order, and other columns by what they show: where there are more columns, a key or
+    label may need another name. Those of partial matches are left out.
+    """
+    columns = dict(zip(_roles(rows.schema), rows.columns, strict=True))
+    named_so = zip(_roles(schema), schema.names, strict=True)
+    return {name: columns[role] for role, name in named_so if role in columns and role[0] != "partial"}
+
+
+def _roles(schema: pa.Schema) -> Iterator[tuple[str, object]]:
+    """What each column shows, each another thing."""
+    keys = 0
+    for field in schema:
+        said: dict[bytes, bytes] = field.metadata or {}
+        role = next((key for key in _ROLES if key in said), None)
+        if role is not None:
+            yield _ROLES[role], said[role]
+        elif field.name in ("start", "end", START_TIME, END_TIME):
+            yield "fixed", field.name
+        else:
+            yield "key", keys
+            keys += 1
+
+
 def positions_in(marked: pa.StructArray) -> pa.Array:
     """The positions of events as answers show them: their last field, whatever it is called."""
     return marked.field(marked.type.num_fields - 1)
@@ -350,6 +383,11 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
         return types[0]
     if all(pa.types.is_integer(each) for each in types):
         return pa.int64()
+    if all(pa.types.is_integer(each) or pa.types.is_decimal(each) for each in types):
+        shown = [f"DECIMAL({each.precision},{each.scale})" for each in types if pa.types.is_decimal(each)]
+        integers = ["DECIMAL(19,0)"] * (len(shown) < len(types))
+        common = common_decimal([*shown, *integers])
+        return pa.string() if common is None else pa.decimal128(*decimal_digits(common))
     if all(pa.types.is_integer(each) or pa.types.is_floating(each) for each in types):
         return pa.float64()
     if all(pa.types.is_timestamp(each) for each in types):

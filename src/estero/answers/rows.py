@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
@@ -26,6 +26,7 @@ from estero.answers.report import (
 )
 from estero.answers.shown_values import held_by_python
 from estero.answers.writers import write_answer
+from estero.arguments import checked
 from estero.errors import legible
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ class Tables(Protocol):
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The answer as record batches."""
+
+    @property
+    def quick_count(self) -> Callable[[], int] | None:
+        """What counts the complex events without enumerating them, if there is such a way."""
 
 
 class RowsLayout:
@@ -162,6 +167,7 @@ def _fixed_columns(names: list[str]) -> int:
     return fixed + 2 * (names[fixed : fixed + 2] == ["start_time", "end_time"])
 
 
+@checked
 class Rows:
     """The marked events of an answer, as `RowsLayout` lays them out; they are made as they are read."""
 
@@ -224,4 +230,11 @@ class Rows:
         return table_preview(self.schema.names, self.limit(_PREVIEWED + 1).batches(), shown=_PREVIEWED)
 
     def _held(self, asked: str, factor: int = 1) -> pa.Table:
-        return pa.Table.from_batches(within(self.batches(), None, asked=asked, factor=factor), self.schema)
+        count = self._answer.quick_count if self._most is None else None
+        batches = within(self.batches(), count, asked=asked, factor=factor, seen=_complex_events)
+        return pa.Table.from_batches(batches, self.schema)
+
+
+def _complex_events(rows: pa.RecordBatch) -> int:
+    """How many complex events there are up to the last of these rows."""
+    return int(rows.column(0)[-1].as_py()) + 1 if rows.num_rows else 0

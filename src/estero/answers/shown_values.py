@@ -10,6 +10,9 @@ import pyarrow as pa
 
 from estero.errors import DataError
 
+_TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_DAY = 86_400_000_000_000
+
 BEYOND_PYTHON = (ValueError, OverflowError, pa.ArrowException)
 """What Arrow raises for times outside the years 1 to 9999, and for strings that are not UTF-8."""
 
@@ -24,7 +27,12 @@ def held_by_python(what: str) -> Iterator[None]:
 
 
 def not_held(what: str, error: Exception) -> DataError:
-    """The `DataError` for one of `BEYOND_PYTHON`; `what` is what the value is part of."""
+    """The `DataError` for one of `BEYOND_PYTHON`; `what` is what the value is part of.
+
+    An error of Arrow that says something else is raised as it is.
+    """
+    if isinstance(error, pa.ArrowException) and type(error) not in (pa.ArrowException, pa.ArrowInvalid):
+        raise error
     text = isinstance(error, UnicodeDecodeError | pa.ArrowException)
     why = "a string is not UTF-8" if text else "a time is outside the years 1 to 9999"
     return DataError(
@@ -40,11 +48,36 @@ def shown_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
         yield dict(zip(batch.schema.names, row, strict=True))
 
 
+class ShownDuration(str):
+    """The text of a duration, which stands without quotes among other values.
+
+    >>> ShownDuration.of(81_670_000_000), ShownDuration.of(-93_784_000_000_000)
+    (0:01:21.67, -1 day, 2:03:04)
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(nanoseconds: int) -> ShownDuration:
+        """Days, hours, minutes and seconds, with as many decimals as there are."""
+        days, rest = divmod(abs(nanoseconds), _DAY)
+        seconds, fraction = divmod(rest, 1_000_000_000)
+        text = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        text += f".{fraction:09}".rstrip("0") if fraction else ""
+        text = f"{days} day{'s' * (days > 1)}, {text}" if days else text
+        return ShownDuration(f"-{text}" if nanoseconds < 0 else text)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def shown_values(array: pa.Array) -> list[Any]:
-    """The values of an array; times that Python cannot hold are text, and so are bytes that are not UTF-8.
+    """The values of an array; durations are text, as is what Python cannot hold: times, bytes beyond UTF-8.
 
     Such bytes are escaped as in file names (surrogateescape), so that nothing is lost.
     """
+    if _has_durations(array.type):
+        return _one_by_one(array)
     try:
         values: list[Any] = array.to_pylist()
     except BEYOND_PYTHON:
@@ -52,11 +85,22 @@ def shown_values(array: pa.Array) -> list[Any]:
     return values
 
 
+def _has_durations(kind: pa.DataType) -> bool:
+    """Whether there are durations in values of a type, which Arrow makes what pandas prints, if it can."""
+    if pa.types.is_duration(kind):
+        return True
+    return any(_has_durations(kind.field(i).type) for i in range(kind.num_fields))
+
+
 def _one_by_one(array: pa.Array) -> list[Any]:
     kind = array.type
     if pa.types.is_dictionary(kind):
         return _one_by_one(array.dictionary_decode())
     known = array.is_valid().to_pylist()
+    if pa.types.is_duration(kind):
+        length = _TICKS[kind.unit]
+        ticks = array.cast(pa.int64()).to_pylist()
+        return [None if each is None else ShownDuration.of(each * length) for each in ticks]
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         items = iter(shown_values(array.flatten()))
         lengths = array.value_lengths().to_pylist()

@@ -12,10 +12,13 @@ from estero.errors import legible
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A part of the sequence, and how many events complete it and all parts before, with their conditions."""
+    """A part of the sequence, and how many events complete it and all parts before, with their conditions.
+
+    None where the time was not enough to count them.
+    """
 
     part: str
-    events: int
+    events: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +45,19 @@ class WhyNot:
     the parts of the sequence up to the one that is lacking, `waited_for` (the last one where none is). `came`
     is how many events come to it: they satisfy everything but the conditions on that part itself, of which
     `passed` satisfy these, too.
+
+    Where the time was not enough (`seconds` of `Answer.why_not`), `found`, `passed` or the events of the last
+    step are None, and `unanswered` names the conditions that were not looked at to the end.
     """
 
-    found: int
-    undecided: int
+    found: int | None
+    undecided: int | None
     steps: Sequence[Step]
     waited_for: str
-    came: int
-    passed: int
+    came: int | None
+    passed: int | None
     reasons: Sequence[Reason]
+    unanswered: Sequence[str] = ()
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """The reasons: ``kind``, ``condition``, ``events`` and ``nearest`` of each."""
@@ -67,10 +74,13 @@ class WhyNot:
             for number, each in enumerate(self.steps, 1)
         ]
         came = f"{_some(self.came, 'event')} {'comes' if self.came in (0, 1) else 'come'} to it"
-        if self.came:
+        if self.came and self.passed is not None:
             came += f", {_satisfying(self.passed)} all its conditions"
         said.append(f"waited for {self.waited_for}: {came}")
         said += [f"  {_in_words(each)}{'; ' if each.nearest else ''}{each.nearest}" for each in self.reasons]
+        if self.unanswered:
+            said.append("not looked at to the end, as it takes longer than seconds= allows:")
+            said += [f"  {each}" for each in self.unanswered]
         return [legible(each) for each in said]
 
     def __str__(self) -> str:
@@ -80,7 +90,9 @@ class WhyNot:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def _some(number: int, noun: str) -> str:
+def _some(number: int | None, noun: str) -> str:
+    if number is None:
+        return f"an unknown number of {noun}s"
     return f"{f'{number:,}' if number else 'no'} {noun}{'' if number in (0, 1) else 's'}"
 
 

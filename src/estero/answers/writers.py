@@ -16,8 +16,16 @@ import pyarrow as pa
 import pyarrow.csv
 
 from estero.answers.output_file import forward_only, output_file
-from estero.answers.report import MATCH_KEY, label_of, measure_of, positions_schema, with_positions
+from estero.answers.report import (
+    MATCH_KEY,
+    label_of,
+    measure_of,
+    partial_of,
+    positions_schema,
+    with_positions,
+)
 from estero.answers.shown_values import shown_values
+from estero.arguments import shown
 
 ROWS_PER_GROUP = 131_072
 BYTES_PER_GROUP = 64 << 20
@@ -58,6 +66,8 @@ def write_answer(
     if isinstance(target, str | PathLike):
         write = writer_of(format_in_name(Path(target)) if format is None else format)
         opened = output_file(target)
+    elif not hasattr(target, "write"):
+        raise TypeError(f"an answer is written to a path or to a file open for bytes, not to {shown(target)}")
     elif format is None:
         raise ValueError("an open file does not say its format: give format=")
     else:
@@ -112,8 +122,7 @@ def write_csv(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatc
             for i in nested:
                 columns[i] = _texts(_json(value) for value in shown_values(columns[i]))
             for i in durations:
-                values = shown_values(columns[i])
-                columns[i] = pa.array([None if each is None else str(each) for each in values], pa.string())
+                columns[i] = pa.array(shown_values(columns[i]), pa.string())
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
@@ -123,19 +132,22 @@ def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBa
     Where the labels hold positions only, a line is ``{"start": …, "end": …, "labels": {"a": […]}}``. Rows of
     events have no labels, and neither has their line.
     """
-    labels = [label for label in map(label_of, schema) if label is not None]
-    first = len(schema) - len(labels)
-    placed = bool(labels) and not any(
-        pa.types.is_struct(field.type.value_type) for field in list(schema)[first:]
-    )
-    told = [i for i in range(first) if i < 2 or not placed or measure_of(schema.field(i)) is not None]
+    labels = {i: label for i, label in enumerate(map(label_of, schema)) if label is not None}
+    placed = bool(labels) and not any(pa.types.is_struct(schema.field(i).type.value_type) for i in labels)
+    others = [i for i in range(len(schema)) if i not in labels]
+    told = [i for i in others if i < 2 or not placed or _is_told_of_positions(schema.field(i))]
     flat = any(MATCH_KEY in (field.metadata or {}) for field in schema)
     for batch in batches:
         for values in zip(*map(shown_values, batch.columns), strict=True):
             line = {schema.names[i]: values[i] for i in told}
             if not flat:
-                line["labels"] = dict(zip(labels, values[first:], strict=True))
+                line["labels"] = {label: values[i] for i, label in labels.items()}
             file.write(_json(line) + b"\n")
+
+
+def _is_told_of_positions(field: pa.Field) -> bool:
+    """Whether a line with positions alone has a column, too: what SELECT computes, and how far it came."""
+    return measure_of(field) is not None or partial_of(field) is not None
 
 
 FORMATS: dict[str, Write] = {

@@ -136,6 +136,28 @@ def without_marks(automaton: CEA) -> CEA:
     return replace(automaton, transitions=tuple(passing))
 
 
+def with_hidden(automaton: CEA, kept: HiddenSet) -> CEA:
+    """The automaton with those hidden labels only that are `kept`."""
+    transitions = (replace(each, hidden=each.hidden & kept) for each in automaton.transitions)
+    return replace(automaton, transitions=tuple(dict.fromkeys(transitions)))
+
+
+def from_first(automaton: CEA) -> CEA:
+    """The automaton whose runs begin at the first event of their stream only.
+
+    Nothing enters its initial states.
+    """
+    predicates = automaton.predicates if FIRST in automaton.predicates else (*automaton.predicates, FIRST)
+    first = frozenset({len(predicates) - 1})
+    transitions = (
+        replace(each, guard=Guard(each.guard.present | first, each.guard.absent))
+        if each.source in automaton.initial
+        else each
+        for each in automaton.transitions
+    )
+    return replace(automaton, transitions=tuple(transitions), predicates=predicates)
+
+
 def why_others_matter(automaton: CEA) -> str:
     """Why a run is more than the sequence of the events it marks, as a phrase; empty where it is not.
 

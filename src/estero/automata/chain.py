@@ -25,7 +25,16 @@ from estero.automata.pcea import (
     states_line,
 )
 from estero.automata.residual import NO_HIDDEN, HiddenSet, Residual
-from estero.language.tree.expressions import ComparisonOperator, Node
+from estero.language.tree.expressions import (
+    Call,
+    Comparison,
+    ComparisonOperator,
+    IsNull,
+    Literal,
+    Node,
+    Not,
+    with_variable,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +49,43 @@ class Neighbours:
     right: Node
     or_null: bool = False
 
+    def said(self, before: str | None = None) -> Node:
+        """The comparison as a condition, in which the event marked before is called `before`.
+
+        What is asked of that event alone stands by itself: ``before.k IS NULL``.
+        """
+        left = with_variable(self.left, before)
+        match self.operator, self.right:
+            case "=", Literal(True):
+                return left
+            case "=", Literal(False):
+                return Not(left)
+            case _:
+                compared = Comparison(self.operator, left, self.right)
+                return Call("coalesce", (compared, Literal(True))) if self.or_null else compared
+
     def __str__(self) -> str:
-        text = f"{self.left} {self.operator} {self.right}"
-        return f"({text} or NULL)" if self.or_null else text
+        return str(self.said())
+
+
+def asked_before(condition: Node) -> Neighbours:
+    """What is asked of the event marked before alone, as a comparison of its truth; unknown is not true."""
+    truth = True
+    while isinstance(condition, Not) and _is_decided(condition.part):
+        truth, condition = not truth, condition.part
+    decided = condition if _is_decided(condition) else Call("coalesce", (condition, Literal(False)))
+    return Neighbours("=", decided, Literal(truth))
+
+
+def _is_decided(condition: Node) -> bool:
+    """Whether it is never NULL, as its form shows."""
+    match condition:
+        case IsNull() | Call("coalesce", (_, Literal(bool()))):
+            return True
+        case Not(part):
+            return _is_decided(part)
+        case _:
+            return False
 
 
 ORDERS: Final[tuple[ComparisonOperator, ...]] = ("<", "<=", ">", ">=")
@@ -57,9 +100,9 @@ def is_range(low: Neighbours, high: Neighbours) -> bool:
 class ChainTransition:
     """From `source` (None: a run begins) on an event with bit `predicate`, marked with `labels`, to `target`.
 
-    All `comparisons` are true of the event marked before and the event at hand. One of them at most is by
-    ``<``, ``<=``, ``>`` or ``>=``, or two that are the lower and then the upper end of a range. `hidden` are
-    labels that answers do not show.
+    All `comparisons` are true of the event marked before and the event at hand. Of those by ``<``, ``<=``,
+    ``>`` or ``>=`` an index serves one, or two that are the lower and then the upper end of a range. `hidden`
+    are labels that answers do not show.
     """
 
     source: int | None
@@ -105,7 +148,8 @@ class Chain:
 
     Bit k of an event is whether `predicates[k]` is true of it. A run accepts by entering a state of `final`.
     For each set of marks there is one accepting run at most, unless `repeats` says why there are several.
-    `residuals` are still to be checked of the complex events it finds, and `reasons` says of each why.
+    With `anchored` runs begin at the first event of their stream only. `residuals` are still to be checked of
+    the complex events it finds, and `reasons` says of each why.
     """
 
     states: tuple[str, ...]
@@ -115,6 +159,7 @@ class Chain:
     residuals: tuple[Residual, ...] = ()
     reasons: tuple[str, ...] = ()
     repeats: str = ""
+    anchored: bool = False
 
     def __post_init__(self) -> None:
         check_states(self.states, {"final": self.final})
@@ -128,9 +173,6 @@ class Chain:
             check_marks(each.predicate, self.predicates, each.labels, where)
             if each.source is None and each.comparisons:
                 raise ValueError(f"the first event is compared with one before it, {where}")
-            orders = each.by(*ORDERS)
-            if len(orders) > 2 or (len(orders) == 2 and not is_range(*orders)):
-                raise ValueError(f"two orders that are not the lower and the upper end of a range, {where}")
 
     @property
     def ordered(self) -> bool:
@@ -162,6 +204,8 @@ class Chain:
     def lines(self) -> Iterator[str]:
         """The states and transitions, a line each."""
         yield states_line(self.states, self.final)
+        if self.anchored:
+            yield "a run begins at the first event of the stream only"
         for each in self.transitions:
             source = "begin" if each.source is None else self.states[each.source]
             compared = " and ".join(map(str, each.comparisons))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from estero.automata.cea import CEA, NO_LABELS, LabelSet, Transition
 from estero.automata.exploration import leaving
 from estero.automata.growth import too_many_states
-from estero.automata.registers import RegisterProgram, live_registers
+from estero.automata.registers import RegisterProgram, live_registers, register_reaches
 from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.errors import LimitExceeded
 
@@ -61,11 +61,13 @@ class LazyAutomaton:
     _leaving: dict[int, list[Transition]] = field(default_factory=dict)
     _moves: dict[tuple[int, int], list[tuple[_Labels, int]]] = field(default_factory=dict)
     _live: list[set[int]] = field(default_factory=list)
+    _reaches: list[list[int | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._leaving = leaving(self.cea.transitions)
         if self.registers is not None:
             self._live = live_registers(self.cea, self.registers)
+            self._reaches = register_reaches(self.cea, self.registers)
         for transition in self.cea.transitions:
             labels = transition.labels, transition.hidden
             if labels != _PASSED and labels not in self._label_ids:
@@ -100,6 +102,18 @@ class LazyAutomaton:
     def live_registers(self, state: int) -> list[bool]:
         """For each register whether what it holds in `state` can still matter; none without `registers`."""
         return [not live.isdisjoint(self.subsets[state]) for live in self._live]
+
+    def register_reaches(self, state: int) -> list[int | None]:
+        """For each register how far back it may be in `state` before nothing can follow; None: any far.
+
+        There are none without `registers`.
+        """
+        farthest = []
+        for reaches in self._reaches:
+            of_state = [reaches[each] for each in self.subsets[state]]
+            bounded = [reach for reach in of_state if reach is not None]
+            farthest.append(max(bounded) if bounded and len(bounded) == len(of_state) else None)
+        return farthest
 
     def behind(self, state: int) -> frozenset[int]:
         """The states of the CEA that `state` stands for."""

@@ -3,7 +3,9 @@
 Inclusion of the languages of marked words: a complex event is the word of the events from its start to its
 end, each with the labels that mark it. The second automaton is made deterministic on the way, and a pair
 (state of the first, set of states of the second) is left out where a smaller set was met in the same state
-(antichains: De Wulf et al., "Antichains: a new algorithm for checking universality of finite automata").
+(antichains: De Wulf et al., "Antichains: a new algorithm for checking universality of finite automata"). Each
+pair is compared with all of its state, so where there are many, classes of sets that have to be alike take
+their place (merging.py).
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ from typing import Final, NamedTuple
 
 from estero.automata.cea import CEA, FIRST, LabelSet, Transition
 from estero.automata.exploration import leaving
-from estero.errors import LimitExceeded
+from estero.automata.merging import difference_by_classes
 
 PAIR_CAP: Final = 200_000
-"""The most pairs of a state and a set of states that are compared."""
+"""The most pairs of sets of states that are compared, unless a limit is given."""
+
+FEW_COMPARISONS: Final = 100_000
+"""The most pairs of sets of the second automaton that are compared before classes take their place."""
 
 
 class Letter(NamedTuple):
@@ -60,14 +65,29 @@ def difference(
     *,
     first: bool = False,
     longest: int | None = None,
+    limit: int = PAIR_CAP,
 ) -> tuple[MarkedLetter, ...] | None:
     """A shortest word that `ours` accepts and `theirs` does not; None where there is none.
 
     Words are over `letters`, of `longest` events at most. With `first` their first event is the first of the
     stream. Both automata are without hidden labels.
 
-    Raises `LimitExceeded` where more than `PAIR_CAP` pairs would be compared.
+    Raises `LimitExceeded` where more than `limit` pairs of sets would be compared.
     """
+    try:
+        return _by_antichains(ours, theirs, letters, first=first, longest=longest)
+    except _ManyError:
+        word = difference_by_classes(ours, theirs, letters, first=first, longest=longest, limit=limit)
+        return None if word is None else tuple(MarkedLetter(*each) for each in word)
+
+
+class _ManyError(Exception):
+    """Antichains take too long."""
+
+
+def _by_antichains(
+    ours: CEA, theirs: CEA, letters: Sequence[Letter], *, first: bool, longest: int | None
+) -> tuple[MarkedLetter, ...] | None:
     own, other = _Moves(ours), _Moves(theirs)
     queue = deque(_Pair(state, frozenset(theirs.initial), 0) for state in sorted(ours.initial))
     met: defaultdict[int, list[frozenset[int]]] = defaultdict(list)
@@ -86,13 +106,11 @@ def difference(
                 if transition.target in ours.final:
                     if others.isdisjoint(theirs.final):
                         return following.word()
-                elif not any(each <= others for each in met[transition.target]):
-                    compared += 1
-                    if compared > PAIR_CAP:
-                        raise LimitExceeded(
-                            f"comparing the two patterns takes more than {PAIR_CAP:,} steps: "
-                            "bound the iterations of the patterns, or compare parts of them"
-                        )
+                    continue
+                compared += len(met[transition.target]) + 1
+                if compared > FEW_COMPARISONS:
+                    raise _ManyError
+                if not any(each <= others for each in met[transition.target]):
                     met[transition.target].append(others)
                     queue.append(following)
     return None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from estero.automata.cea import CEA, LabelSet, Transition
+from estero.automata.cea import CEA, LabelSet, Transition, with_hidden
 from estero.automata.residual import (
     ALL_MARKED,
     NO_HIDDEN,
@@ -140,6 +140,40 @@ def _live(automaton: CEA, program: RegisterProgram, register: int) -> set[int]:
     )
 
 
+def register_reaches(automaton: CEA, program: RegisterProgram) -> list[list[int | None]]:
+    """For each register and state how far behind a run may fall before nothing can follow; None: any far.
+
+    A run whose register is so much less than the value that NEAR compares with it, or more, marks nothing
+    any more, nor does it accept: values do not fall.
+    """
+    return [_reaches(automaton, program, register) for register in range(program.registers)]
+
+
+def _reaches(automaton: CEA, program: RegisterProgram, register: int) -> list[int | None]:
+    steps = [step for step in program.steps if step.register == register]
+    near = [step for step in steps if step.action is Action.NEAR]
+    if len({step.value for step in near}) != 1:
+        return [None] * automaton.states
+
+    def nearest(each: Transition) -> int | None:
+        if any(step.action is Action.RESET and each.carries(step.key) for step in steps):
+            return None
+        return min((step.length for step in near if each.carries(step.key)), default=None)
+
+    reach: list[int | None] = [0] * automaton.states
+    waiting = True
+    while waiting:
+        waiting = False
+        for each in automaton.transitions:
+            passes = not each.labels and not each.hidden and each.target not in automaton.final
+            least = reach[each.target] if passes else nearest(each)
+            here = reach[each.source]
+            if here is not None and (least is None or least > here):
+                reach[each.source] = least
+                waiting = True
+    return reach
+
+
 def drop_hidden(
     automaton: CEA,
     program: RegisterProgram | None,
@@ -159,8 +193,7 @@ def drop_hidden(
         steps = [replace(step, key=shown.get(step.key, step.key)) for step in program.steps]
         program = replace(program, steps=tuple(dict.fromkeys(steps)))
         needed |= {step.key for step in program.steps if isinstance(step.key, Hidden)}
-    transitions = (replace(each, hidden=each.hidden & needed) for each in automaton.transitions)
-    return replace(automaton, transitions=tuple(dict.fromkeys(transitions))), program
+    return with_hidden(automaton, frozenset(needed)), program
 
 
 def _shown(automaton: CEA, hidden: Hidden) -> Key:

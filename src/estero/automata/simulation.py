@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from estero.automata.cea import CEA, Guard, Transition
 from estero.automata.exploration import leaving
+from estero.automata.residual import Key
 
 MOST_PAIRS = 100_000
 """Pairs of states that are looked at; whatever is asked beyond them is answered by no."""
@@ -57,10 +58,12 @@ class Simulation:
 
     State y simulates x if y accepts where x does, and for each transition of x one of y passes all of its
     events, marks them if it does, and leads to a state that simulates its target. Then for each run from x
-    there is one from y that ends where it does and marks at least the same. Bits alone tell guards apart.
+    there is one from y that ends where it does and marks at least the same, and with at least the same of
+    `keys`. Bits alone tell guards apart.
     """
 
     cea: CEA
+    keys: frozenset[Key] = frozenset()
     _leaving: dict[int, list[Transition]] = field(default_factory=dict)
     _known: dict[_Pair, bool] = field(default_factory=dict)
     _of_sets: dict[tuple[frozenset[int], frozenset[int]], bool] = field(default_factory=dict)
@@ -126,6 +129,7 @@ class Simulation:
                 if other.guard.present <= each.guard.present
                 and other.guard.absent <= each.guard.absent
                 and (other.labels or not each.labels)
+                and all(other.carries(key) for key in self.keys if each.carries(key))
             ]
             for each in self._leaving[weaker]
         ]

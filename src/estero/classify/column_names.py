@@ -35,6 +35,12 @@ HELD_ARRIVAL: Final = "__held_arrival"
 HELD_ORDER: Final = "__held_order"
 HELD_RELEVANT: Final = "__held_relevant"
 
+# Rows of a relation that numbers them have these as well (relations.py).
+RELATION_UNSURE: Final = "__relation_unsure"
+"""Whether a row is not known to be after the one before it."""
+RELATION_LAST: Final = "__relation_last"
+"""Whether it is the last row."""
+
 # Spark only. There columns of events go by their places, so that no name of a user is in any SQL (frames.py).
 COLUMN: Final = "__column"
 """The columns of events while Spark computes."""
@@ -57,7 +63,9 @@ TASK: Final = "__task"
 SHARE: Final = "__share"
 """The number of a task's share, where tasks share an enumeration."""
 
-_WORKING: Final = "__(position|time|arrival|ordinal|held_[a-z]+|(key|bits|screen|value|held_order)[0-9]+)"
+_WORKING: Final = (
+    "__(position|time|arrival|ordinal|(held|relation)_[a-z]+|(key|bits|screen|value|held_order)[0-9]+)"
+)
 _NOT_KEPT: Final = re.compile("__(key|bits|value)[0-9]+")
 _STANDING_IN: Final = "__own"
 _INSIDE: Final = "__inside"

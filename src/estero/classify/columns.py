@@ -1,19 +1,24 @@
 """How expressions read a column: its kind, and the form in which its values are compared.
 
-Expressions know five kinds of values, each with one form per engine: BIGINT, DOUBLE, strings, truth
-values and instants. A column in another form (a small integer, a decimal, a zoned timestamp, an
-enumeration) is cast where an expression reads it, and stays as it is where the report shows it.
+Expressions know six kinds of values: BIGINT, DOUBLE, strings, truth values and instants, each with one form
+per engine, and decimals, whose `cast` is their type. A column in another form (a small integer, a zoned
+timestamp, an enumeration) is cast where an expression reads it, and stays as it is where the report shows it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 from typing import Literal as OneOf
 
 from sqlglot import exp
 
 from estero.classify.column_names import event_column
 from estero.language.tree.schema import Kind, Nested
+
+MOST_DIGITS: Final = 38
+"""Decimals have at most so many digits."""
 
 Tick = OneOf["us", "ns"]
 """The resolution in which timestamps are compared: microseconds, or nanoseconds where a column has them."""
@@ -37,6 +42,11 @@ class ColumnType:
     element: ColumnType | None = None
 
     @property
+    def scale(self) -> int:
+        """How many digits a decimal has behind its point."""
+        return decimal_digits(self.cast)[1] if self.cast and self.kind is Kind.DECIMAL else 0
+
+    @property
     def nested(self) -> Nested:
         """What is inside, as the language checks it."""
         fields = None if self.fields is None else {name: each.nested for name, each in self.fields}
@@ -47,6 +57,28 @@ class ColumnType:
         if self.kind is Kind.NULL:
             return self
         return self.element if isinstance(step, int) else dict(self.fields or ()).get(step)
+
+
+def decimal_digits(engine_type: str) -> tuple[int, int]:
+    """The precision and the scale of a decimal's type.
+
+    >>> decimal_digits("DECIMAL(10,2)")
+    (10, 2)
+    """
+    precision, scale = engine_type[engine_type.index("(") + 1 : engine_type.rindex(")")].split(",")
+    return int(precision), int(scale)
+
+
+def common_decimal(types: Iterable[str]) -> str | None:
+    """The type of decimals that has all values of several; None where that takes more than 38 digits.
+
+    >>> common_decimal(["DECIMAL(10,2)", "DECIMAL(5,4)"])
+    'DECIMAL(12,4)'
+    """
+    digits = [decimal_digits(each) for each in types]
+    scale = max(scale for _, scale in digits)
+    precision = scale + max(precision - scale for precision, scale in digits)
+    return f"DECIMAL({precision},{scale})" if precision <= MOST_DIGITS else None
 
 
 _CANONICAL = {kind: ColumnType(kind) for kind in Kind}

@@ -28,7 +28,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Tick, canonical, reference
-from estero.classify.sql_trees import SQL, cast, negative, number, text
+from estero.classify.sql_trees import SQL, call, cast, negative, number, text
 from estero.errors import DataError
 from estero.language.tree.paths import Step, column_of, is_path, steps_of
 from estero.language.tree.schema import Kind
@@ -63,10 +63,10 @@ class Dialect(ABC):
 
         >>> from estero.classify.duckdb_dialect import DUCKDB
         >>> DUCKDB.column_type("DECIMAL(10,2)").kind
-        <Kind.FLOAT: 'a float'>
+        <Kind.DECIMAL: 'a decimal'>
         """
         if engine_type.upper().startswith("DECIMAL"):
-            return ColumnType(Kind.FLOAT, "DOUBLE")
+            return ColumnType(Kind.DECIMAL, engine_type.upper())
         return self.types.get(engine_type, canonical(Kind.OPAQUE))
 
     def inside(self, columns: Mapping[str, ColumnType], path: str) -> ColumnType | None:
@@ -95,6 +95,10 @@ class Dialect(ABC):
     @abstractmethod
     def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:
         """Whether the condition, which is never NULL, is true of some `item` of a list; NULL for NULL."""
+
+    @abstractmethod
+    def let(self, name: exp.Column, value: SQL, result: SQL) -> SQL:
+        """`result`, in which `name` stands for `value`, which is computed once."""
 
     def as_read(self, name: str, column: ColumnType) -> SQL:
         """The column as expressions read it: in its kind's own form, timestamps as the engine's instants.
@@ -207,6 +211,10 @@ class Dialect(ABC):
     def trimmed(self, value: SQL) -> SQL:
         """A string without the spaces at its ends."""
 
+    def split_part(self, value: SQL, delimiter: SQL, place: SQL) -> SQL:
+        """Part number `place`, from 1, of a string between delimiters; empty beyond the last one."""
+        return call("split_part", value, delimiter, place)
+
     @abstractmethod
     def power(self, base: SQL, exponent: SQL) -> SQL:
         """A power of floats, as IEEE 754 has it."""
@@ -216,6 +224,11 @@ class Dialect(ABC):
     @abstractmethod
     def hashes(self, values: Sequence[tuple[SQL, Kind]]) -> tuple[SQL, SQL]:
         """Two independent hashes of values of these kinds: unsigned in DuckDB, signed in Spark."""
+
+    def text_of_decimal(self, value: SQL, scale: int) -> SQL:
+        """The text that equal decimals of any scale share: without zeros at the end of a fraction."""
+        shown = cast(value, self.text_type)
+        return call("regexp_replace", shown, text("[.]?0+$"), text("")) if scale else shown
 
     def hash_of_string(self, value: SQL, which: int) -> SQL:
         """Number 0 or 1 of the two hashes of a string."""

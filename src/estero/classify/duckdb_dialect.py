@@ -10,7 +10,18 @@ from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Tick
 from estero.classify.dialect import FIRST, LAST, Dialect, escaped
-from estero.classify.sql_trees import SQL, bound, call, cast, compared, either, negative, number, text
+from estero.classify.sql_trees import (
+    SQL,
+    bound,
+    call,
+    cast,
+    compared,
+    either,
+    is_not_null,
+    negative,
+    number,
+    text,
+)
 from estero.classify.struct_types import split_fields
 from estero.engine.int64 import GREATEST, LEAST
 from estero.language.regex.dialects import for_re2
@@ -74,6 +85,10 @@ class DuckDB(Dialect):
     def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:
         test = exp.Lambda(this=condition, expressions=[item.this.copy()], colon=True)
         return compared(">", call("len", call("list_filter", whole, test)), number(0))
+
+    def let(self, name: exp.Column, value: SQL, result: SQL) -> SQL:
+        body = exp.Lambda(this=result, expressions=[name.this.copy()], colon=True)
+        return call("list_extract", call("list_transform", call("list_value", value), body), number(1))
 
     def has_order(self, engine_type: str, column: ColumnType) -> bool:
         """Whether values of this type break ties, the same way on every engine."""
@@ -149,6 +164,12 @@ class DuckDB(Dialect):
 
     def trimmed(self, value: SQL) -> SQL:
         return call("trim", value, text(" "))
+
+    def split_part(self, value: SQL, delimiter: SQL, place: SQL) -> SQL:
+        # What DuckDB's macro of this name stands for: it would read the operands twice unseen.
+        part = call("list_extract", call("string_split", value, delimiter), place)
+        known = exp.and_(*map(is_not_null, (value, delimiter, place)))
+        return either(known, call("coalesce", part, text("")), exp.Null())
 
     def power(self, base: SQL, exponent: SQL) -> SQL:
         return call("pow", base, exponent)

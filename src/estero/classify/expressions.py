@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -10,6 +10,7 @@ from estero.classify.columns import ColumnType, reference
 from estero.classify.dialect import Dialect
 from estero.classify.durations import computed
 from estero.classify.functions import called, chosen, converted
+from estero.classify.naming import with_names
 from estero.classify.operations import UNKNOWN, Operations, Typed
 from estero.classify.sql_trees import SQL, is_not_null
 from estero.errors import QueryError
@@ -42,14 +43,13 @@ class ExpressionWriter:
             case e.Not(part):
                 return exp.paren(exp.Not(this=exp.paren(self.condition(part))), copy=False)
             case e.Comparison(operator, left, right):
-                return self._operations.compare(operator, self.value(left), self.value(right))
+                return self._test((left, right), lambda of, both: of.compare(operator, *both))
             case e.Between(operand, low, high):
-                value = self.value(operand)
-                return self._operations.between(value, self.value(low), self.value(high))
+                return self._test((operand, low, high), lambda of, three: of.between(*three))
             case e.In(operand, members):
-                return self._operations.is_member(self.value(operand), members)
+                return self._test((operand,), lambda of, one: of.is_member(one[0], members))
             case e.InList(operand, values):
-                return self._operations.is_listed(self.value(operand), values.values)
+                return self._test((operand,), lambda of, one: of.is_listed(one[0], values.values))
             case e.Like(operand, pattern) | e.Matches(operand, pattern):
                 value = self.value(operand)
                 test = self._dialect.like if isinstance(node, e.Like) else self._dialect.matches
@@ -72,20 +72,31 @@ class ExpressionWriter:
             case e.Negative(e.Literal(int() | float() as number)) if not isinstance(number, bool):
                 return self._operations.literal(-number)
             case e.Negative(operand):
-                return self._operations.negative(self.value(operand))
+                return self._of((operand,), lambda of, one: of.negative(*one))
             case e.Arithmetic(operator, left, right):
-                return computed(self._operations, operator, self.value(left), self.value(right))
+                return self._of((left, right), lambda of, both: computed(of, operator, *both))
             case e.Call(name, arguments):
-                return called(self._operations, name, [self.value(argument) for argument in arguments])
+                return self._of(arguments, lambda of, values: called(of, name, values))
             case e.Case(whens, default):
                 cases = [(self.condition(when.condition), self.value(when.value)) for when in whens]
                 return chosen(self._operations, cases, self.value(default or e.Literal(None)))
             case e.Cast(operand, wanted):
-                return converted(self._operations, self.value(operand), wanted)
+                return self._of((operand,), lambda of, one: converted(of, one[0], wanted))
             case _ if isinstance(node, _CONDITIONS):
                 return Typed(self.condition(node), Kind.BOOL)
             case _:
                 raise QueryError(f"{type(node).__name__} is not an expression over one event", span=node.span)
+
+    # -------------------------------------------------------------------------------- operands
+
+    def _of(self, operands: Sequence[e.Node], write: Callable[[Operations, Sequence[Typed]], Typed]) -> Typed:
+        """What is written of operands, each of which is computed once."""
+        values = [self.value(operand) for operand in operands]
+        return with_names(self._dialect, values, lambda named: write(self._operations, named))
+
+    def _test(self, operands: Sequence[e.Node], write: Callable[[Operations, Sequence[Typed]], SQL]) -> SQL:
+        """A condition that is written of operands, each of which is computed once."""
+        return self._of(operands, lambda of, values: Typed(write(of, values), Kind.BOOL)).sql
 
     # ---------------------------------------------------------------------------------- leaves
 
@@ -95,5 +106,10 @@ class ExpressionWriter:
             return self._operations.literal(None)
         known = (is_not_null(reference(name, column)),)
         return Typed(
-            self._dialect.as_read(name, column), column.kind, known, tick=column.tick, element=column.element
+            self._dialect.as_read(name, column),
+            column.kind,
+            known,
+            tick=column.tick,
+            element=column.element,
+            scale=column.scale,
         )

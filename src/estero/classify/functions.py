@@ -160,6 +160,13 @@ def _float_to_integer(operations: Operations, value: Typed) -> SQL:
     return either(fits, cast(whole, "BIGINT"), exp.Null())
 
 
+def _decimal_to_integer(operations: Operations, value: Typed) -> SQL:
+    """Towards zero, by the text before its point: engines round otherwise."""
+    shown = cast(value.sql.copy(), operations.dialect.text_type)
+    whole = call("regexp_replace", shown, text("[.].*"), text("")) if value.scale else shown
+    return exp.TryCast(**cast(whole, "BIGINT").args, safe=True)
+
+
 def _text_to_integer(operations: Operations, value: Typed) -> SQL:
     number = exp.TryCast(**cast(value.sql.copy(), "BIGINT").args, safe=True)
     return either(_has_none(operations, value, _NOT_IN_INTEGERS), number, exp.Null())
@@ -195,6 +202,11 @@ _CONVERSIONS: Final[Mapping[tuple[Kind, Kind], Callable[[Operations, Typed], SQL
     (Kind.STRING, Kind.FLOAT): _text_to_float,
     (Kind.INT, Kind.STRING): lambda of, value: cast(of.wide(value), of.dialect.text_type),
     (Kind.BOOL, Kind.STRING): lambda _, value: _truth_to(text("true"), text("false"), value.sql),
+    (Kind.DECIMAL, Kind.STRING): lambda of, value: of.dialect.text_of_decimal(value.sql.copy(), value.scale),
+    (Kind.DECIMAL, Kind.FLOAT): lambda of, value: cast(
+        cast(value.sql.copy(), of.dialect.text_type), "DOUBLE"
+    ),
+    (Kind.DECIMAL, Kind.INT): _decimal_to_integer,
     (Kind.INT, Kind.BOOL): lambda of, value: compared("!=", value.sql, of.dialect.integer(0)),
 }
 
@@ -293,7 +305,10 @@ def _concat(operations: Operations, arguments: Sequence[Typed]) -> Typed:
 
 
 def _substring(operations: Operations, arguments: Sequence[Typed]) -> Typed:
-    """Engines differ in places before the first character, so those are left out beforehand."""
+    """Engines differ in places before the first character, so those are left out beforehand.
+
+    NULL is asked for by itself, because ``greatest`` and ``least`` leave it out.
+    """
     value, start, *length = arguments
     first = _clipped(start, 1)
     parts = [cast(first, "INT")]
@@ -302,6 +317,9 @@ def _substring(operations: Operations, arguments: Sequence[Typed]) -> Typed:
         many = call("greatest", exp.Sub(this=end, expression=first.copy()), number(0))
         parts.append(cast(call("least", many, number(_LONGEST)), "INT"))
     result = call("substring", value.sql.copy(), *parts)
+    conditions = operations.all_known(start, *length)
+    if conditions:
+        result = either(exp.and_(*conditions), result)
     return Typed(result, Kind.STRING, operations.all_known(*arguments))
 
 
@@ -357,7 +375,7 @@ _FUNCTIONS: Final[Mapping[str, Writer]] = {
     "contains": _of_strings(Kind.BOOL, lambda _, *both: call("contains", *both)),
     "replace": _of_strings(Kind.STRING, lambda _, *three: call("replace", *three)),
     "concat": _concat,
-    "split_part": _of_strings(Kind.STRING, lambda _, *three: call("split_part", *three)),
+    "split_part": _of_strings(Kind.STRING, lambda dialect, *three: dialect.split_part(*three)),
     **{
         part: _part_of_time(part)
         for part in (

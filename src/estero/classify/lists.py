@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 from estero.classify.columns import Tick
 from estero.language.tree.literals import Value
@@ -15,7 +16,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def in_form(values: Sequence[Value], kind: Kind | None, tick: Tick) -> list[int | float | str]:
     """The values that one of a kind can equal, as it is looked up: instants as ticks since the epoch.
 
-    An integer equals a float where both are one number exactly.
+    An integer equals a float where both are one number exactly. Decimals are texts, as in
+    `Dialect.text_of_decimal`.
 
     >>> in_form([1.0, 2.5, 3.0], Kind.INT, "us")
     [1, 3]
@@ -23,6 +25,9 @@ def in_form(values: Sequence[Value], kind: Kind | None, tick: Tick) -> list[int 
     match kind:
         case Kind.INT:
             return list(_integers(values))
+        case Kind.DECIMAL:
+            numbers = (each for each in values if isinstance(each, int | float))
+            return [f"{Decimal(repr(each)).normalize():f}" for each in numbers]
         case Kind.FLOAT:
             return list(_floats(values))
         case Kind.TIMESTAMP:

@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
+from math import ceil, floor
 
 from sqlglot import exp
 
-from estero.classify.columns import ColumnType, Tick
+from estero.classify.columns import MOST_DIGITS, ColumnType, Tick
 from estero.classify.dialect import EXACT, Dialect, micros_of
 from estero.classify.lists import in_form
 from estero.classify.sql_trees import SQL, bound, cast, compared, either, is_not_null, number, text
@@ -37,7 +39,7 @@ class Typed:
     """An expression in SQL with its kind (None: the literal NULL) and, for a literal, its value.
 
     `known` are the conditions under which it is not NULL; None stands for "ask the value itself". Of a list
-    `element` is how its elements are read.
+    `element` is how its elements are read, and of a decimal `scale` the digits behind its point.
     """
 
     sql: SQL
@@ -46,6 +48,7 @@ class Typed:
     literal: Value = None
     tick: Tick = "us"
     element: ColumnType | None = None
+    scale: int = 0
 
 
 class Operations:
@@ -82,6 +85,8 @@ class Operations:
         kinds = (left.kind, right.kind)
         if None in kinds:
             return UNKNOWN.copy()
+        if Kind.DECIMAL in kinds:
+            return self._compare_decimals(operator, left, right)
         if kinds == (Kind.INT, Kind.FLOAT):
             return self._compare_exactly(operator, left, right)
         if kinds == (Kind.FLOAT, Kind.INT):
@@ -115,6 +120,34 @@ class Operations:
             .when(compared("=", broken.sql, limit), compared(above, rounded, limit))
             .else_(compared(operator, whole.sql, whole_float))
         )
+
+    def _compare_decimals(self, operator: e.ComparisonOperator, left: Typed, right: Typed) -> SQL:
+        """A decimal against a decimal or an integer; a constant is the decimal that it is written as.
+
+        Engines widen both sides to one type, where no digit is lost: what needs more than 38 is an error.
+        """
+        if isinstance(right.literal, int | float):
+            return self._compare_with_decimal(operator, left, Fraction(repr(right.literal)))
+        if isinstance(left.literal, int | float):
+            return self._compare_with_decimal(_MIRRORED[operator], right, Fraction(repr(left.literal)))
+        return compared(operator, left.sql, right.sql)
+
+    def _compare_with_decimal(self, operator: e.ComparisonOperator, value: Typed, constant: Fraction) -> SQL:
+        """A decimal against a constant, which is rounded to its scale: ``d < 0.125`` is ``d <= 0.12``."""
+        units = constant * 10**value.scale
+        most = 10**MOST_DIGITS
+        if abs(units) >= most:
+            holds = operator == "!=" or (operator != "=" and (operator in {"<", "<="}) == (units > 0))
+            return _constant_if_known(holds, self.is_known(value))
+        if units.denominator > 1:
+            if operator in {"=", "!="}:
+                return _constant_if_known(operator == "!=", self.is_known(value))
+            is_below = operator in {"<", "<="}
+            operator, units = ("<=" if is_below else ">="), Fraction((floor if is_below else ceil)(units))
+        shown = f"{int(units):+0{value.scale + 2}d}"
+        digits = f"{shown[: len(shown) - value.scale]}.{shown[len(shown) - value.scale :]}".rstrip(".")
+        exact = cast(text(digits.removeprefix("+")), f"DECIMAL({MOST_DIGITS},{value.scale})")
+        return compared(operator, value.sql, exact)
 
     def _compare_with_float(self, operator: e.ComparisonOperator, whole: Typed, number: float) -> SQL:
         """An integer against a float literal, as a comparison of integers: ``n < 1.5`` is ``n < 2``."""
@@ -162,6 +195,9 @@ class Operations:
         known = in_form(values, value.kind, value.tick)
         if not known:
             return _constant_if_known(False, self.is_known(value))
+        if value.kind is Kind.DECIMAL:
+            shown = self.dialect.text_of_decimal(value.sql.copy(), value.scale)
+            return exp.paren(self.dialect.listed(bound(shown), known, Kind.STRING), copy=False)
         own = self.dialect.ticks_of(value.sql, value.tick) if value.kind is Kind.TIMESTAMP else value.sql
         return exp.paren(self.dialect.listed(bound(own), known, value.kind), copy=False)
 

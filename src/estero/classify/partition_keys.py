@@ -1,8 +1,8 @@
 """The key of PARTITION BY → two halves of 128 bits, as SQL trees.
 
 Alternatives of one bracket whose values differ in kind, or whose timestamps differ in resolution, become
-texts that are equal exactly where the values are: an integer never equals a string, and a float only if the
-float is that integer.
+texts that are equal exactly where the values are: an integer never equals a string, and a float or a decimal
+only if it is that integer. Decimals of any scale are such texts, too.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ import math
 from sqlglot import exp
 
 from estero.classify.bits import Writer
+from estero.classify.columns import ColumnType
+from estero.classify.dialect import Dialect
 from estero.classify.sql_trees import SQL, call, cast, compared, either, is_not_null, number, text
 from estero.language.tree.schema import Kind
+
+_NUMBERS = frozenset({Kind.INT, Kind.FLOAT, Kind.DECIMAL})
 
 
 class KeyWriter(Writer):
@@ -40,6 +44,7 @@ class KeyWriter(Writer):
         choices = [(name, self._in_key_form(name)) for name in present]
         common = self._columns[present[0]].kind if present else Kind.STRING
         kind = Kind.INT if common in {Kind.BOOL, Kind.TIMESTAMP} else common
+        kind = Kind.STRING if common is Kind.DECIMAL else kind
         return self._first_that_the_type_has(choices), kind
 
     def _in_key_form(self, name: str) -> SQL:
@@ -49,6 +54,8 @@ class KeyWriter(Writer):
                 return self._dialect.ticks(name, column)
             case Kind.BOOL:
                 return cast(value, "BIGINT")
+            case Kind.DECIMAL:
+                return self._dialect.text_of_decimal(value, column.scale)
             case Kind.FLOAT:
                 return self._one_float_of_equal_ones(cast(value, "DOUBLE"))
             case _:
@@ -57,31 +64,12 @@ class KeyWriter(Writer):
     def _text(self, name: str) -> SQL:
         """A text that equal values of different kinds share; it begins with a letter for the kind."""
         value, column = self._read(name), self._columns[name]
-        match column.kind:
-            case Kind.TIMESTAMP:
-                return self._lettered("t", self._dialect.nanoseconds_of(value, column.tick))
-            case Kind.FLOAT:
-                return self._text_of_float(cast(value, "DOUBLE"))
-            case kind:
-                letters = {Kind.INT: "n", Kind.BOOL: "b", Kind.STRING: "s"}
-                return self._lettered(letters.get(kind, "o"), value)
-
-    def _text_of_float(self, value: SQL) -> SQL:
-        """A float that is a 64-bit integer has the text of that integer; no other float has such a text."""
-        below = compared("<", value, cast(text(str(-(2**63))), "DOUBLE"))
-        above = compared(">=", value, cast(text(str(2**63)), "DOUBLE"))
-        is_nan = call("isnan", value.copy())
-        shown = self._lettered("n", value)
-        whole = compared("=", value, call("floor", value.copy()))
-        integer = self._lettered("n", cast(value.copy(), "BIGINT"))
-        # Only a float within 64 bits is rounded down: Spark's floor makes an integer of it.
-        chosen = exp.Case().when(is_nan, text("nNaN")).when(exp.or_(below, above), shown)
-        return chosen.when(whole, integer).else_(shown.copy())
-
-    def _lettered(self, letter: str, value: SQL) -> SQL:
-        """A letter and the text of the value; NULL for NULL."""
-        shown = cast(value, self._dialect.text_type)
-        return exp.paren(exp.DPipe(this=text(letter), expression=shown, safe=True), copy=False)
+        if column.kind in _NUMBERS:
+            return text_of_number(self._dialect, value, column)
+        if column.kind is Kind.TIMESTAMP:
+            return _lettered(self._dialect, "t", self._dialect.nanoseconds_of(value, column.tick))
+        letters = {Kind.BOOL: "b", Kind.STRING: "s"}
+        return _lettered(self._dialect, letters.get(column.kind, "o"), value)
 
     def _one_float_of_equal_ones(self, value: SQL) -> SQL:
         """-0.0 as 0.0, and every NaN as the same one."""
@@ -106,3 +94,32 @@ class KeyWriter(Writer):
         for index, type_names in by_choice.items():
             value = value.when(self._has_type(type_names), choices[index][1])
         return value.else_(choices[0][1] if schema.shared else exp.Null())
+
+
+def text_of_number(dialect: Dialect, value: SQL, column: ColumnType) -> SQL:
+    """The text that equal integers, floats and decimals share.
+
+    A float that is a 64-bit integer has the text of that integer, and no other float has such a text; a
+    decimal that is an integer has it, too, and no other one has the text of a float.
+    """
+    if column.kind is Kind.INT:
+        return _lettered(dialect, "n", value)
+    if column.kind is Kind.DECIMAL:
+        shown = dialect.text_of_decimal(value, column.scale)
+        whole = compared("=", shown, call("replace", shown.copy(), text("."), text("")))
+        return either(whole, _lettered(dialect, "n", shown), _lettered(dialect, "d", shown.copy()))
+    number = cast(value, "DOUBLE")
+    below = compared("<", number, cast(text(str(-(2**63))), "DOUBLE"))
+    above = compared(">=", number, cast(text(str(2**63)), "DOUBLE"))
+    shown = _lettered(dialect, "n", number)
+    whole = compared("=", number, call("floor", number.copy()))
+    integer = _lettered(dialect, "n", cast(number.copy(), "BIGINT"))
+    # Only a float within 64 bits is rounded down: Spark's floor makes an integer of it.
+    chosen = exp.Case().when(call("isnan", number.copy()), text("nNaN")).when(exp.or_(below, above), shown)
+    return chosen.when(whole, integer).else_(shown.copy())
+
+
+def _lettered(dialect: Dialect, letter: str, value: SQL) -> SQL:
+    """A letter and the text of the value; NULL for NULL."""
+    shown = cast(value, dialect.text_type)
+    return exp.paren(exp.DPipe(this=text(letter), expression=shown, safe=True), copy=False)

@@ -104,6 +104,10 @@ class Spark(Dialect):
     def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:
         return call("exists", whole, exp.Lambda(this=condition, expressions=[item.this.copy()]))
 
+    def let(self, name: exp.Column, value: SQL, result: SQL) -> SQL:
+        body = exp.Lambda(this=result, expressions=[name.this.copy()])
+        return call("get", call("transform", call("array", value), body), number(0))
+
     def in_utc(self, column: ColumnType) -> ColumnType:
         """The same column where the session is in UTC: Spark's own cast is right, and fast, there."""
         return replace(column, cast="timestamp") if column.cast == LOCAL_TIME else column

@@ -42,9 +42,14 @@ def number(value: int | str) -> SQL:
 
 def bound(value: SQL) -> SQL:
     """A copy of `value` that binds as one operand."""
+    return closed(value.copy())
+
+
+def closed(value: SQL) -> SQL:
+    """The value itself, in parentheses where it does not bind as one operand."""
     if isinstance(value, exp.Column | exp.Literal | exp.Cast | exp.Anonymous | exp.Paren):
-        return value.copy()
-    return exp.paren(value)
+        return value
+    return exp.paren(value, copy=False)
 
 
 def compared(operator: ComparisonOperator, left: SQL, right: SQL) -> SQL:

@@ -1,8 +1,8 @@
 """What registers compare (automata/registers.py) → columns of the classified table, as integers.
 
 The engines compute each value in the form that it crosses in: integers, truth values and instants as
-64-bit integers, floats as they are (Spark's SQL cannot read their bits), strings as hashes. `as_integers`
-makes 64-bit integers of all of them that compare as the values do.
+64-bit integers, floats as they are (Spark's SQL cannot read their bits), strings and decimals as hashes.
+`as_integers` makes 64-bit integers of all of them that compare as the values do.
 """
 
 from __future__ import annotations
@@ -90,11 +90,13 @@ class ValueWriter(Writer):
         match typed.kind:
             case Kind.TIMESTAMP | Kind.DURATION:
                 return self._ticks(value, typed)
-            case Kind.STRING:
+            case Kind.STRING | Kind.DECIMAL:
                 if value.hashed is None:
-                    raise ValueError(f"strings are compared by their hashes: {value.expression}")
-                known = is_not_null(exp.paren(typed.sql))
-                return either(known, self._dialect.hash_of_string(typed.sql, value.hashed))
+                    raise ValueError(f"such values are compared by their hashes: {value.expression}")
+                known, shown = is_not_null(exp.paren(typed.sql)), typed.sql
+                if typed.kind is Kind.DECIMAL:
+                    shown = self._dialect.text_of_decimal(typed.sql.copy(), typed.scale)
+                return either(known, self._dialect.hash_of_string(shown, value.hashed))
             case None:
                 return exp.Null()
             case _:

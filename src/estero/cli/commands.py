@@ -1,7 +1,7 @@
 """The command line: run, check, explain, stream, warm, demo (`estero --help`).
 
 It uses only the public interface. Everything heavy is imported inside the commands, so that
-``--help`` is there at once and ``--engine duckdb`` never loads Spark.
+``--help`` is there at once and a run in this process never loads Spark.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
@@ -40,6 +39,7 @@ from estero.cli.options import (
     Master,
     Out,
     Params,
+    Partials,
     Picture,
     Positions,
     Predicates,
@@ -52,6 +52,7 @@ from estero.cli.options import (
     Until,
     WhyNotOption,
     as_called,
+    engine_of,
     format_of,
     load_predicates,
     query_in,
@@ -68,16 +69,19 @@ if TYPE_CHECKING:
     from estero import Answer, Query
     from estero.answers.rows import Rows
     from estero.cli.terminal import Found, Meter
+    from estero.spark.batch.collected import Collected
 
 P = ParamSpec("P")
 
 DATA_OR_RUN_ERROR = 1
 QUERY_OR_USAGE_ERROR = 2
 
+LOCAL = "local[*]"
+"""The master of Spark in this machine, on all its cores."""
+
 app = typer.Typer(
     cls=Group,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -177,11 +181,12 @@ def run(
     out: Out = None,
     format: FormatOption = None,
     engine: EngineOption = None,
-    master: Master = "local[*]",
+    master: Master = None,
     limit: Limit = None,
     count: Count = False,
     rows: RowsOption = RowsOf.MATCHES,
     positions: Positions = False,
+    partials: Partials = False,
     until: Until = None,
     explain: ExplainOption = False,
     param: Params = None,
@@ -191,17 +196,23 @@ def run(
     """Find the complex events of a query in a stream of events."""
     if stream is None:
         raise typer.BadParameter("run needs events", param_hint="--events")
-    chosen = format_of(out, format)
+    chosen, chosen_engine = format_of(out, format), engine_of(stream, engine, master)
     load_predicates(predicates)
     from estero.cli.terminal import Meter, messages
 
     parsed, meter = query_in(query, param), Meter()
-    if explain:
-        messages().print(str(parsed.explain(stream.path, **stream.arguments)), markup=False)
-    chosen_engine = engine or _default_engine(master)
-    found, undecided = _found(
-        parsed, stream, chosen_engine, master, positions=positions, until=until, progress=meter
-    )
+    say = functools.partial(messages().print, markup=False) if explain else None
+    if say is not None and not stream.is_of_spark:
+        say(str(parsed.explain(stream.path, **stream.arguments)))
+    found: Found
+    if chosen_engine is Engine.SPARK:
+        where = master or LOCAL
+        asked = {"positions": positions, "partials": partials}
+        found, undecided = _found_on_spark(parsed, stream, where, until=until, say=say, **asked)
+    else:
+        _do_without_pandas()
+        found = parsed.run(stream.path, **stream.arguments, until=until, partials=partials, progress=meter)
+        undecided = found.undecided().count
     if limit is not None:
         found = found.limit(limit)
     listed = found.rows() if rows is RowsOf.EVENTS else found
@@ -346,17 +357,6 @@ def demo(
         console.print(f"\n[bold]Its picture[/]: {picture}")
 
 
-def _default_engine(master: str) -> Engine:
-    """Spark where PySpark is installed, else this process; says which on standard error."""
-    from estero.cli.terminal import messages
-
-    if find_spec("pyspark") is None:
-        messages().print("running in this process; Spark needs pip install 'estero[spark]'", markup=False)
-        return Engine.DUCKDB
-    messages().print(f"running on Spark, {master} (--engine duckdb runs in this process)", markup=False)
-    return Engine.SPARK
-
-
 def _say_undecided(number: int) -> None:
     if number:
         from estero.cli.terminal import messages
@@ -370,33 +370,35 @@ def _say_undecided(number: int) -> None:
         )
 
 
-def _found(
+def _found_on_spark(
     query: Query,
     stream: Stream,
-    engine: Engine,
-    master: str,
+    master: str = LOCAL,
     *,
     positions: bool,
+    partials: bool,
     until: str | None = None,
-    progress: Meter | None = None,
-) -> tuple[Found, Callable[[], int]]:
-    """The complex events, and what tells how many more are not decided."""
-    if engine is Engine.DUCKDB:
-        _do_without_pandas()
-        answer = query.run(stream.path, **stream.arguments, until=until, progress=progress)
-        return answer, answer.undecided
+    say: Callable[[str], None] | None = None,
+) -> tuple[Collected, Callable[[], int]]:
+    """The complex events, and what tells how many more are not decided.
+
+    `say` is told how events that Spark alone reads are evaluated.
+    """
     from estero.cli.terminal import working
     from estero.queries.statement import raise_first
 
-    # Spark does not know which types occur, so what is wrong with the query is found here; and at once.
-    raise_first(query.check(stream.path, **stream.arguments))
-    from estero.spark import collect, match_count, read_events, recognize
+    if not stream.is_of_spark:
+        # Spark does not know which types occur, so what is wrong with the query is found here; and at once.
+        raise_first(query.check(stream.path, **stream.arguments))
+    from estero.spark import collect, explain, match_count, read_events, recognize
 
     with working("starting Spark"):
         frame = read_events(stream.path, csv_options=stream.csv_options, master=master)
+    if stream.is_of_spark and say is not None:
+        say(str(explain(frame, query, **stream.layout, positions=positions, partials=partials)))
     # Without a time, positions are what tells where a complex event is.
     placed = positions or stream.layout["time"] is None
-    matches = recognize(frame, query, **stream.layout, positions=placed, until=until)
+    matches = recognize(frame, query, **stream.layout, positions=placed, until=until, partials=partials)
 
     def undecided() -> int:
         if not any("estero:decided" in (each.metadata or {}) for each in matches.schema.fields):
@@ -466,7 +468,7 @@ def _compare_with_spark(query: Query, answer: Answer, layout: dict[str, Any]) ->
     with tempfile.TemporaryDirectory(prefix="estero-") as directory:
         path = str(Path(directory, "events.parquet"))
         pyarrow.parquet.write_table(night.events(), path)
-        found, _ = _found(query, Stream(path, layout), Engine.SPARK, "local[*]", positions=True)
+        found, _ = _found_on_spark(query, Stream(path, layout), positions=True, partials=False)
         with working("recognising on Spark"):
             rows = pa.Table.from_batches(found.batches(), found.schema).to_pylist()
     if sorted(map(str, rows)) != sorted(map(str, answer.to_arrow().to_pylist())):

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from estero.cli.completion import column_names
+from estero.errors import legible
 from estero.events.files.temporary_files import is_pipe, named_by_content, named_for, spooled
 
 if TYPE_CHECKING:
@@ -70,8 +72,8 @@ Events = Annotated[
     list[str] | None,
     about_events(
         metavar="FILE",
-        help="Events in Parquet, CSV, JSON lines or Arrow: a file, glob or directory; - is standard input. "
-        "Can be repeated: all files are one stream.",
+        help="Events in Parquet, CSV, JSON lines or Arrow: a file, glob or directory; - is standard input; "
+        "on Spark also s3a://…, hdfs://… or delta:DIR. Can be repeated: all files are one stream.",
     ),
 ]
 EventsFormatOption = Annotated[
@@ -82,16 +84,29 @@ EventsFormatOption = Annotated[
 ]
 Type = Annotated[
     str | None,
-    about_events(metavar="COL", help="The column with the event's type, if there are several types."),
+    about_events(
+        metavar="COL",
+        help="The column with the event's type, if there are several types.",
+        autocompletion=column_names,
+    ),
 ]
-Time = Annotated[str | None, about_events(metavar="COL", help="The time column, by which events are sorted.")]
+Time = Annotated[
+    str | None,
+    about_events(
+        metavar="COL", help="The time column, by which events are sorted.", autocompletion=column_names
+    ),
+]
 TimeUnit = Annotated[
     str | None,
     about_events(metavar="UNIT", help="The unit of an integer time column: ns, us, ms, s, min, h or d."),
 ]
 Order = Annotated[
     list[str] | None,
-    about_events(metavar="COL", help="A column that breaks ties of time; can be repeated."),
+    about_events(
+        metavar="COL",
+        help="A column that breaks ties of time; can be repeated.",
+        autocompletion=column_names,
+    ),
 ]
 Types = Annotated[
     list[str] | None,
@@ -129,11 +144,14 @@ Params = Annotated[
 EngineOption = Annotated[
     Engine | None,
     typer.Option(
-        help="spark runs the pipeline on Spark, duckdb in this process. Default: spark if PySpark "
-        "is installed."
+        help="duckdb runs in this process, spark on Spark. Default: duckdb, unless there is a --master, or "
+        "events that only Spark reads."
     ),
 ]
-Master = Annotated[str, typer.Option(metavar="URL", help="The Spark master.")]
+Master = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="The Spark master, for a run on Spark. Default: local[*]."),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
 Out = Annotated[
     Path | None,
@@ -171,6 +189,14 @@ To = Annotated[
     Path | None,
     typer.Option(metavar="DIR", file_okay=False, help="Default: $ESTERO_CACHE, or next to the package."),
 ]
+Partials = Annotated[
+    bool,
+    typer.Option(
+        "--partials",
+        help="Also how far each start came that was not completed in its window: columns steps, expired_time "
+        "and complete.",
+    ),
+]
 WhyNotOption = Annotated[
     bool,
     typer.Option(
@@ -195,6 +221,13 @@ class Stream:
     layout: dict[str, Any] = field(default_factory=dict)
     csv_options: dict[str, Any] | None = None
     types: tuple[str, ...] = ()
+
+    @property
+    def is_of_spark(self) -> bool:
+        """Whether only Spark reads the events, or some of them."""
+        from estero.events.files.paths import in_store
+
+        return any(map(in_store, [self.path] if isinstance(self.path, str) else self.path))
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -312,7 +345,10 @@ def load_predicates(modules: Sequence[str] | None) -> None:
             spec = spec_from_file_location(file.stem, file)
             if spec is None or spec.loader is None:
                 raise typer.BadParameter(f"{name} cannot be run", param_hint="--predicates")
-            spec.loader.exec_module(module_from_spec(spec))
+            try:
+                spec.loader.exec_module(module_from_spec(spec))
+            except Exception as error:  # whatever a program of the user's raises
+                raise _broken(name, error) from error
             continue
         try:
             import_module(name)
@@ -321,8 +357,18 @@ def load_predicates(modules: Sequence[str] | None) -> None:
                 raise
             advice = "give the path of a .py file, or a module that Python can import"
             raise typer.BadParameter(
-                f"there is no module {name}: {advice}", param_hint="--predicates"
+                legible(f"there is no module {name}: {advice}"), param_hint="--predicates"
             ) from None
+        except Exception as error:
+            raise _broken(name, error) from error
+
+
+def _broken(name: str, error: Exception) -> typer.BadParameter:
+    """What is said of predicates that cannot be run, as Python says why."""
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return typer.BadParameter(
+        legible(f"{name or 'no name'} cannot be run: {said}"), param_hint="--predicates"
+    )
 
 
 _called: dict[str, str] = {}
@@ -356,6 +402,18 @@ def _as_file(events: str, form: EventsFormat | None) -> str:
     if path != events:
         _called[path] = "standard input" if events == "-" else events
     return path
+
+
+def engine_of(stream: Stream, named: Engine | None, master: str | None) -> Engine:
+    """What evaluates the query: this process, unless Spark is asked for or alone reads the events.
+
+    A usage error where what is asked for does not go together, and where Spark is not installed.
+    """
+    if named is Engine.DUCKDB and master is not None:
+        raise typer.BadParameter("a master is for --engine spark", param_hint="--master")
+    if named is not None:
+        return named
+    return Engine.SPARK if master is not None or stream.is_of_spark else Engine.DUCKDB
 
 
 def format_of(out: Path | None, named: Format | None) -> Format:

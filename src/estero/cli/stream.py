@@ -21,6 +21,7 @@ from estero.cli.options import (
     Debug,
     Order,
     Params,
+    Partials,
     Predicates,
     QueryFile,
     RowsOf,
@@ -136,6 +137,7 @@ def stream(
     lateness: Lateness = None,
     rows: RowsOption = RowsOf.MATCHES,
     positions: Placed = False,
+    partials: Partials = False,
     master: SparkMaster = "local[*]",
     packages: Packages = None,
     jars: Jars = None,
@@ -155,7 +157,7 @@ def stream(
     layout = {"type": type, "time": time, "time_unit": time_unit, "order": order or []}
     with ExitStack() as things:
         place = checkpoint or Path(things.enter_context(tempfile.TemporaryDirectory(prefix="estero-")))
-        note = _note_of(parsed, source, sink, rows)
+        note = _note_of(parsed, source, sink, rows, partials=partials)
         check_note(place, note)
         with working("starting Spark"):
             stream_session(
@@ -163,7 +165,7 @@ def stream(
             )
             events = read_stream(source, schema=schema)
             shown = {"positions": positions, "rows": "events" if rows is RowsOf.EVENTS else None}
-            matches = _recognized(events, parsed, lateness, {**layout, **shown})
+            matches = _recognized(events, parsed, lateness, {**layout, **shown, "partials": partials})
             running = write_stream(matches, sink, checkpoint=place, trigger=trigger)
         things.callback(running.stop)
         _write_note(place, note)
@@ -237,7 +239,7 @@ def _write_note(checkpoint: Path, note: dict[str, str]) -> None:
         file.write(json.dumps(note, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
-def _note_of(query: Query, source: str, sink: str, rows: RowsOf) -> dict[str, str]:
+def _note_of(query: Query, source: str, sink: str, rows: RowsOf, *, partials: bool) -> dict[str, str]:
     """What has to stay the same; options of readers and writers may change."""
     from estero.spark import sink_address, source_address
 
@@ -245,7 +247,7 @@ def _note_of(query: Query, source: str, sink: str, rows: RowsOf) -> dict[str, st
         "query": str(query),
         "source": str(source_address(source)),
         "sink": str(sink_address(sink)),
-        "kind of rows": str(rows),
+        "kind of rows": f"{rows} with partial matches" if partials else str(rows),
     }
 
 

@@ -53,3 +53,16 @@ def fall(times: NDArray[np.int64]) -> bool:
     False
     """
     return bool((times[1:] < times[:-1]).any())
+
+
+def added(times: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """Times with a length that is not negative added; where that is beyond 64 bits, the greatest integer.
+
+    >>> added(np.array([5, GREATEST - 1]), 10).tolist() == [15, GREATEST]
+    True
+    """
+    unsigned = np.ascontiguousarray(times).view(np.uint64)
+    if length >= 2**64:
+        return np.full(times.shape, GREATEST)
+    late = np.uint64(GREATEST) - unsigned < np.uint64(length)
+    return np.where(late, np.int64(GREATEST), (unsigned + np.uint64(length)).view(np.int64))

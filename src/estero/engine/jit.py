@@ -2,6 +2,10 @@
 
 State is arrays either way, so each call may go by itself: `patience` says how. Numba is not loaded before
 some kernel is compiled, or read from disk.
+
+Numba computes with 64 bits; NumPy, and so a kernel as Python runs it, with those of the column that a number
+was read from. So nothing is computed with numbers of 8 or 16 bits, which are read to be tested, and a sum
+over a column of 32 bits begins with ``np.int64(0)``.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.int64 import LEAST
 from estero.engine.jit import kernel
 from estero.engine.snapshots.columns import Arrays, taken
 from estero.engine.snapshots.sound import need
@@ -47,7 +48,7 @@ class Throttle:
         self._most, self._length = most, length
         self._keys = new_table(_ROOM, 2)
         self._intervals = _new_intervals(_ROOM)
-        self._last = 0
+        self._last = LEAST
 
     def admitted(
         self, keys: NDArray[np.uint64], times: NDArray[np.int64], counts: NDArray[np.int64]
@@ -64,7 +65,7 @@ class Throttle:
             _admit(
                 numbers, stamps, counts, self._intervals, self._most, np.uint64(self._length), take, before
             )
-            self._last = int(times[-1])
+            self._last = max(self._last, int(times.max()))
         return take, before
 
     @property

@@ -20,6 +20,7 @@ from estero.events.reading_errors import reading
 from estero.events.screening import Screen
 from estero.events.stream_order import OrderCheck
 from estero.events.tables.lazy_tables import LazyFrame
+from estero.events.tables.relations import Relation
 from estero.events.tables.whole_batches import whole_batch
 
 AHEAD = 2
@@ -148,7 +149,7 @@ class Execution:
 
 def _asked_by(screen: Screen, each: Input) -> pa.RecordBatchReader:
     """The batches of an input that are screened; numbered where rows that cannot pass are missing."""
-    if isinstance(each.stream, LazyFrame) and screen.pushed:
+    if isinstance(each.stream, LazyFrame | Relation) and screen.pushed:
         return each.stream.numbered(screen.columns, screen.pushed)
     return each.reader(screen.columns)
 

@@ -53,7 +53,7 @@ class Input:
     stands for, `layout` is that of text files, and `written` are the columns of files as the first one says.
     `hint` is said where a column is missing. `nothing` are the columns of a table without a row as they came.
     `of_pandas`: the table was a frame of pandas. `partitions` are the columns that directories of files name,
-    `type_name` is the type of all events, where a mapping gives it.
+    `type_name` is the type of all events, where a mapping gives it. `made` are columns that the query adds.
     """
 
     query: str | None = None
@@ -70,6 +70,7 @@ class Input:
     of_pandas: bool = False
     partitions: Partitions | None = None
     type_name: str | None = None
+    made: tuple[str, ...] = ()
 
     @property
     def may_be_empty(self) -> bool:
@@ -98,7 +99,7 @@ class Input:
         if self.files and self.query is not None and self.layout is None and may_be_changed(described):
             named = () if self.partitions is None else self.partitions.names
             there = names_in_parquet(self.files[0], connection)
-            return [*(name for name in there if name not in named), *named]
+            return [*(name for name in there if name not in named), *named, *self.made]
         return described
 
     def without_types(self, type_column: str | None, time: str | None) -> Input:

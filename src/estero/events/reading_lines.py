@@ -8,6 +8,7 @@ from estero.events.execution import named_in
 from estero.events.inputs import Input
 from estero.events.screening import Screen
 from estero.events.tables.lazy_tables import LazyFrame
+from estero.events.tables.relations import Relation
 
 _MOST = 6
 """So many strings, or alternatives, are named; the others are counted."""
@@ -19,8 +20,17 @@ def reading_line(sql: str, screen: Screen | None, each: Input, columns: Sequence
     shown = f"{_few(names)} ({len(names)} of {len(columns)} columns)" if names else "no column"
     if screen is None or not screen.pushed:
         return f"{shown}; all rows, because each has a position"
-    by = "the lazy frame" if isinstance(each.stream, LazyFrame) else "a first look"
-    return f"{shown}; {by} numbers the rows and leaves out all but those with {_said(screen.pushed)}"
+    by, kept = _who(screen, each), _said(screen.pushed)
+    return f"{shown}; {by} numbers the rows and leaves out all but those with {kept}"
+
+
+def _who(screen: Screen, each: Input) -> str:
+    """What leaves rows out."""
+    if isinstance(each.stream, LazyFrame):
+        return "the lazy frame"
+    numbered = each.stream.in_order() if isinstance(each.stream, Relation) else None
+    known = numbered is not None and numbered.has(screen.columns, screen.pushed)
+    return "the relation" if known else "a first look"
 
 
 def _said(one_of: Iterable[Mapping[str, frozenset[str]]]) -> str:

@@ -33,7 +33,8 @@ from estero.events.reading_lines import reading_line
 from estero.events.screening import Screen
 from estero.events.source_columns import SourceColumns
 from estero.events.stream_order import OrderCheck, null_time, refuse_nat
-from estero.events.tables.relations import Relation
+from estero.events.tables.nested_columns import with_nested_columns
+from estero.events.tables.relations import Numbered, OneOf, Relation
 from estero.events.tables.shown_types import occurs
 from estero.events.tables.table_columns import TableColumn
 from estero.events.tables.whole_batches import whole_table
@@ -119,6 +120,8 @@ class Source:
     def event_count(self) -> int:
         """How many events there are; they are read where nothing else tells."""
         known = self.size()
+        if known is None and (found := self._in_order()) is not None:
+            return found.rows
         if known is None:
             ((known,),) = self._rows(f"SELECT count(*) AS events FROM {EVENTS}")
         return int(known)
@@ -144,13 +147,38 @@ class Source:
         return any(isinstance(each.stream, Relation) for each in self._inputs.values())
 
     def expect(self, classification: Classification) -> None:
-        """Says for which columns it will be read; to be called before it is."""
+        """Says for which columns and rows it will be read; to be called before it is."""
         sql = classify_sql(classification, EVENTS, columns=self.column_types, ordered=False)
         also = {self.type_column, *self._columns.order}
         for each in self._inputs.values():
             if isinstance(each.stream, Relation):
                 names = each.stream.schema.names
-                each.stream.expect({*named_in(sql, names), *(name for name in names if name in also)})
+                columns = {*named_in(sql, names), *(name for name in names if name in also)}
+                one_of = self._one_of(classification, each.stream.schema)
+                each.stream.expect(columns, order=self._columns.order, one_of=one_of)
+
+    def _one_of(self, classification: Classification, events: pa.Schema) -> OneOf:
+        """The rows that may be relevant, where the user declares an order and this is the only input."""
+        if self.view is not None or not self.order:
+            return ()
+        screen = Screen(classification, events)
+        return screen.pushed if screen.useful else ()
+
+    def _in_order(self) -> Numbered | None:
+        """The rows of a relation that may be relevant, if it is one and in the order that is declared."""
+        stream = next(iter(self._inputs.values())).stream
+        return stream.in_order() if isinstance(stream, Relation) else None
+
+    def run_relations(self) -> None:
+        """Runs relations whose columns are expected; to be called before users are given what reads them.
+
+        A statement on the connection of a relation may read an answer over it, and nothing else can be run
+        there as long as it does.
+        """
+        for each in self._inputs.values():
+            if isinstance(each.stream, Relation):
+                with reading():
+                    each.stream.run()
 
     def read(self, classification: Classification) -> Iterator[pa.RecordBatch]:
         """The classified table in stream order, batch by batch (`plan.Classification` says its columns).
@@ -260,20 +288,29 @@ class Source:
 
         Of a stream that passes once it is that of the last event that was read.
         """
-        time = self.schema.time
-        if time is None:
+        time, ticks = (
+            self.schema.time,
+            Clauses(Classification((), self.schema), DUCKDB, self.column_types).time(),
+        )
+        if time is None or ticks is None:
             return None
-        ticks = Clauses(Classification((), self.schema), DUCKDB, self.column_types).time()
         if not self.one_shot:
+            found = self._in_order()
+            if found is not None and found.last is not None:
+                known = self._ticks_of(ticks, found.last.column(time), time)
+                if known is not None:  # an infinite time has no ticks
+                    return known
             ((last,),) = self._rows(f"SELECT max({ticks}) AS last FROM {EVENTS}")
             return None if last is None else int(last)
         last_read = None if self._followed is None else self._followed.last
-        if last_read is None:
-            return None
+        return None if last_read is None else self._ticks_of(ticks, last_read[0], time)
+
+    def _ticks_of(self, ticks: str, value: pa.Array, time: str) -> int | None:
+        """The ticks of the one time in an array."""
         with self._connection.cursor() as connection:
-            connection.register(EVENTS, pa.table([last_read[0]], names=[time]))
-            ((last,),) = connection.execute(f"SELECT {ticks} FROM {EVENTS}").fetchall()
-        return int(last)
+            connection.register(EVENTS, pa.table([value], names=[time]))
+            ((known,),) = connection.execute(f"SELECT {ticks} FROM {EVENTS}").fetchall()
+        return None if known is None else int(known)
 
     def has_type(self, name: str) -> bool:
         """Whether an event of this type occurs; for a stream that passes once, whether one may."""
@@ -288,6 +325,9 @@ class Source:
             found = None if only.table is None else occurs(only.table.column(self.type_column), name)
             if found is not None:
                 return found
+            if (numbered := self._in_order()) is not None and isinstance(only.stream, Relation):
+                kept = numbered.kept.rows([self.type_column])
+                return any(_occurs(batch, name) for batch in kept) or only.stream.has(self.type_column, name)
         column = DUCKDB.as_read(self.type_column, self.column_types[self.type_column])
         same = exp.EQ(this=column, expression=exp.Literal.string(name))
         return bool(self._rows(f"SELECT 1 FROM {EVENTS} WHERE {same.sql('duckdb')} LIMIT 1"))
@@ -381,6 +421,8 @@ class Source:
                 refuse_nat(each.table.column(time), time, where)
 
     def _check_order(self) -> bool:
+        if self._in_order() is not None:
+            return True
         tables = [each.table for each in self._inputs.values()]
         if len(tables) == 1 and tables[0] is not None:
             check = OrderCheck(self._columns.order, timed=self.schema.time is not None)
@@ -459,6 +501,11 @@ class Source:
         return error
 
 
+def _occurs(batch: pa.RecordBatch, text: str) -> bool:
+    """Whether a text is among the strings of the one column of a batch."""
+    return bool(occurs(pa.chunked_array([batch.column(0)]), text))
+
+
 def _with_bits(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows with some bit set."""
     words = itertools.takewhile(batch.schema.names.__contains__, map(bits_name, itertools.count()))
@@ -507,6 +554,12 @@ def open_source(
     inputs: dict[str, Input] = {}
     for name, each in named.items():
         inputs |= open_inputs(each, csv_options, of_type=str(name) if mapped else None)
+    inputs = {name: with_nested_columns(each, columns, _schema_of_files) for name, each in inputs.items()}
     if not declared:
         inputs = {name: each.without_types(columns.type, columns.time) for name, each in inputs.items()}
     return Source(inputs, columns, mapped=mapped)
+
+
+def _schema_of_files(files: Input) -> pa.Schema:
+    with connect() as connection, reading(files.file):
+        return connection.sql(f"{files.query} LIMIT 0").to_arrow_table().schema

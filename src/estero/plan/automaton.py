@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product
@@ -10,11 +10,14 @@ from types import MappingProxyType
 
 from estero.automata.ages import AgedAutomaton, AgeProgram, by_age, with_distances
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, LabelSet, Transition
+from estero.automata.counted import largest_count, with_counts
 from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, LazyAutomaton
 from estero.automata.exploration import leaving, reached
+from estero.automata.greatest import has_greatest
+from estero.automata.growing import growing_keys
 from estero.automata.lacking import of_one_event
 from estero.automata.registers import RegisterProgram, drop_hidden
-from estero.automata.residual import NO_HIDDEN, Apartness, Hidden, HiddenSet, predicates_called
+from estero.automata.residual import NO_HIDDEN, Apartness, Hidden, HiddenSet, Residual, predicates_called
 from estero.automata.strategies import MaxAutomaton
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree import pattern as p
@@ -33,12 +36,15 @@ class AutomatonPlan(Plan):
     """How a query is evaluated by a complex event automaton.
 
     With `whatever_end`, of the complex events of a start that is kept which NEXT chooses, wherever they end.
+    With `asks_greatest` all filters may be asked of what NEXT chooses for a start and an end: where that does
+    not pass, nothing else does.
+    `cut_by` is what another query forgets, which this one tells the partial matches of.
 
     `gaps` says that dropped events count (contiguity): recognition then needs each event's place in the
     stream. `registers` are the comparisons that runs check as they go.
     """
 
-    evaluated = ("automaton", "gaps", "registers", "ages", "whatever_end")
+    evaluated = ("automaton", "gaps", "registers", "ages", "whatever_end", "asks_greatest", "cut_by")
 
     automaton: CEA
     gaps: bool = False
@@ -46,6 +52,8 @@ class AutomatonPlan(Plan):
     registers: RegisterProgram | None = None
     ages: AgeProgram | None = None
     whatever_end: bool = False
+    asks_greatest: bool = False
+    cut_by: Consume = Consume.NONE
 
     @property
     def from_first(self) -> bool:
@@ -62,6 +70,11 @@ class AutomatonPlan(Plan):
         """Whether runs carry labels that answers do not show."""
         asked = frozenset(label for label, _ in self.ages.bounds) if self.ages is not None else NO_HIDDEN
         return any(transition.hidden - asked for transition in self.automaton.transitions)
+
+    @property
+    def merges_starts(self) -> bool:
+        """Whether complex events may differ in their starts alone, and are then one."""
+        return self.distinct and not _marks_its_start(self.automaton)
 
     @property
     def bits_for_deadlines(self) -> tuple[int, ...]:
@@ -88,7 +101,7 @@ class AutomatonPlan(Plan):
             return False
         if self.decides_later:
             told_apart = (self.registers is not None or self.whatever_end) and not self.residuals
-            return told_apart and _marks_its_start(self.automaton)
+            return (told_apart or self.asks_greatest) and _marks_its_start(self.automaton)
         if self.strategy is Strategy.MAX:
             return not (self.residuals or self.has_hidden or self.registers is not None)
         return self.strategy in (Strategy.NEXT, Strategy.LAST) and not self.residuals
@@ -124,7 +137,7 @@ class AutomatonPlan(Plan):
     def estimated_by(self) -> CEA | None:
         """The automaton, where its runs depend on classes of events alone and mark several."""
         told_apart = self.registers is not None or self.ages is not None or self.has_hidden
-        told_apart = told_apart or bool(self.deadlines)
+        told_apart = told_apart or bool(self.deadlines) or self.merges_starts
         if told_apart or self.decides_later or not _marks_several(self.automaton):
             return None
         return self.automaton
@@ -190,6 +203,11 @@ class AutomatonPlan(Plan):
             update = "time per event linear in the different states that starts are in"
         else:
             update = "constant time per event"
+        if self.chooses and self.residuals:
+            return (
+                "time per event linear in the starts in the window; for each start its ends are listed, "
+                "the last or first ones before others, until one passes the filter"
+            )
         if self.residuals:
             return f"{update}; filtered while enumerating, so there is no bound on the delay"
         if self.lists_for_starts:
@@ -225,14 +243,7 @@ end stays"
             yield from (f"  {each}" for each in taken_back)
         if self.wait is not None:
             yield "events wait for their deadlines: complex events are given when these have passed"
-        aged = [each for each in self.pushed if isinstance(each.condition, Apartness)]
-        if aged:
-            yield "by the age of runs, while they go on (what is too old for its next step is dropped):"
-            yield from (f"  {residual_text(each)}" for each in aged)
-        others = [each for each in self.pushed if each not in aged]
-        if others:
-            yield "by registers, while runs go on (a run that violates one is dropped at once):"
-            yield from (f"  {residual_text(each)}" for each in others)
+        yield from self._pushed_lines()
         if self.residuals:
             yield from self.residual_lines()
             known = self.classification.schema
@@ -244,16 +255,38 @@ end stays"
                 "after enumeration: a complex event found twice, by runs with different hidden labels, "
                 "is given once"
             )
+        if self.merges_starts:
+            yield "after enumeration: complex events that differ in their starts alone are given once"
         if self.strategy is not Strategy.ALL:
             yield f"the strategy {self.strategy.value}: {self._strategy()}"
         if self.tree.disjoint:
             where = "in each partition" if self.shown_keys else "in the whole stream"
             yield f"DISJOINT: {where}, what starts before the last one kept has ended is left out"
 
+    def _pushed_lines(self) -> Iterator[str]:
+        """The filters that are checked while runs go on."""
+        aged = [each for each in self.pushed if isinstance(each.condition, Apartness)]
+        if aged:
+            yield "by the age of runs, while they go on (what is too old for its next step is dropped):"
+            yield from (f"  {residual_text(each)}" for each in aged)
+        counted = [each for each in self.pushed if largest_count(each) is not None]
+        if counted:
+            yield "by the states of the automaton, which count:"
+            yield from (f"  {residual_text(each)}" for each in counted)
+        others = [each for each in self.pushed if each not in aged and each not in counted]
+        if others:
+            yield "by registers, while runs go on (a run that violates one is dropped at once):"
+            yield from dict.fromkeys(f"  {residual_text(each)}" for each in others)
+
     def _strategy(self) -> str:
         match self.strategy:
             case Strategy.STRICT:
                 return "in the automaton, which was rewritten"
+            case Strategy.LONGEST | Strategy.SHORTEST if self.chooses and self.residuals:
+                return (
+                    "in recognition, where each state keeps the best run for each start: filters are asked "
+                    "of that alone, as what marks less passes only where it does"
+                )
             case Strategy.LONGEST | Strategy.SHORTEST if self.chooses:
                 return (
                     "in recognition, where each state keeps the best run for each start, and behind it "
@@ -282,16 +315,8 @@ end stays"
 
     def automaton_sections(self) -> Iterator[Section]:
         """The automaton with its size, and the labels of its marks."""
-        yield "Automaton", (*automaton_lines(self.automaton, self._steps()), self._size())
+        yield "Automaton", (*automaton_lines(self.automaton, steps_of(self.pushed)), self._size())
         yield "Label sets", _label_lines(self.automaton)
-
-    def _steps(self) -> Mapping[Hidden, str]:
-        """The labels of transitions that ask for an age, and which."""
-        return {
-            Hidden(each.place): str(each.condition)
-            for each in self.pushed
-            if isinstance(each.condition, Apartness) and each.place is not None
-        }
 
     def _size(self) -> str:
         """How big the deterministic automaton is; conditions are taken to be true or not independently."""
@@ -340,8 +365,13 @@ def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
     elif not isinstance(aged := by_age(automaton, found.compiled.residuals), str):
         automaton, ages, residuals, program = aged.automaton, aged.program, aged.residuals, None
         reasons = {**dict.fromkeys(residuals, _TOLD_BY_AGE), **reasons, **aged.reasons}
+    if draft.tree.strategy not in (Strategy.ALL, Strategy.STRICT):  # which choose behind all filters
+        automaton, residuals = with_counts(automaton, residuals)
     kept = NO_HIDDEN if ages is None else frozenset(label for label, _ in ages.bounds)
     automaton, registers = drop_hidden(automaton, program, residuals, kept)
+    asks_greatest = draft.tree.strategy.one_for_each_start and registers is None
+    if asks_greatest:
+        asks_greatest = _asks_greatest(automaton, residuals)
     keys = [bracket.alternatives for bracket in found.tree.partition_by]
     contiguous = has_contiguity(automaton)
     every_of_a_key = bool(keys) and (contiguous or FIRST in automaton.predicates)
@@ -366,6 +396,7 @@ def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
         state_cap=draft.state_cap,
         registers=registers,
         ages=ages,
+        asks_greatest=asks_greatest,
         pushed=tuple(each for each in found.compiled.residuals if each not in residuals),
         residuals=residuals,
         reasons=tuple(reasons[each] for each in residuals),
@@ -405,6 +436,16 @@ def ends_on_anything(automaton: CEA) -> bool:
     )
 
 
+def _asks_greatest(automaton: CEA, residuals: Sequence[Residual]) -> bool:
+    """Whether all `residuals` may be asked of the complex event that marks most from a start to an end."""
+    asked = growing_keys(residuals, automaton) if residuals else None
+    if not asked:
+        return asked is not None  # what depends on the start and the end alone
+    classes = _classes(automaton.predicates)
+    ordinary = len(classes) <= FEW_CLASSES and not any(True for _ in deadlines_of(automaton.predicates))
+    return ordinary and has_greatest(automaton, classes, asked)
+
+
 def _marks_several(automaton: CEA) -> bool:
     """Whether some run marks more than one event."""
     leaves = leaving(automaton.transitions)
@@ -424,9 +465,18 @@ def automaton_lines(automaton: CEA, steps: Mapping[Hidden, str] = MappingProxyTy
     yield f"{automaton.states} states; a run begins in {begins} and accepts in {accepts}"
     yield from (_transition(each) for each in automaton.transitions)
     for label, asked in steps.items():
-        yield f"({label}): only so long after the event marked before: {asked}"
+        yield f"({label}): only so long after the event marked before: [{asked}]"
     if any(each.hidden - steps.keys() for each in automaton.transitions):
         yield "(#…): hidden labels, which group events for filters; answers do not show them"
+
+
+def steps_of(residuals: Iterable[Residual]) -> dict[Hidden, str]:
+    """The labels of transitions that ask how long ago a run marked an event, and what they ask for."""
+    return {
+        Hidden(each.place): ", ".join(map(str, each.condition.distances))
+        for each in residuals
+        if isinstance(each.condition, Apartness) and each.place is not None
+    }
 
 
 def _transition(transition: Transition) -> str:

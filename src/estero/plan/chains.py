@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from estero.automata.ages import by_age
 from estero.automata.cea import CEA
@@ -18,6 +19,7 @@ from estero.automata.chain import Chain, ChainTransition, ColumnTransition, as_p
 from estero.automata.compile.compile_pattern import Compiled, compile_pattern
 from estero.automata.correlated.compile_chain import chain_of
 from estero.automata.correlated.filter_cases import in_cases
+from estero.automata.correlated.given_chain import indexed
 from estero.automata.correlated.push_down import Decision
 from estero.automata.pcea import PceaTransition
 from estero.automata.residual import Residual, predicates_called
@@ -30,6 +32,8 @@ from estero.plan.draft import NOTHING_COMPARED, OF_WHOLE, Draft
 from estero.plan.keyed import KeyedPlan
 from estero.plan.keys import Order, Values
 from estero.plan.plan import Opened, Section, residual_text
+
+_STRATEGY: Final = "the strategy {} compares whole complex events"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +168,7 @@ def chained(draft: Draft) -> ChainPlan | str:
     if speaks_of_whole(draft.pattern):
         return OF_WHOLE
     if tree.strategy is not Strategy.ALL:
-        return f"the strategy {tree.strategy.value} compares whole complex events"
+        return _STRATEGY.format(tree.strategy.value)
     if not draft.compiled.residuals:
         return NOTHING_COMPARED
     aged = by_age(draft.compiled.automaton, draft.compiled.residuals)
@@ -185,8 +189,15 @@ def chained(draft: Draft) -> ChainPlan | str:
     return refused
 
 
-def with_chain(draft: Draft, chain: Chain) -> ChainPlan:
-    """The plan of a query whose pattern is a chain automaton, which was given directly."""
+def with_chain(draft: Draft, given: Chain) -> ChainPlan | str:
+    """The plan of a query whose automaton is a chain that was given directly, or why there is none."""
+    strategy = draft.tree.strategy
+    if strategy is not Strategy.ALL:
+        return _STRATEGY.format(strategy.value)
+    chain = indexed(given, draft.layout.schema, windowed=draft.window is not None)
+    if isinstance(chain, str):
+        return chain
+    chain = replace(chain, residuals=given.residuals, reasons=given.reasons)
     return _planned(draft, chain, draft.compiled)
 
 

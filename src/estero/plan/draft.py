@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from estero.automata.cea import CEA, EventPredicate
+from estero.automata.cea import EventPredicate
 from estero.automata.compile.compile_pattern import Compiled, compile_pattern
 from estero.automata.compile.products import intervals_only
 from estero.automata.correlated.equality_classes import partitioned
@@ -15,7 +15,7 @@ from estero.automata.correlated.filter_cases import positive
 from estero.automata.correlated.push_down import PushedDown, push_down
 from estero.automata.determinize import DEFAULT_STATE_CAP
 from estero.automata.registers import Value
-from estero.automata.residual import Residual, all_attributes, columns_read
+from estero.automata.residual import Apartness, Residual, all_attributes, columns_read
 from estero.language.tree import pattern as p
 from estero.language.tree.distances import AttributeWindow, DurationWindow, Measured
 from estero.language.tree.pattern import Pattern
@@ -25,6 +25,7 @@ from estero.language.tree.whole import speaks_of_whole
 from estero.plan.plan import Classification, Layout, Window, payload_of
 
 OF_WHOLE = "a filter speaks of the whole complex event"
+BESIDE = "it stands beside the automaton"
 NOTHING_COMPARED = "no events are compared with each other"
 
 
@@ -46,14 +47,15 @@ class Draft:
     """A query that `check_query` has found no error in, for events that are laid out so.
 
     `text` is how it prints, where that is not the text of its tree. `given` is an automaton that takes the
-    place of the pattern's. `asked_for`: one plan was asked for by name, so that a rule serves the query if it
-    can, whatever serves it better. Properties raise `LimitExceeded` where an automaton gets too big.
+    place of the pattern's, with what is left to be checked. `asked_for`: one plan was asked for by name, so
+    that a rule serves the query if it can, whatever serves it better. Properties raise `LimitExceeded` where
+    an automaton gets too big.
     """
 
     tree: QueryTree
     layout: Layout
     text: str = ""
-    given: CEA | None = None
+    given: Compiled | None = None
     state_cap: int = DEFAULT_STATE_CAP
     asked_for: bool = False
 
@@ -65,8 +67,17 @@ class Draft:
         """The automaton of the whole pattern, and the comparisons of several events."""
         interval = self.tree.strategy is Strategy.STRICT
         if self.given is not None:
-            return Compiled(intervals_only(self.given) if interval else self.given)
+            automaton = intervals_only(self.given.automaton) if interval else self.given.automaton
+            return Compiled(automaton, tuple(map(self._in_ticks, self.given.residuals)))
         return compile_pattern(self.pattern, self.tree.streams, interval=interval)
+
+    def _in_ticks(self, residual: Residual) -> Residual:
+        """The same with distances in ticks."""
+        condition, tick = residual.condition, self.layout.tick_ns
+        if not isinstance(condition, Apartness):
+            return residual
+        distances = tuple(Measured(each, each.bounds(tick)) for each in condition.distances)
+        return replace(residual, condition=Apartness(distances))
 
     @cached_property
     def pattern(self) -> Pattern:

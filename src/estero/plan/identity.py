@@ -10,7 +10,7 @@ from typing import Protocol
 
 from estero.language.check.set_predicates import RegisteredPredicate
 
-STATE_VERSION = 6
+STATE_VERSION = 7
 """To be raised whenever a state of the same plan means something else than before."""
 
 

@@ -26,7 +26,7 @@ from estero.language.tree.pattern import All, As, Pattern, has_deadlines
 from estero.language.tree.query import Consume, QueryTree, SelectItem, Strategy
 from estero.language.tree.whole import speaks_of_whole
 from estero.plan.chains import ChainPlan, chained
-from estero.plan.draft import NOTHING_COMPARED, OF_WHOLE, Draft
+from estero.plan.draft import BESIDE, NOTHING_COMPARED, OF_WHOLE, Draft
 from estero.plan.keyed import KeyedPlan
 from estero.plan.keys import Values
 from estero.plan.plan import Layout, Opened, Section, residual_text
@@ -244,6 +244,7 @@ def with_joins(draft: Draft, automaton: PCEA) -> JoinPlan:
     """The plan of a query whose pattern is a parallelised automaton, which was given directly."""
     values = Values(draft.layout.schema)
     columns = values.columns(automaton.keys)
+    left = draft.compiled.residuals
     return JoinPlan(
         tree=draft.tree,
         text=str(draft),
@@ -253,6 +254,7 @@ def with_joins(draft: Draft, automaton: PCEA) -> JoinPlan:
         columns=columns,
         classification=draft.classification(
             automaton.predicates,
+            left,
             values=tuple(values.found),
             keys=[bracket.alternatives for bracket in draft.tree.partition_by],
         ),
@@ -260,6 +262,9 @@ def with_joins(draft: Draft, automaton: PCEA) -> JoinPlan:
         measures=draft.measures,
         window=draft.window,
         interval=draft.interval,
+        residuals=left,
+        reasons=(BESIDE,) * len(left),
+        predicates=registered_among(predicates_called(left)),
     )
 
 

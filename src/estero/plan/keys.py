@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from estero.automata.pcea import JoinKey
 from estero.automata.registers import Value
+from estero.errors import QueryError
 from estero.language.check.kinds import kind_of
-from estero.language.tree.expressions import Attribute, ComparisonOperator, Node
-from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.expressions import Attribute, Cast, ComparisonOperator, Node
+from estero.language.tree.schema import HASHED, Kind, Schema
 
 _EXACT = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
 """Kinds whose values are themselves in 64 bits."""
@@ -56,12 +57,15 @@ class Values:
     def __init__(self, schema: Schema) -> None:
         self._kinds = schema.column_kinds
         self.found: dict[Value, int] = {}
+        self._by_texts = False
 
     def columns(self, keys: Sequence[JoinKey]) -> tuple[KeyColumn, ...]:
         """The columns of the keys. One that is compared with another is exact if the other is."""
         pairs = {each for key in keys if key.width == 2 for form in key.forms.values() for each in form}
         inexact = {key.width for key in keys if key.width > 2}
         inexact |= {2} if any(self._kind(each) not in _EXACT for each in pairs) else set()
+        self._by_texts = self._has_decimals(keys)
+        inexact |= {2} if self._by_texts else set()
         merged = self._types_of_plain_values(keys)
         return tuple(
             KeyColumn(
@@ -71,6 +75,16 @@ class Values:
             )
             for key in keys
         )
+
+    def _has_decimals(self, keys: Sequence[JoinKey]) -> bool:
+        """Whether integers are joined as texts, which equal decimals share; beside floats they cannot be."""
+        kinds = {self._kind(each) for key in keys for form in key.forms.values() for each in form}
+        if {Kind.DECIMAL, Kind.INT, Kind.FLOAT} <= kinds:
+            raise QueryError(
+                "integers, floats and decimals are not joined in one query",
+                expected="CAST(d AS FLOAT), or values of two of the kinds",
+            )
+        return Kind.DECIMAL in kinds
 
     def _types_of_plain_values(self, keys: Sequence[JoinKey]) -> dict[Node, tuple[str, ...]]:
         """For each expression that is a part of a key for all its types: all those types."""
@@ -92,13 +106,15 @@ class Values:
         return KeyPart(tuple(self._numbers(each, tuple(names)) for each, names in types.items()))
 
     def _numbers(self, expression: Node, types: tuple[str, ...]) -> tuple[int, ...]:
-        hashes: tuple[int | None, ...] = (0, 1) if self._kind(expression) is Kind.STRING else (None,)
+        if self._by_texts and self._kind(expression) is Kind.INT:
+            expression = Cast(expression, "STRING")
+        hashes: tuple[int | None, ...] = (0, 1) if self._kind(expression) in HASHED else (None,)
         values = [Value(expression, types, hashed) for hashed in hashes]
         return tuple(self.found.setdefault(value, len(self.found)) for value in values)
 
     def in_order(self, expression: Node, types: tuple[str, ...]) -> int:
         """The number of a value that is compared by order; of a string its first hash, which is to differ."""
-        value = Value(expression, types, 0 if self._kind(expression) is Kind.STRING else None)
+        value = Value(expression, types, 0 if self._kind(expression) in HASHED else None)
         return self.found.setdefault(value, len(self.found))
 
     def _kind(self, expression: Node) -> Kind | None:

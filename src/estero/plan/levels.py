@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,7 +10,8 @@ from estero.automata.cea import CEA, FIRST
 from estero.automata.levels import LevelsAutomaton
 from estero.errors import NOWHERE, QueryError
 from estero.language.tree.conditions import residuals
-from estero.language.tree.levels import levels_of, parts_of, prefix_query
+from estero.language.tree.expressions import Aggregate, Attribute, Literal, substituted
+from estero.language.tree.levels import levels_of, parts_of, prefix_query, unchosen
 from estero.language.tree.pattern import (
     As,
     Disjunction,
@@ -22,7 +23,7 @@ from estero.language.tree.pattern import (
     Sequence,
 )
 from estero.language.tree.query import Consume, QueryTree, Strategy
-from estero.language.tree.selection import bound_names
+from estero.language.tree.selection import Measure, bound_names, label_types
 from estero.language.tree.whole import with_whole
 from estero.plan.automaton import AutomatonPlan, in_partitions, with_registers
 from estero.plan.draft import Draft
@@ -54,7 +55,8 @@ class LevelsPlan:
 
     `parts` are the texts of what leads to each level. `in_one` finds the levels, and where there is none,
     because `reason`, the plans `by_level` do, one by one, from the complex events that they find. The last
-    level is that of the complex events of the query itself if `as_answered`: of a strategy, for instance.
+    level is that of what its plan finds if `as_answered`: what a strategy chooses, for instance. A start
+    comes no further than to the first answer of `consuming` behind it, where that forgets what it has read.
     """
 
     tree: QueryTree
@@ -63,6 +65,7 @@ class LevelsPlan:
     reason: str
     by_level: tuple[Plan, ...]
     as_answered: bool
+    consuming: Plan | None
 
     @property
     def keys(self) -> tuple[tuple[str, ...], ...]:
@@ -70,17 +73,22 @@ class LevelsPlan:
         return tuple(bracket.alternatives for bracket in self.tree.partition_by)
 
 
-def levels_plan(tree: QueryTree, layout: Layout) -> LevelsPlan:
-    """How it is found out how far starts come; raises `QueryError` for a query where that means nothing."""
+def levels_plan(tree: QueryTree, layout: Layout, *, chosen: bool = False) -> LevelsPlan:
+    """How it is found out how far starts come; raises `QueryError` for a query where that means nothing.
+
+    The last level is that of all complex events, or with `chosen` of those that strategy and LIMIT choose.
+    """
     tree = with_whole(tree, layout.schema.time)
     levels = _levels(tree)
-    as_answered = (
-        tree.strategy is not Strategy.ALL or tree.consume is not Consume.NONE or tree.limit is not None
-    )
+    consume = tree.consume
+    consuming = None if consume is Consume.NONE else _by_keys_of_partition(tree, layout)
+    as_answered = chosen and tree != unchosen(tree)
     found = _in_one(tree, levels, layout)
-    queries = [prefix_query(tree, parts) for parts in levels[:-1]]
-    whole = plan_of(tree, layout)
-    by_level = [*(plan_of(each, layout) for each in queries), whole] if isinstance(found, str) else [whole]
+    queries = [*(prefix_query(tree, parts) for parts in levels[:-1]), unchosen(tree)]
+    asked = queries if isinstance(found, str) else queries[-1:]
+    by_level = [_first_ends(each, layout, consume) for each in asked]
+    if as_answered:
+        by_level[-1] = plan_of(tree, layout)
     return LevelsPlan(
         tree=tree,
         parts=parts_of(tree.pattern),
@@ -88,7 +96,24 @@ def levels_plan(tree: QueryTree, layout: Layout) -> LevelsPlan:
         reason=found if isinstance(found, str) else "",
         by_level=tuple(each.showing_nothing() for each in by_level),
         as_answered=as_answered,
+        consuming=None if consuming is None else consuming.showing_nothing(),
     )
+
+
+def _by_keys_of_partition(tree: QueryTree, layout: Layout) -> Plan:
+    """The plan of a query that has the partition keys which the query writes, and no others."""
+    plan = plan_of(tree, layout)
+    if plan.classification.keys == plan.shown_keys:
+        return plan
+    return plan_of(tree, layout, only="CEA")
+
+
+def _first_ends(tree: QueryTree, layout: Layout, consume: Consume) -> Plan:
+    """The plan that finds where starts first end; it has the keys that are written where they cut it."""
+    if consume is Consume.NONE:
+        return plan_of(tree, layout)
+    draft = Draft(replace(tree, strategy=Strategy.SHORTEST), layout)
+    return replace(with_registers(draft), cut_by=consume)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,42 +121,56 @@ class PartialsPlan:
     """How partial matches are found: how far each start comes, and for each level but the last a plan.
 
     A plan keeps, of each start, the complex event of its level that NEXT would choose, or all those that mark
-    the same events. `whole` is the plan of the query.
+    the same events. `whole` is the plan of the query. Where it does not give all complex events, or not as
+    they end, `completing` finds on a stream which starts are completed, whatever is chosen; else it is None.
     """
 
     levels: LevelsPlan
     by_level: tuple[AutomatonPlan, ...]
     window: Window
     whole: Plan
+    completing: AutomatonPlan | None = None
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """That of the query, then those of the levels."""
-        return self.whole, *self.by_level
+        """That of the query, then those of the levels, of the last one too where it has its own."""
+        return self.whole, *self.by_level, *([] if self.completing is None else [self.completing])
 
 
-def partials_plan(tree: QueryTree, layout: Layout, *, as_written: bool = False) -> PartialsPlan:
+def partials_plan(
+    tree: QueryTree, layout: Layout, *, as_written: bool = False, chosen: bool = False
+) -> PartialsPlan:
     """How partial matches are found; raises `QueryError` for a query where they mean nothing.
 
-    With `as_written` all plans have the partition keys that the query writes, and no others.
+    With `as_written` all plans have the partition keys that the query writes, and no others. With `chosen`
+    starts count as completed only by complex events that strategy and LIMIT choose; not so on a stream.
     """
     tree = with_whole(tree, layout.schema.time)
-    levels = levels_plan(tree, layout)
-    whole = plan_of(tree, layout)
-    if as_written and whole.classification.keys != levels.keys:
-        whole = plan_of(tree, layout, only="CEA")
+    levels = levels_plan(tree, layout, chosen=chosen)
+    as_written = as_written or tree.consume is Consume.PARTITION
+    whole = _by_keys_of_partition(tree, layout) if as_written else plan_of(tree, layout)
     by_level = []
     for parts in _levels(tree)[:-1]:
-        plan = _one_for_each_start(prefix_query(tree, parts), layout, as_written=as_written)
+        plan = _one_for_each_start(
+            prefix_query(tree, parts), layout, as_written=as_written, cut_by=tree.consume
+        )
         payload = dict.fromkeys((*plan.classification.payload, *whole.classification.payload))
         classification = replace(plan.classification, payload=tuple(payload))
-        by_level.append(replace(plan, whatever_end=True, shown=whole.shown, classification=classification))
+        measures = tuple(_of_what_came(whole, plan))
+        by_level.append(replace(plan, shown=whole.shown, measures=measures, classification=classification))
     if whole.window is None:
         raise TypeError("a plan of a query with a window has one")
-    return PartialsPlan(levels, tuple(by_level), whole.window, whole)
+    completing = None
+    if tree != unchosen(tree):
+        completing = _one_for_each_start(
+            replace(unchosen(tree), select=()), layout, as_written=as_written, cut_by=tree.consume
+        ).showing_nothing()
+    return PartialsPlan(levels, tuple(by_level), whole.window, whole, completing)
 
 
-def _one_for_each_start(tree: QueryTree, layout: Layout, *, as_written: bool) -> AutomatonPlan:
+def _one_for_each_start(
+    tree: QueryTree, layout: Layout, *, as_written: bool, cut_by: Consume
+) -> AutomatonPlan:
     """The plan that keeps one complex event of each start: all of them where each is a single event."""
     for strategy in (Strategy.ALL, Strategy.LONGEST):
         draft = Draft(replace(tree, strategy=strategy), layout)
@@ -139,7 +178,23 @@ def _one_for_each_start(tree: QueryTree, layout: Layout, *, as_written: bool) ->
         plan = with_registers(draft) if isinstance(partitioned, str) else partitioned
         if of_single_events(plan):
             break
-    return plan
+    return replace(plan, whatever_end=True, cut_by=cut_by)
+
+
+def _of_what_came(whole: Plan, level: Plan) -> Iterator[Measure]:
+    """The values of SELECT that a partial match has: those that ask only for labels of steps that came."""
+    came = label_types(level.tree.pattern)
+    for each in whole.measures:
+        outside = substituted(each.expression, lambda node: _NONE if isinstance(node, Aggregate) else None)
+        decided = any(node == Attribute("decided_time") for node in outside.walk())
+        if all(asked.variable in came for asked in each.aggregates) and not (
+            whole.wait is not None and decided
+        ):
+            yield each
+
+
+_NONE = Literal(None)
+"""Stands where an aggregate was."""
 
 
 def of_single_events(plan: AutomatonPlan) -> bool:
@@ -184,6 +239,8 @@ def _in_one(tree: QueryTree, levels: tuple[int, ...], layout: Layout) -> LevelsI
     together = replace(prefix_query(tree, levels[-1]), pattern=Disjunction(tuple(patterns)), select=())
     draft = Draft(together, layout)
     partitioned = in_partitions(draft)
+    if tree.consume is Consume.PARTITION:
+        partitioned = "what is consumed is of the partitions that are written"
     plan = with_registers(draft) if isinstance(partitioned, str) else partitioned
     why = _why_not(plan, labels)
     if why:

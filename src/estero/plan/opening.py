@@ -37,6 +37,7 @@ from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.spans.run_spans import MAX
 from estero.engine.runs.split.ranks import LAST, NEXT, NO_ORDER
 from estero.engine.runs.split.registers import RegisterTables
+from estero.engine.runs.split.run_split import FIRST_ENDS, LAST_ENDS, NOT_APART
 from estero.engine.runs.starts.groups import DISJOINT, DISJOINT_IN_PARTITIONS, NOT_DISJOINT
 from estero.engine.runs.starts.start_runs import ByStart, StartRuns
 from estero.language.tree.query import Consume, Strategy
@@ -91,6 +92,7 @@ def opened_automaton(
         registers=_registers(program, automaton),
         order=_ORDER[plan.strategy] if plan.chooses else NO_ORDER,
         each=plan.chooses and plan.strategy.one_for_each_start,
+        apart=_apart(plan),
         visible=np.array([bool(labels) for labels in automaton.label_sets], np.bool_),
         first_bit=first_bit,
         ordinals=ordinals,
@@ -103,6 +105,19 @@ def opened_automaton(
         return Opened(by_start, *marks, words, plan.keyed, compared=False, automaton=unmarked)
     runs = cea_runs(automaton, settings)
     return Opened(runs, *marks, words, plan.keyed, compared=True, automaton=automaton, clocks=shown)
+
+
+def _apart(plan: Plan) -> int:
+    """Whether recognition itself may drop what DISJOINT leaves out, and by which end of a start.
+
+    Not where something decides later whether what has ended is an answer, nor where runs are in partitions of
+    the pattern: DISJOINT is of the whole stream then.
+    """
+    decides = plan.tree.disjoint and plan.lists_for_starts and plan.chooses
+    later = plan.residuals or plan.whatever_end or plan.deadlines or plan.cut_by is not Consume.NONE
+    if not decides or later or (plan.keyed and not plan.shown_keys):
+        return NOT_APART
+    return LAST_ENDS if plan.strategy is Strategy.LONGEST else FIRST_ENDS
 
 
 def _by_start(plan: Plan) -> ByStart:

@@ -146,7 +146,8 @@ class Plan(ABC):
     before or after some events; complex events are decided when their end is more than `wait` ticks ago, at
     once where it is None. `shared` names for each type an
     attribute whose value all events of an answer share, where the query has no partition key; it is empty
-    where there is none. `refused` says of each rule that was asked before, by its title, why it did not
+    where there is none. With `distinct` complex events with the same end that differ in their starts alone
+    are one. `refused` says of each rule that was asked before, by its title, why it did not
     serve.
     """
 
@@ -167,6 +168,7 @@ class Plan(ABC):
     reasons: tuple[str, ...] = ()
     predicates: Mapping[str, RegisteredPredicate] = field(default_factory=dict)
     shared: Mapping[str, str] = field(default_factory=dict)
+    distinct: bool = False
     refused: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     _fingerprints: dict[tuple[str, ...], str] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -239,12 +241,22 @@ class Plan(ABC):
     def sieved(self) -> bool:
         """Whether complex events are checked, or compared with each other, after they are enumerated."""
         compares = self.strategy in (Strategy.MAX, Strategy.NEXT, Strategy.LAST) and not self.chooses
-        return bool(self.residuals) or self.has_hidden or compares
+        return bool(self.residuals) or self.has_hidden or self.merges_starts or compares
+
+    @property
+    def merges_starts(self) -> bool:
+        """Whether complex events may differ in their starts alone, and are then one."""
+        return False
 
     @property
     def whatever_end(self) -> bool:
         """Whether of the complex events of a start that is kept which NEXT chooses, wherever they end."""
         return False
+
+    @property
+    def cut_by(self) -> Consume:
+        """What a query forgets that this one tells the partial matches of."""
+        return Consume.NONE
 
     @property
     def lists_for_starts(self) -> bool:
@@ -277,10 +289,32 @@ class Plan(ABC):
                 hint="for example WITHIN 10 MINUTES, behind the pattern",
             )
 
+    def refuse_distinct(self) -> None:
+        """Raises ValueError where complex events have lost their starts, of which partial matches speak."""
+        if self.distinct:
+            raise ValueError(
+                'partials and distinct="marks" do not go together: partial matches are of starts'
+            )
+
+    def with_distinct_marks(self) -> Self:
+        """The plan in which complex events that differ in their starts alone are one.
+
+        Raises `QueryError` where the query gives one complex event for each start.
+        """
+        if self.decides_later:
+            raise QueryError(
+                f"SELECT {self.strategy.value} gives one complex event for each start, and "
+                'distinct="marks" makes one of several starts',
+                text=self.tree.text,
+                span=self.tree.places.get("STRATEGY", NOWHERE),
+                hint="leave out one of the two",
+            )
+        return replace(self, distinct=True)
+
     def count_line(self) -> str:
         """What counting an answer and dealing it out take, in words."""
         if self.sieved:
-            time = "as long as listing all complex events, since each is checked"
+            time = f"as long as listing all complex events, since each is checked; {self._shares()}"
         elif self.lists_for_starts:
             time = "as long as listing for each start those that may be the one"
         elif self.interval is not None:
@@ -292,6 +326,13 @@ class Plan(ABC):
         else:
             time = "at each end linear in the partial matches inside the window"
         return f"count and share: {time}"
+
+    def _shares(self) -> str:
+        """How even shares are where complex events are checked as they are listed."""
+        among = self.strategy in (Strategy.MAX, Strategy.NEXT, Strategy.LAST) or self.limit is not None
+        if among or self.has_hidden or self.merges_starts:
+            return "shares are whole ends, as many in each"
+        return "shares are even in what is checked, not in what passes"
 
     def showing_nothing(self) -> Self:
         """The same evaluation where only counts are asked for: no attribute crosses that is only shown."""
@@ -310,14 +351,16 @@ class Plan(ABC):
         if columns not in self._fingerprints:
             common = ("text", "classification", "window", "residuals", "predicates", "deadlines", "wait")
             parts = [getattr(self, name) for name in (*common, *self.evaluated)]
+            parts += ["distinct"] if self.merges_starts else []
             self._fingerprints[columns] = digest([type(self).__name__, *parts, columns])
         return self._fingerprints[columns]
 
     def residual_lines(self) -> Iterator[str]:
         """What is checked of complex events, and why not before."""
         yield "after enumeration, on each complex event that the automaton finds:"
-        for residual, reason in zip(self.residuals, self.reasons, strict=True):
-            yield f"  {residual_text(residual)}"
+        said = ((residual_text(each), why) for each, why in zip(self.residuals, self.reasons, strict=True))
+        for residual, reason in dict.fromkeys(said):
+            yield f"  {residual}"
             yield f"    because {reason}"
 
     # --------------------------------------------------------------------------- where the kinds differ

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from estero.answers.shown_values import shown_rows
 from estero.plots.picture import FAINT, INK, PALETTE, SHADE, WIDTH, Picture, styled
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def plot_funnel(funnel: pa.Table) -> Picture:
     """Bars from top to bottom, in the order of the table; its columns are those of `Funnel`."""
     from matplotlib.figure import Figure
 
-    rows = funnel.to_pylist()
+    rows = [row for batch in funnel.to_batches() for row in shown_rows(batch)]
     most = max((row["starts"] for row in rows), default=0) or 1
     with styled():
         figure = Figure(figsize=(WIDTH, _BAR_HEIGHT * max(len(rows), 1) + 0.4), layout="constrained")
@@ -55,5 +55,5 @@ def _name(row: dict[str, Any]) -> str:
 _COLUMNS = {"step", "part", "starts", "share", "median_wait"}
 
 
-def _wait(wait: timedelta | float) -> str:
-    return str(wait) if isinstance(wait, timedelta) else f"{wait:g}"
+def _wait(wait: str | float) -> str:
+    return wait if isinstance(wait, str) else f"{wait:g}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estero.answers.output_file import output_file
+from estero.errors import legible
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -40,6 +41,10 @@ def styled() -> AbstractContextManager[None]:
     return style.context(["default", _STYLE])
 
 
+_MOST_DRAWN = 1_000_000
+"""Complex events in a picture: more are no picture."""
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A drawn figure: shows itself in a notebook, and is saved without date or random names."""
@@ -66,8 +71,12 @@ class Picture:
         known = self.figure.canvas.get_supported_filetypes()
         if kind not in known:
             raise ValueError(f"a picture cannot be drawn as {kind!r}: use one of {', '.join(sorted(known))}")
+        from matplotlib.text import Text
+
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
         file = BytesIO()
+        for text in self.figure.findobj(Text):  # XML has no place for control characters
+            text.set_text(legible(text.get_text(), lines=True))
         with styled():
             self.figure.savefig(file, format=kind, dpi=160, facecolor="white", metadata=undated.get(kind))
         return file.getvalue()
@@ -84,3 +93,10 @@ def _format_of(target: str | PathLike[str] | BinaryIO) -> str:
     if not suffix:
         raise ValueError(f"{target} does not say its format: end it in .svg, .png or .pdf, or give format=")
     return suffix
+
+
+def drawable(limit: int) -> int:
+    """How many complex events are drawn; ValueError for less than none, and for what no picture shows."""
+    if not 0 <= limit <= _MOST_DRAWN:
+        raise ValueError(f"a picture shows 0 to {_MOST_DRAWN:,} complex events, not {limit}")
+    return limit

@@ -11,7 +11,8 @@ from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
-from estero.plots.picture import BAR, FAINT, GRID, INK, PALETTE, SHADE, WIDTH, Picture, styled
+from estero.arguments import checked
+from estero.plots.picture import BAR, FAINT, GRID, INK, PALETTE, SHADE, WIDTH, Picture, drawable, styled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,6 +89,7 @@ class _Timeline:
         return max((stop for _, _, stop in self.groups), default=1)
 
 
+@checked
 def plot_answer(
     answer: ShownAnswer, *, limit: int = 200, axis: str | None = None, title: str | None = None
 ) -> Picture:
@@ -103,6 +105,7 @@ def plot_answer(
 
     if axis not in (None, "time", "position"):
         raise ValueError(f"axis is 'time' or 'position', not {axis!r}")
+    limit = drawable(limit)
     shown = list(islice(iter(answer), limit + 1))
     hidden = answer.count() - limit if len(shown) > limit else 0
     timeline = _timeline(shown[:limit], axis)

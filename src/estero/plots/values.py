@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from estero.plots.picture import FAINT, GRID, INK, PALETTE, WIDTH, Picture, styled
+from estero.arguments import checked
+from estero.plots.picture import FAINT, GRID, INK, PALETTE, WIDTH, Picture, drawable, styled
 from estero.plots.timeline import MARKERS, ShownAnswer, ShownEvent, scaled
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class _Panel:
     matches: tuple[ShownEvent, ...]
 
 
+@checked
 def plot_values(
     answer: ShownAnswer,
     y: str,
@@ -57,6 +59,7 @@ def plot_values(
     """
     from matplotlib.figure import Figure
 
+    limit = drawable(limit)
     shown = list(islice(iter(answer), limit + 1))
     drawn = shown[:limit]
     low = min((each.start for each in drawn), default=0)

@@ -3,38 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Final
 
-from estero.automata.cea import CEA
+from estero.arguments import checked, shown
+from estero.automata.cea import CEA, from_first
 from estero.automata.chain import Chain
+from estero.automata.formulas.atoms import NoTypesError
 from estero.automata.formulas.chain_pattern import chain_to_pattern, skeleton
+from estero.automata.formulas.rational import either
 from estero.automata.formulas.to_formula import automaton_outline, automaton_to_formula
 from estero.automata.formulas.user_automaton import automaton_of
 from estero.automata.formulas.user_runs import compares_or_gathers, runs_of
 from estero.automata.pcea import PCEA
+from estero.automata.residual import Apartness, Residual
 from estero.errors import LimitExceeded
 from estero.language.syntax.parser import parse_query
-from estero.language.tree.pattern import Pattern
+from estero.language.tree import pattern as p
+from estero.language.tree.query import clauses_text
 from estero.language.tree.words import named, quoted
-from estero.queries.decisions.ambiguity import ambiguous_stream
+from estero.queries.decisions.ambiguity import ambiguity
 from estero.queries.pattern_statement import AutomatonStatement
-from estero.queries.query import Query
+from estero.queries.query import Distinct, Query
 from estero.queries.statement import raise_first
 
 Given = tuple[object, ...]
 """A transition: from one or more states, on an event, marked with labels, to a state; what is compared."""
+_GATHERS: Final = "this automaton gathers runs, which no pattern writes in one way"
 
 
+@checked
 def automaton(  # noqa: PLR0913  (one argument per clause)
     transitions: Iterable[Given],
     *,
     initial: Hashable | Iterable[Hashable] | None = None,
     final: Hashable | Iterable[Hashable],
+    anchored: bool = False,
     types: Sequence[str] | None = None,
     select: str = "*",
     partition_by: str | Sequence[str | Sequence[str]] = (),
     within: str | None = None,
     consume_by: str | None = None,
-    limit: int | None = None,
+    limit: int | str | None = None,
+    filter: str | None = None,
+    streams: str | Sequence[str] = (),
+    distinct: Distinct | None = None,
 ) -> Query:
     """The query that finds what an automaton finds.
 
@@ -45,7 +57,8 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
 
     A run begins at any event in an initial state, reads one event after the other, each by one transition,
     and has found a complex event whenever it enters a final state. What it may pass over it says itself,
-    by a loop: ``("q1", "*", (), "q1")``.
+    by a loop: ``("q1", "*", (), "q1")``. With `anchored` a run begins at the first event of the stream, of
+    its partition, only.
 
     **Transitions that compare.** ``(state, event, labels, state, comparison)`` asks in addition that the
     event agrees with the one by which the run entered the state: ``"before.k = k AND before.m != m"``, by
@@ -53,12 +66,21 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
     in these states and began independently, each joined by ``=`` under the name of its state:
     ``(["q1", "q2"], "R", "r", "q3", "q1.k = k AND q2.k = k")``; one from ``[]`` begins a run, as one from an
     initial state does. In such an automaton every transition marks its event, and all events between are
-    passed over. Two runs must not mark the same events alike: an automaton with such runs is refused, with a
-    stream that shows it. Runs that gather are checked on short streams only.
+    passed over. A complex event that several runs find is found once. Of runs that gather, two must not mark
+    the same events alike, and one must not mark an event twice: such an automaton is refused, with a stream
+    that shows it. They are checked on short streams only.
 
-    `types` are the types of events that there are; they are needed where ``*`` or NOT stands anywhere else
-    than in a loop without labels. The other clauses are texts as in CEQL: ``select="MAX a, b[price]"``,
-    ``partition_by=["name", ("ticker", "symbol")]``, ``within="10 SECONDS"``, ``consume_by="ANY"``.
+    A distance in the place of a comparison, ``"[<= 5 MINUTES]"``, is that from the event which the run has
+    marked before, in automata whose transitions neither compare nor gather.
+
+    `types` are the types of events that there are; they are needed where an event is marked that ``*`` or NOT
+    reads, and without them the query prints as its transitions where either stands anywhere else than in a
+    loop without labels. The other clauses are texts as in CEQL: ``select="MAX a, b[price]"``,
+    ``partition_by=["name", ("ticker", "symbol")]``, ``within="10 SECONDS"``, ``consume_by="ANY"``,
+    ``limit="3 PER 1 HOUR"``; ``filter="a.price < b.price"`` is asked of complex events, and `streams` are the
+    names after FROM.
+    With ``distinct="marks"`` complex events that differ only in where they start are one: see
+    `Query.with_distinct`.
 
     Raises `QueryError`, with the place, for a text that is wrong, and `ValueError`, with the names of the
     states, for what does not fit together.
@@ -77,49 +99,83 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
     SELECT * WHERE SELL AS a ; BUY AS b FILTER a[name = 'INTC'] AND b[price > 10] KEEP [a, b] WITHIN 10 EVENTS
     """
     given = list(transitions)
+    for each in given:
+        if not isinstance(each, str | tuple | list):
+            raise TypeError(f"a transition is (state, event, labels, state), not {shown(each)}")
+    types = (types,) if isinstance(types, str) else types
+    if types is not None and not types:
+        raise ValueError("types are the types of events that there are: one at least, or no types=")
     machine: CEA | Chain | PCEA
+    residuals: tuple[Residual, ...] = ()
     if compares_or_gathers(given):
-        machine = runs_of(given, initial, final, types)
-        _check_unambiguous(machine)
+        machine = runs_of(given, initial, final, types, anchored=anchored)
+        if isinstance(machine, PCEA):
+            _check_unambiguous(machine)
     else:
-        machine = automaton_of(given, initial, final, types)
-    pattern, reason = _as_pattern(machine, types)
-    clauses = [f"SELECT {select} WHERE {pattern!s}"]
-    if partition_by:
-        brackets = [partition_by] if isinstance(partition_by, str) else partition_by
-        clauses.append(f"PARTITION BY {', '.join(map(_bracket, brackets))}")
-    clauses += [f"WITHIN {within}"] if within is not None else []
-    clauses += [f"CONSUME BY {consume_by}"] if consume_by is not None else []
-    clauses += [f"LIMIT {limit}"] if limit is not None else []
-    statement = AutomatonStatement(parse_query(" ".join(clauses)), automaton=machine, reason=reason)
+        read = automaton_of(given, initial, final, types)
+        machine = from_first(read.automaton) if anchored else read.automaton
+        residuals = read.residuals
+    pattern, reason = _as_pattern(machine, residuals, types)
+    names = [streams] if isinstance(streams, str) else streams
+    brackets = [partition_by] if isinstance(partition_by, str) else partition_by
+    text = clauses_text(
+        ("SELECT", select),
+        ("FROM", ", ".join(map(quoted, names))),
+        ("WHERE", str(pattern) if filter is None else f"({pattern}) FILTER {filter}"),
+        ("PARTITION BY", ", ".join(map(_bracket, brackets))),
+        ("WITHIN", within or ""),
+        ("CONSUME BY", consume_by or ""),
+        ("LIMIT", "" if limit is None else str(limit)),
+    )
+    statement = AutomatonStatement(
+        parse_query(text),
+        automaton=machine,
+        residuals=residuals,
+        filtered=filter is not None,
+        reason=reason,
+    )
     raise_first(statement.errors())
-    return Query(statement)
+    found = Query(statement)
+    return found if distinct is None else found.with_distinct(distinct)
 
 
-def _as_pattern(machine: CEA | Chain | PCEA, types: Sequence[str] | None) -> tuple[Pattern, str | None]:
+def _as_pattern(
+    machine: CEA | Chain | PCEA, residuals: Sequence[Residual], types: Sequence[str] | None
+) -> tuple[p.Pattern, str | None]:
     """A pattern that finds the same; or one with the same types and labels, and why there is no other."""
+    if isinstance(machine, PCEA):
+        return automaton_outline(skeleton(machine), types), _GATHERS
     try:
-        if isinstance(machine, CEA):
-            return automaton_to_formula(machine, types), None
         if isinstance(machine, Chain):
             return chain_to_pattern(machine), None
-        reason = "this automaton gathers runs, which no pattern writes in one way"
-    except LimitExceeded as error:
+        if not residuals:
+            return automaton_to_formula(machine, types), None
+        reason = "the transitions of this automaton ask for distances, which patterns do between their parts"
+    except (LimitExceeded, NoTypesError) as error:
         reason = str(error)
-    return automaton_outline(machine if isinstance(machine, CEA) else skeleton(machine), types), reason
+    outline = automaton_outline(machine if isinstance(machine, CEA) else skeleton(machine), types)
+    steps = [each.condition.distances for each in residuals if isinstance(each.condition, Apartness)]
+    apart = (p.Sequence((outline, outline), (p.Link(distances=each),)) for each in steps)
+    return either([outline, *apart]), reason
 
 
-def _check_unambiguous(machine: Chain | PCEA) -> None:
-    stream = ambiguous_stream(machine)
-    if stream is not None:
-        events = " ".join(
-            f"{each.type}({', '.join(f'{named(name)}={value!r}' for name, value in each.attributes.items())})"
-            for each in stream
-        )
+def _check_unambiguous(machine: PCEA) -> None:
+    found = ambiguity(machine)
+    if found is None:
+        return
+    events = " ".join(
+        f"{each.type}({', '.join(f'{named(name)}={value!r}' for name, value in each.attributes.items())})"
+        for each in found.stream
+    )
+    if found.by_one:
         raise ValueError(
-            f"two runs of this automaton mark the same events alike, for instance those of {events}: "
-            "make the conditions of its transitions exclude one another, or give them different labels"
+            f"one run of this automaton marks an event twice, for instance of {events}: runs that it gathers "
+            "have that event in common; give it different labels in them, or let their events differ"
         )
+    raise ValueError(
+        f"two runs of this automaton mark the same events alike, for instance those of {events}: "
+        "make the conditions of its transitions exclude one another, or give them different labels"
+    )
 
 
 def _bracket(names: str | Sequence[str]) -> str:

@@ -3,30 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
+from typing import Any, cast
 
-from estero.automata.cea import CEA, EventPredicate, Guard
+from estero.automata.cea import CEA
 from estero.automata.chain import Chain
-from estero.automata.formulas.chain_pattern import compared_before, skeleton
+from estero.automata.formulas.as_given import Given, as_given
+from estero.automata.formulas.chain_pattern import skeleton
+from estero.automata.formulas.parted import parted
+from estero.automata.lacking import lacking
 from estero.automata.pcea import PCEA
-from estero.language.tree.words import quoted
-from estero.plan.automaton import automaton_lines
+from estero.automata.residual import Hidden, Residual
+from estero.errors import legible
+from estero.language.syntax.parser import parse_condition
+from estero.language.tree.conditions import conjoined
+from estero.language.tree.expressions import Node
+from estero.language.tree.pattern import Filter
+from estero.language.tree.query import Consume, KeyBracket, limit_text, select_text
+from estero.language.tree.whole import as_written
+from estero.plan.automaton import automaton_lines, steps_of
+from estero.plan.plan import Plan, residual_text
 
-Given = tuple[object, ...]
-"""A transition as `estero.automaton` takes it: (state or states, event, labels, state[, comparison])."""
+Clauses = tuple[tuple[str, object], ...]
 
 
 @dataclass(frozen=True)
 class Automaton:
     """What finds the complex events of a query: a CEA, a chain-CEA or a PCEA.
 
-    `machine` is the automaton itself. `filters` are the conditions that it leaves to a filter of whole
-    complex events, as texts. Two of them are equal if they have the same states, transitions and filters.
+    `machine` is the automaton itself. `filters` are the conditions that are asked of complex events beside
+    it, as texts. `transitions` and `clauses` together say all of it: the answers of
+    ``estero.automaton(value.transitions, **value.clauses)`` are the same. Two of them are equal if they have
+    the same states, transitions, filters and clauses, whatever they show.
     """
 
     machine: CEA | Chain | PCEA
     filters: tuple[str, ...] = ()
+    steps: tuple[tuple[Hidden, str], ...] = ()
+    """The distances that transitions with these hidden labels ask for."""
+    strategy: str = "ALL"
+    beside: Clauses = ()
+    """The clauses behind the pattern, and what `filters` say by labels."""
+    select: str = field(default="*", compare=False)
+    unsaid: tuple[str, ...] = ()
+    """What neither transitions nor clauses say."""
+
+    @classmethod
+    def of(cls, plan: Plan) -> Automaton:
+        """The automaton of a plan."""
+        machine = plan.machine
+        # Registers and ages are beside a CEA; a chain has its comparisons on its transitions.
+        residuals = (*(plan.pushed if isinstance(machine, CEA) else ()), *plan.residuals)
+        steps = steps_of(plan.pushed) if plan.forgets_by_age else {}
+        left = [each for each in residuals if each.place is None or Hidden(each.place) not in steps]
+        asked = conjoined(condition for each in left if (condition := _of_labels(each)) is not None)
+        condition = None if asked is None else _as_written(asked, plan)
+        unsaid = [
+            f"{residual_text(each)}: no labels say of which events it is asked"
+            for each in left
+            if _of_labels(each) is None
+        ]
+        if condition is not None and parse_condition(str(condition)) != condition:
+            unsaid.append(f"{condition}: its text does not say all of its values")
+        unsaid += [
+            f"{each}: what does not happen is no part of a transition"
+            for predicate in machine.predicates
+            for each in lacking(predicate)
+        ]
+        return cls(
+            machine,
+            tuple(map(residual_text, residuals)),
+            tuple(steps.items()),
+            plan.strategy.value + " DISJOINT" * plan.tree.disjoint,
+            tuple(_clauses(plan, condition)),
+            select_text(plan.tree),
+            tuple(dict.fromkeys(unsaid)),
+        )
 
     @property
     def kind(self) -> str:
@@ -47,37 +101,51 @@ class Automaton:
 
     @property
     def final(self) -> tuple[str, ...]:
-        """The states in which runs accept."""
-        return tuple(self.states[state] for state in sorted(self.machine.final))
+        """The states in which runs accept, as `transitions` name them."""
+        machine = parted(self.machine) if isinstance(self.machine, PCEA) else self.machine
+        names = self.states if isinstance(machine, CEA) else machine.states
+        return tuple(names[state] for state in sorted(machine.final))
 
     @property
     def transitions(self) -> tuple[Given, ...]:
-        """The transitions as `estero.automaton` takes them."""
-        return tuple(self._given())
+        """The transitions as `estero.automaton` takes them, to be given with `clauses`.
 
-    def _given(self) -> Iterator[Given]:
-        machine = self.machine
-        if isinstance(machine, CEA):
-            for each in machine.transitions:
-                event = _event_text(each.guard, machine)
-                yield str(each.source), event, tuple(sorted(each.labels)), str(each.target)
-            return
-        for step in machine.transitions:
-            sources = compared_before(machine, step)
-            states = [machine.states[state] for state, _ in sources]
-            given: Given = (
-                states,
-                _predicate_text(machine.predicates[step.predicate]),
-                tuple(sorted(step.labels)),
-                machine.states[step.target],
-            )
-            comparisons = " AND ".join(str(one) for _, compared in sources for one in compared)
-            yield (*given, comparisons) if comparisons else given
+        Raises ValueError where even both do not say what is found, with the reason.
+        """
+        self._refuse_unsaid()
+        return self._given
+
+    @property
+    def clauses(self) -> dict[str, Any]:
+        """The other arguments of `estero.automaton`: initial and final states, the clauses, filters.
+
+        Raises ValueError as `transitions` does.
+        """
+        self._refuse_unsaid()
+        select = {"select": self.select} if self.select != "*" else {}
+        return {"initial": self.initial, "final": self.final, **select, **dict(self.beside)}
+
+    @cached_property
+    def _given(self) -> tuple[Given, ...]:
+        return as_given(self.machine, dict(self.steps))
+
+    def _refuse_unsaid(self) -> None:
+        if self.unsaid:
+            raise ValueError(f"transitions cannot say all that this automaton does: {self.unsaid[0]}")
 
     def __str__(self) -> str:
         machine = self.machine
-        lines = automaton_lines(machine) if isinstance(machine, CEA) else machine.lines()
-        return "\n".join([*lines, *(f"filter: {each}" for each in self.filters)])
+        if isinstance(machine, CEA):
+            bits = (f"b{bit}: {predicate}" for bit, predicate in enumerate(machine.predicates))
+            lines = [*automaton_lines(machine, dict(self.steps)), *bits]
+        else:
+            lines = list(machine.lines())
+        clauses = [_in_words(name, value) for name, value in self.beside if name != "filter"]
+        if self.strategy != "ALL":
+            clauses.insert(0, f"strategy: {self.strategy}")
+        unsaid = [f"not in its transitions: {each}" for each in self.unsaid]
+        lines = [*lines, *(f"filter: {each}" for each in self.filters), *clauses, *unsaid]
+        return legible("\n".join(lines), lines=True)
 
     def svg(self) -> str:
         """The automaton as a picture."""
@@ -92,14 +160,46 @@ class Automaton:
         return f"<pre>{escape(str(self))}</pre>{self.svg()}"
 
 
-def _event_text(guard: Guard, cea: CEA) -> str:
-    texts = [_predicate_text(cea.predicates[bit]) for bit in sorted(guard.present)]
-    texts += [f"NOT {_predicate_text(cea.predicates[bit])}" for bit in sorted(guard.absent)]
-    return " AND ".join(texts) or "*"
+def _of_labels(residual: Residual) -> Node | None:
+    """What a filter asks of the events with some labels; None where it is asked of others, or of parts."""
+    asks = isinstance(residual.condition, Node) and residual.place is None and residual.nearby is None
+    by_label = all(variable == key for variable, key in residual.bindings)
+    return residual.condition if asks and by_label and isinstance(residual.condition, Node) else None
 
 
-def _predicate_text(predicate: EventPredicate) -> str:
-    """``A``, ``A[n > 3]`` or, of several types, ``(A[n > 3] OR B[n > 3])``."""
-    condition = "" if predicate.condition is None else f"[{predicate.condition}]"
-    texts = [f"{'>'.join(map(quoted, name.split('>', 1)))}{condition}" for name in predicate.types]
-    return texts[0] if len(texts) == 1 else f"({' OR '.join(texts)})"
+def _as_written(condition: Node, plan: Plan) -> Node:
+    """A filter in which values of the whole complex event have their names."""
+    tree = as_written(
+        replace(plan.tree, pattern=Filter(plan.tree.pattern, condition)), plan.classification.schema.time
+    )
+    assert isinstance(tree.pattern, Filter)  # noqa: S101  (for the type checker)
+    return tree.pattern.condition
+
+
+def _in_words(name: str, value: object) -> str:
+    if name == "partition_by":
+        value = ", ".join(map(str, map(KeyBracket, cast(tuple[tuple[str, ...], ...], value))))
+    elif isinstance(value, tuple):
+        value = ", ".join(value)
+    return f"{name.replace('_', ' ')}: {value}"
+
+
+def _clauses(plan: Plan, condition: Node | None) -> Iterator[tuple[str, object]]:
+    """What stands beside the transitions, as `estero.automaton` takes it."""
+    tree = plan.tree
+    if isinstance(plan.machine, Chain) and plan.machine.anchored:
+        yield "anchored", True
+    if tree.streams:
+        yield "streams", tree.streams
+    if plan.classification.keys:
+        yield "partition_by", plan.classification.keys
+    if tree.window is not None:
+        yield "within", str(tree.window)
+    if tree.consume is not Consume.NONE:
+        yield "consume_by", tree.consume.value
+    if tree.limit is not None:
+        yield "limit", limit_text(tree.limit, tree.per)
+    if condition is not None:
+        yield "filter", str(condition)
+    if plan.distinct:
+        yield "distinct", "marks"

@@ -47,11 +47,11 @@ class ConjunctiveStatement(Statement):
 
     def bound(self, values: Mapping[str, object]) -> ConjunctiveStatement:
         tree = bound(self.conjunctive, values, self.conjunctive.text)
-        statement = ConjunctiveStatement(as_pattern_query(tree), tree)
+        statement = ConjunctiveStatement(as_pattern_query(tree), tree, distinct=self.distinct)
         raise_first(statement.errors())
         return statement
 
-    def plan(self, layout: Layout) -> Plan:
+    def _plan(self, layout: Layout) -> Plan:
         raise_first(refuse_open(self.conjunctive, self.conjunctive.text))
         return plan_conjunctive(self.conjunctive, layout)
 

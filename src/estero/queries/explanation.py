@@ -10,8 +10,9 @@ from estero.errors import legible
 from estero.language.check.notes import notes
 from estero.language.tree.query import Consume, SelectExpression
 from estero.plan.division import division_in_words
-from estero.plan.plan import Plan, residual_text
+from estero.plan.plan import Plan
 from estero.queries.automaton_value import Automaton
+from estero.queries.candidates import many_candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Explanation:
         plan = self.plan
         yield "Query", self.plan.text
         yield "Plan", "\n".join(plan_lines(plan, self.tasks))
-        said = "\n".join(notes(plan.tree))
+        said = "\n".join([*notes(plan.tree), *many_candidates(plan)])
         if said:
             yield "Notes", said
         if self.read:
@@ -58,10 +59,7 @@ class Explanation:
     @property
     def automaton(self) -> Automaton:
         """What finds the complex events: a CEA, chain-CEA or PCEA, and the filters that it leaves over."""
-        plan = self.plan
-        # Registers and ages are beside a CEA; a chain has its comparisons on its transitions.
-        beside = plan.pushed if isinstance(plan.machine, CEA) else ()
-        return Automaton(plan.machine, tuple(map(residual_text, (*beside, *plan.residuals))))
+        return Automaton.of(self.plan)
 
     def svg(self) -> str:
         """The automaton as a picture, or the tree of what is joined."""

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar, cast
 
 from estero.errors import QueryError
 from estero.language.builder.durations import duration_of, durations_of
+from estero.language.builder.numpy_times import nanoseconds_of
 from estero.language.check.kinds import kind_of_value
 from estero.language.syntax.parser import parse_condition
 from estero.language.tree import expressions as e
@@ -25,7 +26,15 @@ from estero.language.tree.durations import Duration
 from estero.language.tree.literals import Value
 from estero.language.tree.names import listed, suggestion
 from estero.language.tree.nodes import OpenText
-from estero.language.tree.parameters import Open, OpenNumber, OpenWindow, filled, opened, place_of
+from estero.language.tree.parameters import (
+    Open,
+    OpenNumber,
+    OpenWindow,
+    beside_durations,
+    filled,
+    opened,
+    place_of,
+)
 from estero.language.tree.schema import Kind
 
 Tree = TypeVar("Tree")
@@ -33,6 +42,7 @@ Tree = TypeVar("Tree")
 FEW: Final = 1_000
 """A list of up to so many values is written in the query; a longer one keeps its name when it prints."""
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ANOTHER: Final = {
     "number": "a whole number, such as 5",
     "text": "a string",
@@ -63,10 +73,12 @@ def bound(tree: Tree, values: Mapping[str, object], text: str) -> Tree:
                 hint=suggestion(name, known) or "leave it out, or write $name where a constant stands",
             )
 
+    durations = {id(each) for each in beside_durations(tree)}
+
     def change(parameter: Open) -> object:
         if parameter.name not in values:
             return parameter
-        return _filling(parameter, values[parameter.name], text)
+        return _filling(parameter, values[parameter.name], text, durational=id(parameter) in durations)
 
     return filled(tree, change)
 
@@ -91,8 +103,8 @@ def refuse_open(tree: object, text: str) -> list[QueryError]:
     ]
 
 
-def _filling(parameter: Open, value: object, text: str) -> object:
-    """What takes the place of a parameter."""
+def _filling(parameter: Open, value: object, text: str, *, durational: bool) -> object:
+    """What takes the place of a parameter; a text is a duration where none can be, if `durational`."""
 
     def refuse(wanted: str, hint: str = "", found: str = "") -> QueryError:
         return QueryError(
@@ -116,13 +128,15 @@ def _filling(parameter: Open, value: object, text: str) -> object:
         return _window(parameter, value, refuse)
     if isinstance(parameter, e.ListOf):
         return _list(parameter, value, refuse)
+    if durational and isinstance(value, str):
+        return e.Literal(Duration.of(_window(parameter, value, refuse).parts), span=parameter.span)
     return e.Literal(_constant(value, refuse), span=parameter.span)
 
 
 # ------------------------------------------------------------------------------------ one value
 
 
-def _window(parameter: OpenWindow, value: object, refuse: Any) -> DurationWindow:
+def _window(parameter: OpenWindow | e.Parameter, value: object, refuse: Any) -> DurationWindow:
     length = value if isinstance(value, str | timedelta | tuple) else _plain(value)
     if isinstance(length, Duration):
         if length.nanoseconds < 0:
@@ -148,6 +162,9 @@ def _constant(value: object, refuse: Any) -> Value:
         raise refuse("constant", "there is no literal for it; compare with a finite number")
     if isinstance(found, _TooFine):
         raise refuse("constant", "constants of time have microseconds: round it", found="finer than that")
+    if isinstance(found, _TooLong):
+        hint = "constants have 17 digits at most, but for integers: round it"
+        raise refuse("constant", hint, found="a decimal of more digits")
     if kind_of(found) is None:
         hint = "a list stands behind IN: x.a IN $list" if _is_list(value) else ""
         raise refuse("constant", hint)
@@ -162,6 +179,18 @@ def kind_of(value: object) -> Kind | None:
 
 class _TooFine:
     """In place of a time with nanoseconds, which no constant has."""
+
+
+class _TooLong:
+    """In place of a decimal with more digits than a constant has."""
+
+
+def _number(value: Decimal) -> object:
+    """A decimal as a constant, which is the decimal that it is written as."""
+    if value.is_finite() and value == value.to_integral_value():
+        return int(value)
+    number = float(value)
+    return number if not value.is_finite() or Decimal(repr(number)) == value else _TooLong()
 
 
 def _plain(value: object) -> object:
@@ -184,7 +213,7 @@ def _plain(value: object) -> object:
         case timedelta():
             return duration_of(value)
         case Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
+            return _number(value)
         case str():
             return str(value)
         case _:
@@ -192,13 +221,21 @@ def _plain(value: object) -> object:
 
 
 def _of_ticks(value: Any, kind: str) -> object:
-    """A time or a duration of NumPy."""
+    """A time or a duration of NumPy; itself where the language has none such."""
     if str(value) == "NaT":
         return None
+    nanoseconds = nanoseconds_of(value)
+    if nanoseconds is None:
+        return value
     if kind == "m":
-        return Duration(int(value.astype("timedelta64[ns]").astype("int64")))
-    rounded = value.astype("datetime64[us]")
-    return rounded.item().replace(tzinfo=UTC) if rounded == value else _TooFine()
+        return Duration(int(nanoseconds)) if nanoseconds.denominator == 1 else _TooFine()
+    micros = nanoseconds / 1000
+    if micros.denominator > 1:
+        return _TooFine()
+    try:
+        return _EPOCH + timedelta(microseconds=int(micros))
+    except OverflowError:
+        return value
 
 
 def value_in(text: str) -> object:
@@ -234,7 +271,9 @@ def _list(parameter: e.ListOf, value: object, refuse: Any) -> e.ListOf | tuple[e
     values = _values(value, refuse)
     kinds = {kind_of(each) for each in values}
     if kinds == {Kind.INT, Kind.FLOAT}:
-        values, kinds = tuple(map(float, cast("tuple[float, ...]", values))), {Kind.FLOAT}
+        kinds = {Kind.FLOAT}
+        if all(map(_is_float, values)):  # else they stay: no float equals some of the integers
+            values = tuple(map(float, cast("tuple[float, ...]", values)))
     if len(kinds) > 1:
         mixed = listed(sorted(each.value for each in kinds if each), "and")
         raise refuse("list", "", found=f"a list that mixes {mixed}")
@@ -242,6 +281,13 @@ def _list(parameter: e.ListOf, value: object, refuse: Any) -> e.ListOf | tuple[e
         return tuple(e.Literal(each, span=parameter.span) for each in values)
     digest = hashlib.blake2b("\0".join(map(repr, values)).encode(), digest_size=16).hexdigest()
     return e.ListOf(parameter.name, digest, values=values, span=parameter.span)
+
+
+def _is_float(value: Value) -> bool:
+    """Whether a number is a float exactly."""
+    if isinstance(value, int):
+        return abs(value) < 2**1023 and int(float(value)) == value
+    return isinstance(value, float)
 
 
 def _values(value: object, refuse: Any) -> tuple[Value, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from estero.arguments import checked
 from estero.language.check.set_predicates import register
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -18,6 +19,7 @@ def predicate(function: Function, /) -> Function: ...
 def predicate(*, name: str | None = None) -> Callable[[Function], Function]: ...
 
 
+@checked
 def predicate(function: Function | None = None, /, *, name: str | None = None) -> object:
     """Makes a function a predicate that queries can call: ``FILTER spread(a.price, b.price, 5)``.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from estero.errors import QueryError, legible, warn
+from estero.arguments import checked
+from estero.errors import LimitExceeded, QueryError, legible, warn
 from estero.language.builder.queries import Built
 from estero.language.check.notes import notes
 from estero.language.syntax.languages import is_conjunctive
@@ -17,6 +18,7 @@ from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout, Schema
 from estero.language.tree.words import named
 from estero.plan.plan import Layout, Plan
+from estero.queries.candidates import UNKNOWN, many_candidates, may_list_many
 from estero.queries.conjunctive_statement import conjunctive_statement
 from estero.queries.pattern_statement import pattern_statement
 from estero.queries.statement import Statement, raise_first
@@ -30,9 +32,15 @@ if TYPE_CHECKING:
     from estero.recognize.continuous import ContinuousRecognizer
     from estero.recognize.partials_recognizer import PartialsRecognizer
     from estero.recognize.state_bytes import State
+    from estero.recognize.stream_recognizer import StreamRecognizer
     from estero.recognize.until import Until
 
 
+Distinct = Literal["marks"]
+"""What tells complex events apart, in place of their start, end and marks."""
+
+
+@checked
 class Query:
     """A query. It knows no events; `run`, `explain` and `check` are given them.
 
@@ -108,12 +116,31 @@ class Query:
         """
         return Query(self.statement.bound({**(values or {}), **named}))
 
+    def with_distinct(self, distinct: Distinct) -> Query:
+        """The query whose complex events are told apart by their marks alone: ``"marks"``.
+
+        Two of them with the same end and the same marks are one, wherever their runs began. It starts at the
+        first event that it marks, and if it marks none, at its end. That happens last but for LIMIT: the
+        window and filters go by where runs began. Only a pattern that may begin with an event that it does
+        not keep, or an automaton that begins with one that it does not mark, finds such complex events.
+
+        Raises ValueError for anything but "marks", and planning `QueryError` for LONGEST and SHORTEST, which
+        choose for each start.
+        """
+        if distinct != "marks":
+            raise ValueError(f'distinct is "marks", or None for all complex events, not {distinct!r}')
+        return Query(replace(self.statement, distinct=True))
+
     def notes(self) -> list[str]:
         """What this query says that is easily misread, a line each; `explain` and ``estero check`` say it.
 
         None of it is wrong: that LIMIT is for each end, or that events of other keys count in a window.
         """
-        return list(notes(self.tree))
+        said = list(notes(self.tree))
+        if may_list_many(self.tree):
+            with suppress(LimitExceeded):  # who runs it is told
+                said += many_candidates(self.statement.plan(UNKNOWN))
+        return said
 
     def run(  # noqa: PLR0913 (each says one thing that a user may have to say)
         self,
@@ -126,6 +153,8 @@ class Query:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
         until: Until | None = None,
+        distinct: Distinct | None = None,
+        partials: bool = False,
         progress: Callable[[int, int | None], None] | None = None,
     ) -> Answer:
         """The complex events of this query, lazily, evaluated in this process.
@@ -135,25 +164,48 @@ class Query:
         a mapping of type name to any of these.
         `until` is for queries that end with ``NOT(…) FOR d``, and for partial matches: the time up to which
         events are known, that of the last one unless it is given, or "end" where nothing comes any more.
+        With `distinct` only the marks of complex events tell them apart (`with_distinct`).
+        With `partials` there is a row for each partial match, too (`Answer.partials`), all held in memory:
+        the columns ``steps``, ``expired_time`` (where the window is one of time) and ``complete`` tell.
         While the answer is read, `progress` is called now and then with how many events are read, and how
         many there are (None where that is not known before).
 
         Raises `QueryError` where the query does not fit the events and `DataError` where they cannot be read.
         """
+        if distinct is not None:
+            asked = self.with_distinct(distinct)
+            return asked.run(
+                events,
+                type=type,
+                time=time,
+                order=order,
+                time_unit=time_unit,
+                types=types,
+                csv_options=csv_options,
+                until=until,
+                partials=partials,
+                progress=progress,
+            )
         layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
         from estero.answers.answer import Answer
         from estero.recognize.in_process import InProcessRun, Progress
 
         source = self._open(events, layout, csv_options)
         plan = self._checked_plan(source, layout)
+        source.run_relations()
         told = None if progress is None else Progress(progress)
-        if until is None:
-            return Answer(InProcessRun(plan, source, progress=told))
-        from estero.recognize.in_process import time_type
-        from estero.recognize.until import known_until
+        known = None
+        if until is not None:
+            from estero.recognize.in_process import time_type
+            from estero.recognize.until import known_until
 
-        known = known_until(until, plan, time_type(source), partials=True)
-        return Answer(InProcessRun(plan, source, until=known, progress=told))
+            known = known_until(until, plan, time_type(source), partials=True)
+        run = InProcessRun(plan, source, until=known, progress=told)
+        if not partials:
+            return Answer(run)
+        from estero.recognize.with_partials import WithPartialsRun
+
+        return Answer(WithPartialsRun(run, run.partials()))
 
     @overload
     def recognizer(
@@ -166,6 +218,7 @@ class Query:
         time_unit: str | None = ...,
         types: Sequence[str] = ...,
         lateness: Lateness | None = ...,
+        distinct: Distinct | None = ...,
         partials: Literal[False] = ...,
     ) -> ContinuousRecognizer: ...
 
@@ -180,10 +233,26 @@ class Query:
         time_unit: str | None = ...,
         types: Sequence[str] = ...,
         lateness: Lateness | None = ...,
+        distinct: Distinct | None = ...,
         partials: Literal[True],
     ) -> PartialsRecognizer: ...
 
+    @overload
     def recognizer(
+        self,
+        schema: object,
+        *,
+        type: str | None = ...,
+        time: str | None = ...,
+        order: Sequence[str] = ...,
+        time_unit: str | None = ...,
+        types: Sequence[str] = ...,
+        lateness: Lateness | None = ...,
+        distinct: Distinct | None = ...,
+        partials: bool,
+    ) -> StreamRecognizer: ...
+
+    def recognizer(  # noqa: PLR0913 (each says one thing that a user may have to say)
         self,
         schema: object,
         *,
@@ -193,14 +262,16 @@ class Query:
         time_unit: str | None = None,
         types: Sequence[str] = (),
         lateness: Lateness | None = None,
+        distinct: Distinct | None = None,
         partials: bool = False,
-    ) -> ContinuousRecognizer | PartialsRecognizer:
+    ) -> StreamRecognizer:
         """What recognizes this query over events that are pushed, batch after batch without an end.
 
         `schema` has the columns of events: a `pyarrow.Schema`, or anything that `run` takes, whose events do
         not matter, or a mapping of type name to these where each type has its own table. `lateness` is how
         long to wait for events that come out of order ("5 seconds", or a number of ticks); none by default.
-        With `partials` answers have partial matches, too: see `PartialsRecognizer`.
+        With `distinct` only the marks of complex events tell them apart (`with_distinct`). With `partials`
+        answers have partial matches, too: see `PartialsRecognizer`.
 
         Raises `QueryError` where the query does not fit the columns, and for partial matches of a query
         without a window or of a pattern that is no sequence; ValueError for what is no lateness.
@@ -209,7 +280,8 @@ class Query:
         from estero.events.streams.stream_layout import layout_of
 
         laid_out = layout_of(schema, layout, lateness)
-        return self.partials_recognizer_of(laid_out) if partials else self.recognizer_of(laid_out)
+        asked = self if distinct is None else self.with_distinct(distinct)
+        return asked.partials_recognizer_of(laid_out) if partials else asked.recognizer_of(laid_out)
 
     def partials_recognizer_of(self, layout: StreamLayout, state: State | None = None) -> PartialsRecognizer:
         """The recognizer with partial matches; with a `state`, it goes on from there."""
@@ -221,6 +293,7 @@ class Query:
             source = layout.source()
         plan = self._checked_plan(source, layout.columns)
         plan.refuse_endless()
+        plan.refuse_distinct()
         laid_out = replace(source.layout, schema=plan.classification.schema)
         return PartialsRecognizer(partials_plan(plan.tree, laid_out), layout, source, state=state)
 
@@ -276,7 +349,7 @@ class Query:
 
         layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
         if events is None:
-            return Explanation(self.statement.plan(Layout(Schema(shared={}), type_column="type", tick_ns=1)))
+            return Explanation(self.statement.plan(UNKNOWN))
         source = self._open(events, layout, csv_options)
         plan = self._checked_plan(source, layout)
         read = tuple(source.reading_lines(plan.classification))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from estero.arguments import checked
 from estero.language.builder import queries as builder
 from estero.queries.query import Query
 
@@ -42,6 +43,7 @@ class SelectedQuery(builder.QueryBuilder):
         return self.query().explain(events, **layout)
 
 
+@checked
 def select(pattern: builder.PatternLike) -> SelectedQuery:
     """The query for all complex events of a pattern."""
     return SelectedQuery(builder.select(pattern).tree)

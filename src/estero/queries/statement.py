@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from estero.errors import QueryError
@@ -18,13 +18,15 @@ from estero.queries.parameters import bound
 class Statement(ABC):
     """What a query says: equal statements say the same. `str` is the canonical text.
 
-    `tree` has the clauses and the labels, and a pattern of the same types of events.
+    `tree` has the clauses and the labels, and a pattern of the same types of events. With `distinct` complex
+    events with the same end that differ in their starts alone are one.
     """
 
     made_by: ClassVar[str]
     """The function of `estero` that makes such a query of its text."""
 
     tree: QueryTree
+    distinct: bool = field(default=False, kw_only=True)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -40,9 +42,14 @@ class Statement(ABC):
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
         """Everything in which the query does not fit a schema; without one, whatever the events are."""
 
-    @abstractmethod
     def plan(self, layout: Layout) -> Plan:
         """The plan of a query that fits."""
+        plan = self._plan(layout)
+        return plan.with_distinct_marks() if self.distinct else plan
+
+    @abstractmethod
+    def _plan(self, layout: Layout) -> Plan:
+        """The plan, whatever is distinct."""
 
     def warn_if_never(self) -> None:
         """Warns where the query matches nothing, whatever the stream, and that can be told."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, overload
 
+from estero.arguments import checked
 from estero.errors import QueryError
 from estero.language.builder.queries import Built
 from estero.language.syntax.languages import is_conjunctive
@@ -12,14 +13,16 @@ from estero.language.syntax.recover import read
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.queries.conjunctive_statement import ConjunctiveStatement, conjunctive_statement
 from estero.queries.pattern_statement import PatternStatement, pattern_statement
-from estero.queries.query import Query
+from estero.queries.query import Distinct, Query
 from estero.queries.statement import Statement
 
 if TYPE_CHECKING:
     from estero.recognize.continuous import ContinuousRecognizer
     from estero.recognize.partials_recognizer import PartialsRecognizer
+    from estero.recognize.stream_recognizer import StreamRecognizer
 
 
+@checked
 def query(text: str | Built) -> Query:
     """The query of a CEQL text, or of what the builder has made: a query, or a pattern for all it finds.
 
@@ -28,6 +31,7 @@ def query(text: str | Built) -> Query:
     return Query(pattern_statement(text))
 
 
+@checked
 def conjunctive(query: str | ConjunctiveTree) -> Query:
     """The full hierarchical conjunctive query of a text, or of its tree.
 
@@ -51,6 +55,7 @@ def conjunctive(query: str | ConjunctiveTree) -> Query:
     return Query(conjunctive_statement(str(query)))
 
 
+@checked
 def query_of_text(text: str) -> Query:
     """The query of a text, as `estero.query` or `estero.conjunctive` makes it.
 
@@ -61,35 +66,65 @@ def query_of_text(text: str) -> Query:
 
 @overload
 def restore(
-    query: Query | str, state: bytes, *, key: bytes | None = ..., partials: Literal[False] = ...
+    query: Query | str,
+    state: bytes,
+    *,
+    key: bytes | None = ...,
+    partials: Literal[False] = ...,
+    distinct: Distinct | None = ...,
 ) -> ContinuousRecognizer: ...
 
 
 @overload
 def restore(
-    query: Query | str, state: bytes, *, key: bytes | None = ..., partials: Literal[True]
+    query: Query | str,
+    state: bytes,
+    *,
+    key: bytes | None = ...,
+    partials: Literal[True],
+    distinct: Distinct | None = ...,
 ) -> PartialsRecognizer: ...
 
 
+@overload
 def restore(
-    query: Query | str, state: bytes, *, key: bytes | None = None, partials: bool = False
-) -> ContinuousRecognizer | PartialsRecognizer:
+    query: Query | str,
+    state: bytes,
+    *,
+    key: bytes | None = ...,
+    partials: bool,
+    distinct: Distinct | None = ...,
+) -> StreamRecognizer: ...
+
+
+@checked
+def restore(
+    query: Query | str,
+    state: bytes,
+    *,
+    key: bytes | None = None,
+    partials: bool = False,
+    distinct: Distinct | None = None,
+) -> StreamRecognizer:
     """The recognizer of `query` that goes on from a snapshot: it finds what the one before would have found.
 
     How events are laid out and how late they may be is in the snapshot. A snapshot that was written with a
-    `key` is read with it, and no other is; that of a recognizer with `partials` is restored with them. Raises
-    `DataError` for bytes that are no snapshot, are damaged, or are of another query, version or key.
+    `key` is read with it, and no other is; that of a recognizer with `partials`, or with `distinct`, is
+    restored with the same. Raises `DataError` for bytes that are no snapshot, are damaged, or are of another
+    query, version or key.
     """
     from estero.recognize import continuous, partials_recognizer
     from estero.recognize.state_bytes import read
 
     asked = Query(query) if isinstance(query, str) else query
+    asked = asked if distinct is None else asked.with_distinct(distinct)
     found = read(state, key)
     kind = partials_recognizer.KIND if partials else continuous.KIND
     layout = continuous.layout_in(found, str(asked), kind)
     return asked.partials_recognizer_of(layout, found) if partials else asked.recognizer_of(layout, found)
 
 
+@checked
 def check(
     text: str,
     events: object = None,

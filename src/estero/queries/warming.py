@@ -20,9 +20,12 @@ from typing import IO, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from estero.arguments import checked
 from estero.engine.patience import VARIABLE
 from estero.queries.query import Query
 from estero.queries.texts import restore
+from estero.system.private_files import make_folder
+from estero.system.processes import module_command
 
 MOST_PROCESSES = 4
 
@@ -65,6 +68,7 @@ USES = (
 """The plans that most queries have first. Numbers of the last but one do not fit in words."""
 
 
+@checked
 def warm(
     to: str | os.PathLike[str] | None = None, *, progress: Callable[[int, int], None] | None = None
 ) -> None:
@@ -75,10 +79,10 @@ def warm(
     same; others compile their own. `progress` is called with how many of how many parts are done. Raises
     OSError where the directory cannot be written, and RuntimeError where compiling fails.
     """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), VARIABLE: "first"}
+    environment = {**os.environ, VARIABLE: "first"}
     if to is not None:
         directory = Path(to).absolute()
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folder(directory)
         environment["ESTERO_CACHE"] = str(directory)
     count = min(MOST_PROCESSES, os.cpu_count() or 1)
     parts = [(number, count) for number in range(count)]
@@ -106,7 +110,7 @@ def warm(
 
 
 def _started(number: int, of: int, environment: dict[str, str]) -> subprocess.Popen[str]:
-    program = [sys.executable, "-m", "estero.queries.warming", str(number), str(of)]
+    program = module_command("estero.queries.warming", str(number), str(of))
     return subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment)
 
 

@@ -11,10 +11,11 @@ from estero.answers.report import key_column
 from estero.automata.cea import EventPredicate
 from estero.classify.column_names import BITS, POSITION, TIME, event_column
 from estero.events.sources import Source
+from estero.language.tree.functions import SUMMED
 from estero.language.tree.names import some, suggestion
 from estero.language.tree.paths import is_path
 from estero.language.tree.pattern import EventType
-from estero.language.tree.schema import NUMBERS, Kind, type_names
+from estero.language.tree.schema import Kind, type_names
 from estero.plan.plan import Plan
 
 _MOST_TYPES = 60
@@ -81,7 +82,7 @@ def _check_numeric(attribute: str, known: dict[str, Kind]) -> None:
     if attribute not in known:
         near = suggestion(attribute, tuple(known)) or f"there are {some(tuple(known), word='and')}"
         raise ValueError(f"no event of the query has an attribute {attribute}: {near}")
-    if known[attribute] not in NUMBERS:
-        numbers = [name for name, kind in known.items() if kind in NUMBERS]
+    if known[attribute] not in SUMMED:
+        numbers = [name for name, kind in known.items() if kind in SUMMED]
         advice = f"; those of numbers are {some(numbers, word='and')}" if numbers else ""
         raise ValueError(f"y is an attribute of numbers, and {attribute} is not one{advice}")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable
-from typing import Any, TypeVar
+from collections.abc import Callable
+from html import escape
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.answer import Answer
+from estero.answers.shown_values import shown_values
+from estero.arguments import checked
 from estero.classify.column_names import HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
 from estero.classify.rows.classifier import ClassifiedRow
 from estero.classify.rows.typed import AskSqlError, NotInPythonError
-from estero.errors import DataError
+from estero.errors import DataError, legible
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Classifier, Incoming
 from estero.events.streams.reorder_buffer import ReorderBuffer
@@ -21,8 +24,9 @@ from estero.events.streams.single_events import SingleEvents
 from estero.events.streams.stream_layout import StreamLayout
 from estero.events.tables.shown_types import plain_type
 from estero.plan.plan import Plan
+from estero.recognize.consumed import Consumed
 from estero.recognize.in_process import time_type
-from estero.recognize.increment import NothingFound, PushedRun, Turn
+from estero.recognize.increment import NothingFound, PushedRun
 from estero.recognize.progress import RecognizerProgress
 from estero.recognize.recognition import Ended, Recognition
 from estero.recognize.state import plan_about
@@ -35,9 +39,8 @@ from estero.recognize.state_bytes import (
     sound_content,
     written,
 )
-from estero.recognize.until import Until, check_until, known_until
-
-T = TypeVar("T")
+from estero.recognize.stream_recognizer import StreamRecognizer
+from estero.recognize.until import Until, check_until, known_until, passed_time
 
 KIND = "a recognizer"
 """What such a state says that it is of."""
@@ -49,7 +52,8 @@ _MOST = 1 << 62
 """More events than any stream has: positions of further ones still fit their type."""
 
 
-class ContinuousRecognizer:
+@checked
+class ContinuousRecognizer(StreamRecognizer):
     """Recognizes a query over events that are pushed batch by batch (`Query.recognizer` makes one).
 
     Events are numbered over all batches in stream order; late ones have no number. With a lateness, events
@@ -58,26 +62,37 @@ class ContinuousRecognizer:
 
     An answer can be asked any number of questions until the next `push` or `flush`. A batch that is refused
     changes nothing. If something goes wrong behind that, such as a predicate of the user's that fails, the
-    recognizer says so from then on: go on from the last snapshot.
+    recognizer says so from then on: go on from the last snapshot. It is `strict` about what is late where the
+    query itself does not ask for it: see `ReorderBuffer`.
     """
 
     def __init__(
-        self, plan: Plan, layout: StreamLayout, source: Source, *, state: State | None = None
+        self,
+        plan: Plan,
+        layout: StreamLayout,
+        source: Source,
+        *,
+        state: State | None = None,
+        consumed: Consumed | None = None,
+        strict: bool = False,
     ) -> None:
+        super().__init__()
         self._plan = plan
         self._layout = layout
         self._classifier = Classifier(layout, source, plan.classification)
         self._events = self._classifier.schema
         order = [event_column(name) for name in layout.columns.order]
         types = [plain_type(self._classifier.columns.field(name).type) for name in order]
-        self._held = ReorderBuffer(_held_columns(self._events), types, layout.lateness)
+        self._decides_by_time = strict or plan.decides_later or bool(plan.deadlines)
+        self._held = ReorderBuffer(
+            _held_columns(self._events), types, layout.lateness, strict=self._decides_by_time
+        )
         self._position = 0
         self._ended = False
         self._until: int | None = None
         self._late = 0
         self._late_events = self._classifier.columns.empty_table()
         self._no_events = self._late_events
-        self._turn = Turn()
         self._time = time_type(source)
         self._recognition: Recognition = Recognition(
             plan,
@@ -85,14 +100,13 @@ class ContinuousRecognizer:
             time=self._time,
             endless=True,
             state=None if state is None else self._taken_up(state),
+            consumed=consumed,
         )
         self._recognition.recognizer.holding = True
         self._found: list[Ended] = []
         self._nothing = Answer(NothingFound(self._recognition))
-        self._told: list[Callable[[Answer], object]] = []
         self._single: SingleEvents | None = None
         self._why_slow: str | None = None
-        self._decides_by_time = plan.decides_later or bool(plan.deadlines)
         try:
             self._single = SingleEvents(
                 layout, source, plan.classification, self._events, self._classifier.ask
@@ -117,13 +131,18 @@ class ContinuousRecognizer:
 
     @property
     def watermark(self) -> int | None:
-        """The time before which no event is expected any more, in ticks; None before the first event."""
+        """The time before which no event is expected any more, in ticks; None where none is known."""
         return self._held.watermark
 
     @property
     def greatest(self) -> int | None:
         """The greatest time seen, in ticks; None before the first event."""
         return self._held.greatest
+
+    @property
+    def watermark_at_end(self) -> int | None:
+        """What the watermark is once nothing is held back; None where no time is known."""
+        return self._held.watermark_at_end
 
     @property
     def time_type(self) -> pa.DataType | None:
@@ -149,7 +168,7 @@ class ContinuousRecognizer:
     def progress(self) -> RecognizerProgress:
         """What was read, and which partial matches are open; it takes as long as a snapshot."""
         self._turn.check_sound()
-        self._recognition.expire(position=self._position, time=self._held.watermark)
+        self._recognition.expire(position=self._position, time=self._held.passed)
         (steps, oldest), window = self._recognition.open_runs(), self._plan.window
         expires: Any = None
         if oldest is not None and window is not None:
@@ -169,45 +188,12 @@ class ContinuousRecognizer:
         """A time as answers show it; None where there is none."""
         if ticks is None or self._time is None:
             return None
-        return pa.scalar(ticks, pa.int64()).cast(self._time).as_py()
+        (shown,) = shown_values(pa.array([ticks], pa.int64()).cast(self._time))
+        return shown
 
     def late_events(self) -> pa.Table:
         """The events of the last push that came too late, as they were pushed."""
         return self._late_events.rename_columns(list(map(attribute_in, self._late_events.column_names)))
-
-    def push(self, events: object) -> Answer:
-        """The complex events that end with these events, or with what was held back until they came.
-
-        `events` is one event, as a dict (a missing key is NULL) or as a tuple with a value for each column;
-        or a list of these, a record batch, a table of pyarrow, pandas or Polars, a list of batches; where
-        each type has its own table, a mapping of type name to these. The answer is good until the next push.
-        Raises `DataError` where an event does not have the columns and types that were declared, or no time;
-        nothing is changed then.
-        """
-        self._turn.check_sound()
-        answer = None if self._single is None else self._pushed_one(events, self._single)
-        return self._told_of(self._pushed(events) if answer is None else answer)
-
-    def on_match(self, tell: Callable[[Answer], T]) -> Callable[[Answer], T]:
-        """Has `tell` called, from now on, with each answer that is not empty, before it is returned.
-
-        Several are called in the order in which they came. Returns `tell`, so it can decorate a function.
-        """
-        self._told.append(tell)
-        return tell
-
-    async def over(self, events: AsyncIterable[object]) -> AsyncIterator[Answer]:
-        """The answers that are not empty, of pushing all that comes, and of a flush where that ends.
-
-        Each is good until the next one is asked for.
-        """
-        async for each in events:
-            answer = self.push(each)
-            if self._is_something(answer):
-                yield answer
-        answer = self.flush()
-        if self._is_something(answer):
-            yield answer
 
     def _pushed_one(self, events: object, single: SingleEvents) -> Answer | None:
         """The answer to a single event, None for what has to go the way of batches."""
@@ -238,6 +224,10 @@ class ContinuousRecognizer:
         return found
 
     def _pushed(self, events: object) -> Answer:
+        answer = None if self._single is None else self._pushed_one(events, self._single)
+        return self._pushed_batch(events) if answer is None else answer
+
+    def _pushed_batch(self, events: object) -> Answer:
         """The answer to a batch."""
         incoming = self._classifier.classified(events)
         order = [
@@ -253,38 +243,30 @@ class ContinuousRecognizer:
         self._held.add(held, incoming.times[on_time], [each.take(pa.array(on_time)) for each in order])
         return self._let_go()
 
-    def flush(self) -> Answer:
-        """Lets all events go that are held back, and gives what ends with them.
+    def _flushed(self) -> Answer:
+        self._late_events = self._no_events
+        return self._let_go(everything=True)
 
-        No earlier events are expected any more: those that come are late.
-        """
-        self._turn.check_sound()
-        self._late_events = self._late_events.slice(0, 0)
-        return self._told_of(self._let_go(everything=True))
+    def _advanced(self, time: Until) -> Answer:
+        ticks = passed_time(time, self._time)
+        self._late_events = self._no_events
+        self._held.advance(ticks)
+        answer = self._let_go()
+        self._recognition.expire(position=self._position, time=self._held.passed)
+        return answer
 
-    def close(self, *, until: Until | None = None) -> Answer:
-        """As `flush`; nothing can be pushed afterwards, so that all is decided that was not.
-
-        What waits for a deadline of ``NOT(…) FOR d`` is decided if that is before the last event, or before
-        `until`: a time, or "end" where nothing comes any more. Raises `DataError` for a time before the last
-        event.
-        """
+    def _closed(self, until: Until | None) -> Answer:
         if until is not None:
             known = known_until(until, self._plan, self._time)
             check_until(known, self._held.greatest)
             self._until = known
         self._ended = True
-        answer = self.flush()
+        answer = self._flushed()
         self._classifier.close()
-        self._turn.fail("the recognizer is closed: make a new one, or restore a snapshot of it")
         return answer
 
     def snapshot(self, *, key: bytes | None = None) -> bytes:
-        """All that is needed to go on in another process (`estero.restore`), and nothing that is over.
-
-        With a `key`, bytes of which at least 16, only who has it can write such a state or change it, and
-        `restore` asks for it. Raises ValueError for a key that is none.
-        """
+        """See `StreamRecognizer.snapshot`."""
         self._turn.check_sound()
         check_key(key)
         arrays: dict[str, NDArray[Any]] = {
@@ -297,11 +279,18 @@ class ContinuousRecognizer:
         }
         return written(State({**self._about(), LAYOUT: self._layout.as_text()}, arrays), key)
 
+    @property
+    def known(self) -> str:
+        """Up to when events are known, behind a comma; empty before the first one, and without a time."""
+        time = self._shown_time(self._held.watermark)
+        return "" if time is None else f", known up to {time}"
+
     def __repr__(self) -> str:
-        return (
-            f"ContinuousRecognizer({self._position:,} events, {len(self._held):,} held back, "
-            f"{self._late:,} late)\n{self._plan.text}"
-        )
+        numbers = f"{self._position:,} events, {len(self._held):,} held back, {self._late:,} late"
+        return legible(f"ContinuousRecognizer({numbers}{self.known})\n{self._plan.text}", lines=True)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(legible(repr(self), lines=True))}</pre>"
 
     def _about(self) -> dict[str, str]:
         return plan_about(KIND, self._plan, self._events)
@@ -340,11 +329,17 @@ class ContinuousRecognizer:
         """What ends with events, the relevant ones of the next `count`, or is decided by them."""
         found = list(self._recognition.recognize(relevant))
         if self._ended:
-            found += self._recognition.ended(self._held.watermark if self._until is None else self._until)
+            found += self._recognition.ended(self._known_at_end)
         else:
             position = self._position + count - 1
             found += self._recognition.decided(position=position, time=self._held.watermark)
         return found
+
+    @property
+    def _known_at_end(self) -> int | None:
+        """Up to which time events are known as the stream ends."""
+        known = [each for each in (self._until, self._held.watermark) if each is not None]
+        return max(known, default=None)
 
     def _answer(self, recognize: Callable[[], list[Ended]]) -> Answer:
         """The answer to what is found now; from before, nothing is needed any more."""
@@ -361,14 +356,7 @@ class ContinuousRecognizer:
         self._found = found
         return Answer(PushedRun(self._recognition, found, self._turn, number))
 
-    def _told_of(self, answer: Answer) -> Answer:
-        if self._told and self._is_something(answer):
-            for tell in self._told:
-                tell(answer)
-        return answer
-
     def _is_something(self, answer: Answer) -> bool:
-        """Whether the answer of the last push is not empty."""
         if answer is self._nothing or not self._found:
             return False
         return bool(answer) if self._plan.sieved else True

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from estero.answers.report import untaken
+from estero.automata.cea import EventPredicate
+from estero.classify.column_names import POSITION, event_column
 from estero.events.database import connect
 from estero.events.sources import Source
+from estero.events.tables.shown_types import plain
+from estero.language.tree.levels import levels_of, prefix_query
+from estero.language.tree.names import some, suggestion
+from estero.language.tree.paths import is_path
+from estero.language.tree.pattern import EventType
+from estero.language.tree.schema import Kind, type_names
+from estero.language.tree.words import named
 from estero.plan.levels import LevelsPlan
+from estero.plan.plan import Classification
+from estero.recognize.batch_columns import numbers_of
 from estero.recognize.in_process import time_type
-from estero.recognize.levels import level_column, levels_reached
+from estero.recognize.levels import START, consumed_by, level_column, levels_reached
 
 _STEP: Final = """
     SELECT {keys} {step} AS step, count(*) FILTER ({here} IS NOT NULL) AS starts,
@@ -20,20 +36,33 @@ _STEP: Final = """
 
 
 def funnel_table(
-    plan: LevelsPlan, source: Source, *, by_partition: bool, until: int | None = None
+    plan: LevelsPlan,
+    source: Source,
+    *,
+    by_partition: bool = False,
+    by: Sequence[str] = (),
+    until: int | None = None,
 ) -> pa.Table:
-    """The columns of `estero.answers.funnel.Funnel`, in the order of partitions and steps."""
-    reached = levels_reached(plan, source, until)
+    """The columns of `estero.answers.funnel.Funnel`, in the order of partitions, attributes and steps.
+
+    Attributes are those of starts. Raises ValueError for one that no event of the first step has.
+    """
+    asked = _starting(plan, by)
+    reached = levels_reached(plan, source, until, consumed=consumed_by(plan.consuming, source))
     levels = [level_column(level) for level in range(1, len(plan.parts) + 1)]
+    reached = reached.filter(pc.is_valid(pc.coalesce(*(reached[name] for name in levels))))
     names = [name for name in reached.column_names[2:] if name not in levels] if by_partition else []
-    keys = [f"k{number}" for number in range(len(names))]
+    grouped = [reached[name] for name in names] + _attributes(asked, source, reached[START].to_numpy(), by)
+    keys = [f"k{number}" for number in range(len(grouped))]
     columns = [*keys, *(f"r{number}" for number in range(len(levels)))]
-    levels_table = reached.select([*names, *levels]).rename_columns(columns)
+    levels_table = pa.table([*grouped, *(reached[name] for name in levels)], columns)
     with connect() as connection:
         connection.register("levels", levels_table)
         found = connection.sql(_statement(len(levels), keys)).to_arrow_table()
     clock = time_type(source)
-    shown = {name: found[key] for name, key in zip(names, keys, strict=True)}
+    taken = {"step", "part", "starts", "share", "median_wait"}
+    all_names = [untaken(name, taken) for name in (*names, *map(named, by))]
+    shown = {name: found[key] for name, key in zip(all_names, keys, strict=True)}
     shown["step"] = found["step"].cast(pa.int64())
     shown["part"] = pa.array([plan.parts[step - 1] for step in found["step"].to_pylist()], pa.string())
     shown["starts"] = found["starts"].cast(pa.int64())
@@ -41,6 +70,45 @@ def funnel_table(
     if clock is not None:
         shown["median_wait"] = _waits(found["wait"], clock)
     return pa.table(shown)
+
+
+def _starting(plan: LevelsPlan, by: Sequence[str]) -> Classification:
+    """What is asked of events that may be starts: their attributes."""
+    first = prefix_query(plan.tree, levels_of(plan.tree.pattern)[0])
+    atoms = [each for each in first.pattern.walk() if isinstance(each, EventType)]
+    classification = plan.by_level[-1].classification
+    known: dict[str, Kind] = {}
+    for atom in atoms:
+        read = classification.schema.attributes_read(atom, plan.tree.streams) or {}
+        known |= {name: kind for name, kind in read.items() if not is_path(name)}
+    for name in by:
+        if name not in known:
+            near = suggestion(name, tuple(known)) or f"there are {some(tuple(known), word='and')}"
+            raise ValueError(f"no event of the first step has an attribute {name}: {near}")
+    types = [name for atom in atoms for name in type_names(atom, plan.tree.streams)]
+    return replace(
+        classification,
+        predicates=(EventPredicate(tuple(dict.fromkeys(types))),),
+        keep_all=False,
+        payload=tuple(by),
+        values=(),
+    )
+
+
+def _attributes(
+    asked: Classification, source: Source, starts: NDArray[np.int64], by: Sequence[str]
+) -> list[pa.ChunkedArray]:
+    """The attributes of the events at these positions."""
+    if not by:
+        return []
+    wanted, places = np.unique(starts, return_inverse=True)
+    events = source.classified_schema(asked)
+    found = [events.empty_table()]
+    for batch in source.read(asked):
+        here = np.isin(numbers_of(batch, POSITION), wanted)
+        found.append(pa.Table.from_batches([batch.filter(pa.array(here))]))
+    rows = pa.concat_tables(found)
+    return [plain(rows[event_column(name)].combine_chunks()).take(pa.array(places)) for name in by]
 
 
 def _statement(levels: int, keys: Sequence[str]) -> str:

@@ -9,9 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.report import COMPLETE, EXPIRED_TIME, STEPS, partial_of, schema_with_partials
-from estero.engine.int64 import saturated
+from estero.answers.report import (
+    COMPLETE,
+    EXPIRED_TIME,
+    STEPS,
+    columns_alike,
+    partial_of,
+    schema_with_partials,
+)
+from estero.engine.int64 import added, saturated
 from estero.plan.levels import PartialsPlan
+from estero.recognize.consumed import Consumed
 from estero.recognize.state_bytes import batch_as_array, batch_of_array
 from estero.recognize.until import AFTER_ALL
 
@@ -34,13 +42,16 @@ class Placed(NamedTuple):
 class Furthest:
     """What is known of each start: whether it is completed, and else the row of its highest level.
 
-    Starts are told apart by their positions. `answer` is the schema of the query's own answers.
+    Starts are told apart by their positions. `answer` is the schema of the query's own answers, `consumed`
+    what it forgets, which is remembered here, too.
     """
 
-    def __init__(self, plan: PartialsPlan, answer: pa.Schema) -> None:
+    def __init__(self, plan: PartialsPlan, answer: pa.Schema, consumed: Consumed | None) -> None:
+        self._consumed = consumed
         self._window = plan.window
         self._wait = 0 if plan.window.in_positions else plan.whole.wait or 0
         self._steps = len(plan.by_level) + 1
+        self._completed_by_rows = plan.completing is None
         self.schema = schema_with_partials(answer, timed=not plan.window.in_positions)
         """The columns of what is given."""
         self._column_of_steps = list(map(partial_of, self.schema)).index(STEPS)
@@ -62,15 +73,21 @@ class Furthest:
 
     def complete(self, found: Placed) -> pa.Table:
         """Complex events of the query, as they are given."""
-        if found.rows.num_rows:
-            started = pa.table([found.start, found.stamp], schema=_COMPLETED)
-            together = pa.concat_tables([self._completed, started])
-            self._completed = together.group_by(_COMPLETED.names).aggregate([])
+        if self._completed_by_rows:
+            self.add(self._steps, found)
         return self._marked(found, self._steps, complete=True).select(range(len(self.schema)))
 
     def add(self, level: int, found: Placed) -> None:
-        """Complex events of a level, from 1: they wait, unless their starts have come further."""
+        """Complex events of a level, from 1: they wait, unless their starts have come further.
+
+        Those of the last level say that their starts are completed.
+        """
         if not found.rows.num_rows:
+            return
+        if level == self._steps:
+            started = pa.table([found.start, found.stamp], schema=_COMPLETED)
+            together = pa.concat_tables([self._completed, started])
+            self._completed = together.group_by(_COMPLETED.names).aggregate([])
             return
         together = pa.concat_tables([self._waiting, self._marked(found, level, complete=False)])
         start, steps = together[-2].to_numpy(), together[self._column_of_steps].to_numpy()
@@ -91,16 +108,21 @@ class Furthest:
         self._waiting = self._waiting.filter(pc.invert(pc.or_(passed, completed)))
         gone = self._before(self._completed["stamp"], known, self._window.length + self._wait)
         self._completed = self._completed.filter(pc.invert(gone))
+        if self._consumed is not None and known is not None:
+            self._consumed.forget(saturated(known - self._window.length - self._wait))
         return rows.select(range(len(self.schema)))
 
     def arrays(self) -> dict[str, Any]:
         """What has to be remembered."""
-        return {"completed": _as_array(self._completed), "waiting": _as_array(self._waiting)}
+        arrays = {"completed": _as_array(self._completed), "waiting": _as_array(self._waiting)}
+        return arrays if self._consumed is None else {**arrays, **self._consumed.arrays()}
 
     def resume(self, arrays: dict[str, Any]) -> None:
         """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
         self._completed = _as_table(arrays["completed"], _COMPLETED)
         self._waiting = _as_table(arrays["waiting"], self._waited)
+        if self._consumed is not None:
+            self._consumed.resume(arrays)
 
     def _marked(self, found: Placed, steps: int, *, complete: bool) -> pa.Table:
         """Rows with all columns: those that they lack are NULL."""
@@ -110,8 +132,8 @@ class Furthest:
             COMPLETE: pa.array(np.full(rows.num_rows, complete)),
         }
         if not complete:
-            there[EXPIRED_TIME] = pa.array(found.stamp + self._window.length)
-        own = dict(zip(rows.column_names, rows.columns, strict=True))
+            there[EXPIRED_TIME] = pa.array(added(found.stamp, self._window.length))
+        own = columns_alike(rows, self.schema)
         columns = []
         for field in self.schema:
             partial = partial_of(field)

@@ -45,19 +45,19 @@ class HeldRows(Run, ABC):
         wanted = [each for each in indexes if each < self.table.num_rows]
         yield from self.table.take(pa.array(wanted, pa.int64())).combine_chunks().to_batches()
 
-    def undecided(self) -> int:
+    def undecided(self) -> Run:
         """None: what is given is decided."""
-        return 0
+        return GivenRows(self.schema.empty_table(), self.query)
 
-    def funnel(self, *, by_partition: bool) -> NoReturn:  # noqa: ARG002
+    def funnel(self, **asked: object) -> NoReturn:  # noqa: ARG002
         """Raises ValueError: a funnel is of all starts."""
         raise ValueError(f"a funnel is of all starts: ask {self.whole_answer} for it")
 
-    def partials(self) -> NoReturn:
+    def partials(self, **asked: object) -> NoReturn:  # noqa: ARG002
         """Raises ValueError: these are partial matches, or with them."""
         raise ValueError(f"partial matches are of a whole stream: ask {self.whole_answer} for them")
 
-    def why_not(self, sample: int | None) -> NoReturn:  # noqa: ARG002
+    def why_not(self, sample: int | None, seconds: float | None) -> NoReturn:  # noqa: ARG002
         """Raises ValueError: why not more is asked of the whole."""
         raise ValueError(f"why not more is asked of a whole stream: ask {self.whole_answer}")
 

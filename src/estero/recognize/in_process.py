@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +15,16 @@ from estero.answers.answer import Run
 from estero.answers.report import answer_schema
 from estero.answers.why_not import WhyNot
 from estero.classify.column_names import POSITION
-from estero.engine.walk.share import WHOLE, Share
+from estero.engine.walk.share import WHOLE, Dealer, Share
 from estero.events.sources import Source
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Plan
+from estero.recognize.budget import Budget
 from estero.recognize.recognition import Found, Recognition, number_of
 from estero.recognize.until import AFTER_ALL, check_until
+
+if TYPE_CHECKING:
+    from estero.recognize.partials import PartialsRun
 
 _PICKED_AT_ONCE = 256
 """Complex events that are gone to by their indexes before they are handed on."""
@@ -139,7 +144,8 @@ class InProcessRun(Reading):
     """One query on one source of events; every question reads the events anew.
 
     With a `share` all of them are about that share of the complex events. Events are known up to time
-    `until`, in ticks, and up to the last one where it is None. `progress` is told behind each batch.
+    `until`, in ticks, and up to the last one where it is None. `progress` is told behind each batch. Filters
+    that are checked of whole complex events for longer than the `budget` raise `OutOfTimeError`.
     """
 
     plan: Plan
@@ -147,6 +153,7 @@ class InProcessRun(Reading):
     share: Share = WHOLE
     until: int | None = None
     progress: Progress | None = None
+    budget: Budget | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -170,25 +177,31 @@ class InProcessRun(Reading):
         """Whether `counts` does without enumerating, and the events can be read for it."""
         return not (self.plan.settled or self.source.one_shot)
 
-    def funnel(self, *, by_partition: bool) -> pa.Table:
+    def tables_with_starts(self, also: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """The tables of all rows, each with the positions and some columns of the events that start them."""
+        for recognition, ended in self._found(self.share):
+            yield from recognition.tables_with_starts(ended, also)
+
+    def funnel(self, *, by_partition: bool, by: Sequence[str] = (), chosen: bool = False) -> pa.Table:
         from estero.plan.levels import levels_plan  # loads the rules of planning
         from estero.recognize.funnels import funnel_table
 
         layout = replace(self.source.layout, schema=self.plan.classification.schema)
-        levels = levels_plan(self.plan.tree, layout)
-        return funnel_table(levels, self.source, by_partition=by_partition, until=self.until)
+        levels = levels_plan(self.plan.tree, layout, chosen=chosen)
+        return funnel_table(levels, self.source, by_partition=by_partition, by=by, until=self.until)
 
-    def partials(self) -> Run:
+    def partials(self, *, chosen: bool = False) -> PartialsRun:
         from estero.plan.levels import partials_plan  # loads the rules of planning
         from estero.recognize.partials import PartialsRun
 
         layout = replace(self.source.layout, schema=self.plan.classification.schema)
-        return PartialsRun(partials_plan(self.plan.tree, layout), self.source, self.until)
+        plan = partials_plan(self.plan.tree, layout, chosen=chosen)
+        return PartialsRun(plan, self.source, self.until)
 
-    def why_not(self, sample: int | None) -> WhyNot:
+    def why_not(self, sample: int | None, seconds: float | None) -> WhyNot:
         from estero.recognize.why_not import why_not  # loads the rules of planning
 
-        return why_not(self, sample)
+        return why_not(self, sample, seconds)
 
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         from estero.recognize.attribute_values import attribute_values
@@ -211,6 +224,8 @@ class InProcessRun(Reading):
         )
         if share != WHOLE:
             recognition.give_only(share)
+        if self.budget is not None:
+            recognition.limit_time(self.budget.check)
         size = None if self.progress is None else self.source.size()
         for batch in self.source.read(recognition.plan.classification):
             for ended in recognition.recognize(batch):
@@ -222,16 +237,27 @@ class InProcessRun(Reading):
         for ended in recognition.ended(self._known()):
             yield recognition, ended
 
-    def undecided(self) -> int:
+    def undecided(self) -> UndecidedRun:
+        """The run of what waits for its deadline."""
+        return UndecidedRun(self)
+
+    def waiting(self, share: Share, *, showing: bool) -> Found:
+        """A share of what would be found if nothing came any more, and is not decided; see `_found`."""
         if self.plan.wait is None:
-            return 0
-        recognition = self._recognition(self.plan.showing_nothing())
+            return
+        recognition = self._recognition(self.plan if showing else self.plan.showing_nothing())
         for batch in self.source.read(recognition.plan.classification):
             for _ in recognition.recognize(batch):
                 pass  # decided, as the times of later events say
-        known = self._known()
-        waiting = recognition.ended(AFTER_ALL)
-        return 0 if known is None else sum(recognition.undecided(ended, known) for ended in waiting)
+        known, dealer = self._known(), Dealer(share)
+        if known is None:
+            return
+        for ended in recognition.ended(AFTER_ALL):
+            waiting = recognition.undecided(ended, known)
+            if waiting.roots.event.size:
+                parts = [waiting] if share == WHOLE else recognition.dealt(waiting, dealer)
+                for part in parts:
+                    yield recognition, part
 
     def _known(self) -> int | None:
         """Up to which time events are known; None where that does not matter."""
@@ -246,6 +272,60 @@ class InProcessRun(Reading):
     def _recognition(self, plan: Plan, *, counting: bool = False) -> Recognition:
         events = self.source.classified_schema(plan.classification)
         return Recognition(plan, events, time=time_type(self.source), counting=counting)
+
+
+@dataclass(frozen=True, slots=True)
+class UndecidedRun(Reading):
+    """The complex events of a run that wait for a deadline; every question reads the events anew."""
+
+    of: InProcessRun
+    share: Share = WHOLE
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.of.schema
+
+    @property
+    def query(self) -> str:
+        return self.of.query
+
+    @property
+    def counts_quickly(self) -> bool:
+        """Whether it is so of the whole."""
+        return self.of.counts_quickly
+
+    def undecided(self) -> UndecidedRun:
+        """All of these wait."""
+        return self
+
+    def funnel(self, **asked: object) -> NoReturn:  # noqa: ARG002
+        raise ValueError("a funnel is of all starts: ask the answer that these complex events wait for")
+
+    def partials(self, **asked: object) -> NoReturn:  # noqa: ARG002
+        raise ValueError(
+            "partial matches are of a whole stream: ask the answer that these complex events wait for"
+        )
+
+    def why_not(self, sample: int | None, seconds: float | None) -> NoReturn:  # noqa: ARG002
+        raise ValueError(
+            "why not more is asked of a whole stream: ask the answer that these complex events wait for"
+        )
+
+    def values(self, attribute: str, first: int, last: int) -> pa.Table:
+        return self.of.values(attribute, first, last)
+
+    def shared(self, share: Share) -> UndecidedRun:
+        if self.share != WHOLE:
+            raise ValueError("this is a share already: divide the whole answer into more shares")
+        return replace(self, share=share)
+
+    @property
+    def _sieved(self) -> bool:
+        return self.of.plan.settled
+
+    def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
+        del counting  # which ends wait is not known before all is read
+        return self.of.waiting(share, showing=showing)
 
 
 def time_type(source: Source) -> pa.DataType | None:

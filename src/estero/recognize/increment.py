@@ -69,13 +69,13 @@ class PushedRun(Reading):
     def __reduce__(self) -> NoReturn:
         raise TypeError("the answer of a push cannot be pickled: pickle its table, answer.to_arrow()")
 
-    def funnel(self, *, by_partition: bool) -> NoReturn:  # noqa: ARG002
+    def funnel(self, **asked: object) -> NoReturn:  # noqa: ARG002
         raise _no_funnel()
 
-    def partials(self) -> NoReturn:
+    def partials(self, **asked: object) -> NoReturn:  # noqa: ARG002
         raise ValueError("partial matches are of a whole stream: ask the answer of query.run for them")
 
-    def why_not(self, sample: int | None) -> NoReturn:  # noqa: ARG002
+    def why_not(self, sample: int | None, seconds: float | None) -> NoReturn:  # noqa: ARG002
         raise ValueError("why not more is asked of a whole stream: ask the answer of query.run")
 
     def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002
@@ -127,13 +127,13 @@ class NothingFound(Reading):
     def counts_quickly(self) -> bool:
         return True
 
-    def funnel(self, *, by_partition: bool) -> NoReturn:  # noqa: ARG002
+    def funnel(self, **asked: object) -> NoReturn:  # noqa: ARG002
         raise _no_funnel()
 
-    def partials(self) -> NoReturn:
+    def partials(self, **asked: object) -> NoReturn:  # noqa: ARG002
         raise ValueError("partial matches are of a whole stream: ask the answer of query.run for them")
 
-    def why_not(self, sample: int | None) -> NoReturn:  # noqa: ARG002
+    def why_not(self, sample: int | None, seconds: float | None) -> NoReturn:  # noqa: ARG002
         raise ValueError("why not more is asked of a whole stream: ask the answer of query.run")
 
     def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002

@@ -17,9 +17,12 @@ from estero.engine.levels.level_runs import LevelRuns, Reached
 from estero.engine.levels.run_levels import NEVER
 from estero.events.sources import Source
 from estero.plan.levels import LevelsInOne, LevelsPlan
+from estero.plan.plan import Plan
 from estero.recognize.batch_columns import numbers_of, side_by_side
+from estero.recognize.consumed import Consumed, consumed_of
 from estero.recognize.excerpts import SharedReading
 from estero.recognize.in_process import InProcessRun, time_type
+from estero.recognize.recognition import Recognition
 
 START: Final = "start"
 """The column with the position of a start."""
@@ -34,12 +37,31 @@ def level_column(level: int) -> str:
     return f"reached {level}"
 
 
-def levels_reached(
-    plan: LevelsPlan, source: Source, until: int | None = None, *, shared: SharedReading | None = None
-) -> pa.Table:
-    """A row for each start that reaches a level, in no order.
+def consumed_by(plan: Plan | None, source: Source) -> Consumed | None:
+    """Where a query has answers, each of which forgets what was before it; None without a plan of one."""
+    if plan is None:
+        return None
+    consumed = consumed_of(plan.consume)
+    events = source.classified_schema(plan.classification)
+    recognition = Recognition(plan, events, time=time_type(source), consumed=consumed)
+    for batch in source.read(plan.classification):
+        for _ in recognition.recognize(batch):
+            pass  # it is enough that it has ended
+    return consumed
 
-    The last level's complex events are known up to time `until`. What others read as well is `shared`.
+
+def levels_reached(
+    plan: LevelsPlan,
+    source: Source,
+    until: int | None = None,
+    *,
+    shared: SharedReading | None = None,
+    consumed: Consumed | None = None,
+) -> pa.Table:
+    """A row for each start that is seen to reach a level, or not to reach any, in no order.
+
+    The last level's complex events are known up to time `until`. What others read as well is `shared`, and
+    `consumed` is what the query forgets (`consumed_by`).
     Columns: ``start`` (int64, its position), ``began`` (int64, its time in ticks; its position where there is
     no time), the partition columns, and for each level when it was first reached: the time of that event
     likewise, NULL for never.
@@ -48,16 +70,17 @@ def levels_reached(
     if plan.in_one is None:
         runs = [InProcessRun(each, source) for each in plan.by_level[:-1]]
         runs.append(InProcessRun(plan.by_level[-1], source, until=until))
-        return _together([_as_answered(each, level) for level, each in enumerate(runs, 1)])
+        found_by = [_as_answered(each, level, consumed) for level, each in enumerate(runs, 1)]
+        return _together(found_by)
     schema = _schema(plan, source, levels)
     shared = shared or SharedReading(source, [plan.in_one.classification])
-    found = pa.Table.from_batches(_in_one(plan.in_one, plan.keys, source, shared, schema), schema)
+    found = pa.Table.from_batches(_in_one(plan.in_one, plan.keys, source, shared, schema, consumed), schema)
     if not plan.as_answered:
         return found
     return _together(
         [
             found.drop_columns(level_column(levels)),
-            _as_answered(InProcessRun(plan.by_level[-1], source, until=until), levels),
+            _as_answered(InProcessRun(plan.by_level[-1], source, until=until), levels, None),
         ]
     )
 
@@ -78,6 +101,7 @@ def _in_one(
     source: Source,
     shared: SharedReading,
     schema: pa.Schema,
+    consumed: Consumed | None,
 ) -> Iterator[pa.RecordBatch]:
     """The starts whose windows pass, batch after batch, and then those that are left."""
     events = source.classified_schema(plan.classification)
@@ -89,7 +113,7 @@ def _in_one(
         keyed=partitioned,
         words=len(words),
     )
-    store = EventStore(events)
+    store = EventStore(events, () if consumed is None else consumed.columns)
     stamp = POSITION if plan.window.in_positions else TIME
     clock = POSITION if source.schema.time is None else TIME
     for batch in shared.read(plan.classification):
@@ -99,28 +123,37 @@ def _in_one(
             side_by_side(batch, words),
             partition=side_by_side(batch, KEYS) if partitioned else NO_PARTITION,
         )
-        yield _rows(runs.push(read), store, keys, clock, schema)
+        yield _rows(runs.push(read), store, keys, clock, schema, consumed)
         store.trim(runs.oldest)
-    yield _rows(runs.rest(), store, keys, clock, schema)
+    yield _rows(runs.rest(), store, keys, clock, schema, consumed)
 
 
 def _rows(
-    reached: Reached, store: EventStore, keys: Sequence[Sequence[str]], clock: str, schema: pa.Schema
+    reached: Reached,
+    store: EventStore,
+    keys: Sequence[Sequence[str]],
+    clock: str,
+    schema: pa.Schema,
+    consumed: Consumed | None,
 ) -> pa.RecordBatch:
     starts = store.take(reached.start)
+    seen = None if consumed is None else consumed.until(starts)
     every = np.arange(reached.start.size)
     columns = [
         starts.column(POSITION),
         starts.column(clock),
         *(key_column(starts, alternatives, every) for alternatives in keys),
     ]
-    columns += [_times(column, store, clock) for column in reached.by.T]
+    columns += [_times(column, store, clock, seen) for column in reached.by.T]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _times(by: NDArray[np.int64], store: EventStore, clock: str) -> pa.Array:
-    """When events with these sequence numbers were; NULL for `NEVER`."""
+def _times(by: NDArray[np.int64], store: EventStore, clock: str, seen: NDArray[np.int64] | None) -> pa.Array:
+    """When events with these sequence numbers were; NULL for `NEVER`, and behind the positions `seen`."""
     never = by == NEVER
+    if seen is not None:
+        there = np.flatnonzero(~never)
+        never[there] = numbers_of(store.take(by[there], [POSITION]), POSITION) > seen[there]
     times = np.zeros(by.size, np.int64)
     times[~never] = numbers_of(store.take(by[~never], [clock]), clock)
     return pa.array(times, mask=never)
@@ -129,14 +162,15 @@ def _times(by: NDArray[np.int64], store: EventStore, clock: str) -> pa.Array:
 # ------------------------------------------------------------------------------ from complex events
 
 
-def _as_answered(run: InProcessRun, level: int) -> pa.Table:
-    """When each start of a complex event of a run first ends one: as that level's column."""
+def _as_answered(run: InProcessRun, level: int, consumed: Consumed | None) -> pa.Table:
+    """When each start of complex events that are not `consumed` before first ends one: a level's column."""
     timed = time_type(run.source) is not None
     end, before = ("end_time", 4) if timed else ("end", 2)
     begun = "start_time" if timed else START
     keys = run.schema.names[before : before + len(run.plan.shown_keys)]
     columns = list(dict.fromkeys([START, begun, *keys]))
-    parts = [pa.table(batch).group_by(columns).aggregate([(end, "min")]) for batch in run.tables()]
+    tables = run.tables() if consumed is None else _seen(run, consumed)
+    parts = [pa.table(batch).group_by(columns).aggregate([(end, "min")]) for batch in tables]
     empty = run.schema.empty_table().group_by(columns).aggregate([(end, "min")])
     first = pa.concat_tables([empty, *parts]).group_by(columns).aggregate([(f"{end}_min", "min")])
     named = {
@@ -146,6 +180,12 @@ def _as_answered(run: InProcessRun, level: int) -> pa.Table:
         level_column(level): first[f"{end}_min_min"].cast(pa.int64()),
     }
     return pa.table(named)
+
+
+def _seen(run: InProcessRun, consumed: Consumed) -> Iterator[pa.RecordBatch]:
+    """The rows of a run whose starts are not forgotten before their ends."""
+    for table, starts in run.tables_with_starts(consumed.columns):
+        yield table.filter(pa.array(numbers_of(table, "end") <= consumed.until(starts)))
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:

@@ -10,17 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.report import answer_schema, with_partial_columns
+from estero.answers.report import answer_schema, columns_alike, with_partial_columns
 from estero.classify.column_names import POSITION
-from estero.engine.int64 import saturated
+from estero.engine.int64 import added, saturated
 from estero.events.sources import Source
 from estero.plan.automaton import AutomatonPlan
 from estero.plan.levels import PartialsPlan, of_single_events
 from estero.recognize.batch_columns import numbers_of
+from estero.recognize.consumed import Consumed
 from estero.recognize.excerpts import SharedReading
 from estero.recognize.held_rows import HeldRows
 from estero.recognize.in_process import time_type
-from estero.recognize.levels import BEGAN, START, level_column, levels_reached
+from estero.recognize.levels import BEGAN, START, consumed_by, level_column, levels_reached
 from estero.recognize.recognition import Recognition
 from estero.recognize.until import check_until
 
@@ -28,21 +29,23 @@ from estero.recognize.until import check_until
 def partials_table(plan: PartialsPlan, source: Source, until: int | None = None) -> pa.Table:
     """The partial matches of starts whose windows have passed, by end and start.
 
-    The columns are those of the answer, without what SELECT computes, then ``steps`` (int64: the level) and,
-    where the events have a time and the window is one of time, ``expired_time``. Events are known up to time
-    `until`, and up to the last one where it is None.
+    The columns are those of the answer, then ``steps`` (int64: the level) and, where the events have a time
+    and the window is one of time, ``expired_time``. What SELECT computes is NULL where it asks for steps
+    that did not come. Events are known up to time `until`, and up to the last one where it is None.
     """
     one = plan.levels.in_one
     shared = SharedReading(
         source, [each.classification for each in (*([one] if one else ()), *plan.by_level)]
     )
-    start, level = _stopped(plan, source, until, shared)
+    consumed = consumed_by(plan.levels.consuming, source)
+    start, level = _stopped(plan, source, until, consumed, shared)
     found = [
-        _of_level(each, np.sort(start[level == number]), source, shared)
+        _of_level(each, np.sort(start[level == number]), source, consumed, shared)
         for number, each in enumerate(plan.by_level, 1)
     ]
     steps = np.repeat(np.arange(1, len(found) + 1), [each.num_rows for each in found])
-    together = _completed(pa.concat_tables(found), steps, plan, source)
+    schema = _schema(plan, source)
+    together = _completed(pa.concat_tables(_with_all(each, schema) for each in found), steps, plan, source)
     order = pc.sort_indices(together, sort_keys=[("end", "ascending"), ("start", "ascending")])
     return together.take(order).combine_chunks()
 
@@ -54,15 +57,29 @@ def partials_schema(plan: PartialsPlan, source: Source) -> pa.Schema:
 
 def _schema(plan: PartialsPlan, source: Source) -> pa.Schema:
     events = source.classified_schema(plan.by_level[0].classification)
-    return answer_schema(plan.whole.shown, events, keys=plan.whole.shown_keys, time=time_type(source))
+    whole = plan.whole
+    return answer_schema(
+        whole.shown, events, keys=whole.shown_keys, time=time_type(source), measures=whole.measures
+    )
+
+
+def _with_all(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with all columns: those that they lack are NULL."""
+    own = columns_alike(rows, schema)
+    columns = [own.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema]
+    return pa.table(columns, schema=schema)
 
 
 def _of_level(
-    plan: AutomatonPlan, starts: NDArray[np.int64], source: Source, shared: SharedReading
+    plan: AutomatonPlan,
+    starts: NDArray[np.int64],
+    source: Source,
+    consumed: Consumed | None,
+    shared: SharedReading,
 ) -> pa.Table:
     """What NEXT would choose of each of some starts, among the complex events of a level."""
     events = source.classified_schema(plan.classification)
-    recognition = Recognition(plan, events, time=time_type(source), starts=starts)
+    recognition = Recognition(plan, events, time=time_type(source), starts=starts, consumed=consumed)
     tables: list[pa.RecordBatch] = []
     if starts.size:
         for batch in shared.read(plan.classification):
@@ -92,12 +109,16 @@ def _first_rows(starts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _stopped(
-    plan: PartialsPlan, source: Source, until: int | None, shared: SharedReading | None = None
+    plan: PartialsPlan,
+    source: Source,
+    until: int | None,
+    consumed: Consumed | None,
+    shared: SharedReading | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The starts that were not completed before their windows had passed, and their levels."""
     if until is not None:
         check_until(until, source.last_time())
-    reached = levels_reached(plan.levels, source, until, shared=shared)
+    reached = levels_reached(plan.levels, source, until, shared=shared, consumed=consumed)
     levels = len(plan.levels.parts)
     level = np.zeros(reached.num_rows, np.int64)
     for number in range(1, levels + 1):
@@ -108,7 +129,7 @@ def _stopped(
     else:
         known = until if until is not None else source.last_time() or 0
         begun = reached[BEGAN].to_numpy()
-    stopped = (level < levels) & (begun < saturated(known - plan.window.length))
+    stopped = (level > 0) & (level < levels) & (begun < saturated(known - plan.window.length))
     return start[stopped], level[stopped]
 
 
@@ -117,7 +138,7 @@ def _completed(table: pa.Table, steps: NDArray[np.int64], plan: PartialsPlan, so
     schema = partials_schema(plan, source)
     columns = [*table.columns, pa.array(steps)]
     if len(schema) > len(columns):
-        expired = table["start_time"].cast(pa.int64()).to_numpy() + plan.window.length
+        expired = added(table["start_time"].cast(pa.int64()).to_numpy(), plan.window.length)
         columns.append(pa.array(expired).cast(schema[-1].type))
     return pa.table(columns, schema=schema)
 
@@ -148,7 +169,8 @@ class PartialsRun(HeldRows):
     def count(self, *, enough: int | None = None) -> int:
         """The number of rows, which are not listed for it: how far starts came is enough."""
         del enough
-        return int(_stopped(self.plan, self.source, self.until)[0].size)
+        consumed = consumed_by(self.plan.levels.consuming, self.source)
+        return int(_stopped(self.plan, self.source, self.until, consumed)[0].size)
 
     @cached_property
     def table(self) -> pa.Table:

@@ -13,6 +13,7 @@ from estero.classify.column_names import POSITION, TIME
 from estero.plan.levels import PartialsPlan
 from estero.plan.plan import Classification
 from estero.recognize.batch_columns import numbers_of
+from estero.recognize.consumed import consumed_of
 from estero.recognize.excerpts import Excerpt
 from estero.recognize.furthest import Furthest, Placed
 from estero.recognize.open_runs import OpenRuns
@@ -59,14 +60,21 @@ class PartialsRecognition:
         self._events = events
         arrays = None if state is None else self._arrays(state)
         self._parts: list[_Part] = []
+        consumed = consumed_of(plan.whole.consume)
         for number, each in enumerate(plan.plans):
             excerpt = Excerpt(each.classification, everything, events)
             of_part = None if arrays is None else arrays[f"recognition_{number}"].tobytes()
             recognition = Recognition(
-                each, excerpt.schema, time=time, positions=positions, endless=True, state=of_part
+                each,
+                excerpt.schema,
+                time=time,
+                positions=positions,
+                endless=True,
+                state=of_part,
+                consumed=consumed,
             )
             self._parts.append(_Part(recognition, excerpt))
-        self._furthest = Furthest(plan, self._parts[0].recognition.schema)
+        self._furthest = Furthest(plan, self._parts[0].recognition.schema, consumed)
         if arrays is not None:
             with sound_content():
                 self._furthest.resume(arrays)
@@ -93,9 +101,7 @@ class PartialsRecognition:
 
     def tables_ended(self, known: int | None, last_position: int | None = None) -> Iterator[pa.RecordBatch]:
         """The rows that are decided as the stream ends, which is known up to time `known`, or a position."""
-        first, *others = self._parts
-        decided = [first.recognition.ended(known), *(each.recognition.ended() for each in others)]
-        yield from self._given(decided)
+        yield from self._given([each.recognition.ended(known) for each in self._parts])
         through = last_position if self._plan.window.in_positions else known
         yield from self._furthest.given(through, ended=True).to_batches()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any, Final
 
 import numpy as np
@@ -9,14 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from estero.answers.answer import Answer
+from estero.arguments import checked
+from estero.errors import legible
 from estero.events.sources import Source
 from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.pattern import ending
 from estero.plan.levels import PartialsPlan
+from estero.recognize.consumed import consumed_of
 from estero.recognize.continuous import LAYOUT, ContinuousRecognizer
 from estero.recognize.furthest import Furthest, Placed
 from estero.recognize.held_rows import GivenRows
-from estero.recognize.increment import Turn
 from estero.recognize.progress import RecognizerProgress
 from estero.recognize.state import plan_about
 from estero.recognize.state_bytes import (
@@ -26,13 +29,15 @@ from estero.recognize.state_bytes import (
     sound_content,
     written,
 )
+from estero.recognize.stream_recognizer import StreamRecognizer
 from estero.recognize.until import Until, check_until, known_until
 
 KIND: Final = "a recognizer of partial matches"
 """What such a state says that it is of."""
 
 
-class PartialsRecognizer:
+@checked
+class PartialsRecognizer(StreamRecognizer):
     """Recognizes a query, and how far its sequence came, over events that are pushed batch by batch.
 
     (`Query.recognizer` makes one where it is asked for `partials`.) Beside the columns of answers there are
@@ -40,22 +45,24 @@ class PartialsRecognizer:
     ``complete`` (boolean). A partial match is given once it is known that its window has passed and its start
     was not completed. Otherwise it is as a `ContinuousRecognizer`; the state is that of the window.
 
-    Beside the query runs, for each level but the last, a recognizer of what leads to it. All decide a start
-    at the same time, so its level is the highest that has a row of it.
+    Beside the query runs, for each level, a recognizer of what leads to it. All decide a start at the same
+    time, so its level is the highest that has a row of it. For the last level it is one of all complex
+    events, whatever a strategy and LIMIT choose of them; where nothing is chosen, the query's own rows tell.
     """
 
     def __init__(
         self, plan: PartialsPlan, layout: StreamLayout, source: Source, *, state: State | None = None
     ) -> None:
+        super().__init__()
         self._plan = plan
         self._layout = layout
-        states = [None] * (1 + len(plan.by_level)) if state is None else self._states(state)
+        states = [None] * len(plan.plans) if state is None else self._states(state)
+        consumed = consumed_of(plan.whole.consume)
         self._whole, *self._levels = (
-            ContinuousRecognizer(each, layout, source, state=one)
-            for each, one in zip((plan.whole, *plan.by_level), states, strict=True)
+            ContinuousRecognizer(each, layout, source, state=one, consumed=consumed, strict=True)
+            for each, one in zip(plan.plans, states, strict=True)
         )
-        self._furthest = Furthest(plan, self._whole.schema)
-        self._turn = Turn()
+        self._furthest = Furthest(plan, self._whole.schema, consumed)
         if state is not None:
             with sound_content():
                 self._furthest.resume(state.arrays)
@@ -80,6 +87,16 @@ class PartialsRecognizer:
         """The position that the next event gets."""
         return self._whole.position
 
+    @property
+    def watermark(self) -> int | None:
+        """The time before which no event is expected any more, in ticks; None where none is known."""
+        return self._whole.watermark
+
+    @property
+    def why_slow(self) -> str | None:
+        """Why single events go the way of batches, through DuckDB; None where they do not."""
+        return self._whole.why_slow
+
     def progress(self) -> RecognizerProgress:
         """What was read, and which partial matches of the query are open."""
         return self._whole.progress()
@@ -88,35 +105,29 @@ class PartialsRecognizer:
         """The events of the last push that came too late, as they were pushed."""
         return self._whole.late_events()
 
-    def push(self, events: object) -> Answer:
-        """The complex events and partial matches that these events decide; see `ContinuousRecognizer.push`.
-
-        The answer is held in memory, and stays good.
-        """
-        self._turn.check_sound()
+    def _pushed(self, events: object) -> Answer:
         return self._answered([each.push(events).to_arrow() for each in self._all], self._known())
 
-    def flush(self) -> Answer:
-        """Lets all events go that are held back, and gives what they decide."""
-        self._turn.check_sound()
+    def _flushed(self) -> Answer:
         return self._answered([each.flush().to_arrow() for each in self._all], self._known())
 
-    def close(self, *, until: Until | None = None) -> Answer:
-        """As `flush`; nothing can be pushed afterwards. Events are known up to the last one, or to `until`.
+    def _advanced(self, time: Until) -> Answer:
+        return self._answered([each.advance(time).to_arrow() for each in self._all], self._known())
 
-        See `ContinuousRecognizer.close`.
-        """
-        self._turn.check_sound()
-        known = self._whole.greatest
+    def _closed(self, until: Until | None) -> Answer:
+        known = self._whole.watermark_at_end
         if until is not None:
-            known = known_until(until, self._plan.whole, self._whole.time_type, partials=True)
-            check_until(known, self._whole.greatest)
-        first, *others = self._all
-        asked = until if ending(self._plan.whole.tree.pattern) else None  # else it is about windows alone
-        tables = [first.close(until=asked).to_arrow(), *(each.close().to_arrow() for each in others)]
-        answer = self._answered(tables, known, ended=True)
-        self._turn.fail("the recognizer is closed: make a new one, or restore a snapshot of it")
-        return answer
+            said = known_until(until, self._plan.whole, self._whole.time_type, partials=True)
+            check_until(said, self._whole.greatest)
+            known = said if known is None else max(known, said)
+        tables = []
+        for plan, each in zip(self._plan.plans, self._all, strict=True):
+            asked = until if ending(plan.tree.pattern) else None  # else it is about windows alone
+            tables.append(each.close(until=asked).to_arrow())
+        return self._answered(tables, known, ended=True)
+
+    def _is_something(self, answer: Answer) -> bool:
+        return bool(answer)
 
     def snapshot(self, *, key: bytes | None = None) -> bytes:
         """All that is needed to go on in another process (`estero.restore`); see `ContinuousRecognizer`."""
@@ -130,7 +141,11 @@ class PartialsRecognizer:
         return written(State({**self._about(), LAYOUT: self._layout.as_text()}, arrays), key)
 
     def __repr__(self) -> str:
-        return f"PartialsRecognizer({self.position:,} events, {self.late:,} late)\n{self._plan.whole.text}"
+        numbers = f"{self.position:,} events, {self.late:,} late{self._whole.known}"
+        return legible(f"PartialsRecognizer({numbers})\n{self._plan.whole.text}", lines=True)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(legible(repr(self), lines=True))}</pre>"
 
     # -------------------------------------------------------------------------------- what is known
 
@@ -167,5 +182,5 @@ class PartialsRecognizer:
     def _states(self, state: State) -> list[State | None]:
         """The states of the recognizers."""
         with sound_content():
-            parts = range(1 + len(self._plan.by_level))
+            parts = range(len(self._plan.plans))
             return [read(state.arrays[f"recognizer_{number}"].tobytes()) for number in parts]

@@ -31,11 +31,12 @@ from estero.engine.int64 import LEAST, are_before
 from estero.engine.recognizer import Recognizer
 from estero.engine.throttle import MOST_COUNTED, Throttle
 from estero.engine.walk.matches import Matches, chosen, joined
-from estero.engine.walk.roots import Roots, best_roots, by_end
+from estero.engine.walk.roots import Roots, by_end, ranks_of_ends
 from estero.engine.walk.share import Dealer, Part, Share
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.plan import Opened, Plan
 from estero.recognize.batch_columns import numbers_of, side_by_side
+from estero.recognize.consumed import Consumed
 from estero.recognize.deadlines import DeadlineHold
 from estero.recognize.open_runs import OpenRuns, open_runs
 from estero.recognize.state import Holding
@@ -97,9 +98,10 @@ class Recognition:
     after its end is given at once where the stream is `endless`, else in order of ends. With `state`, from
     `snapshot`, it goes on from there; raises `DataError` where that is of another query, plan or version.
     Of a plan for partial matches (`AutomatonPlan.whatever_end`) `starts` are the positions of those wanted.
+    A query with CONSUME BY says in `consumed` what it forgets; plans that are `cut_by` it read that there.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (what is asked, and what other recognitions know)
         self,
         plan: Plan,
         events: pa.Schema,
@@ -110,13 +112,16 @@ class Recognition:
         endless: bool = False,
         state: bytes | None = None,
         starts: NDArray[np.int64] | None = None,
+        consumed: Consumed | None = None,
     ) -> None:
         words, ordinals = numbered(BITS, events.names), ORDINAL in events.names
         runs = plan.opened(len(words), ordinals=ordinals, counting=counting)
         self.plan = plan
         self._limit = None if plan.limit is None else plan.limit.per_end
         self.recognizer = Recognizer(runs.runs)
-        in_order = not endless or plan.interval is not None
+        # What SHORTEST gives in a partition ends in order, and LIMIT … PER looks at partitions.
+        last_counts = plan.interval is not None and plan.strategy is Strategy.LONGEST
+        in_order = self._in_order = not endless or last_counts
         runs.runs.in_order = in_order
         limit = plan.limit
         self._throttle: Throttle | None = None
@@ -125,6 +130,7 @@ class Recognition:
         self._starts = (
             Starts(plan, events, ordered=in_order, wanted=starts) if plan.lists_for_starts else None
         )
+        self._consumed = consumed
         self._waiting = DeadlineHold(plan, events) if plan.deadlines else None
         compares = any(each.compared for each in plan.deadlines)
         self._nearby = NearbyEvents(plan, events) if compares else None
@@ -174,6 +180,11 @@ class Recognition:
         for ended in self.recognize(classified):
             yield from self.tables(ended)
 
+    def limit_time(self, check: Callable[[], None]) -> None:
+        """Calls `check` now and then while complex events are sifted; what it raises ends the sifting."""
+        if self._sieve is not None:
+            self._sieve.before_chunk = check
+
     def recognize(self, classified: pa.RecordBatch) -> Iterator[Ended]:
         """The compact sets that end in this batch, or that its times decide."""
         if classified.num_rows == 0:
@@ -207,14 +218,23 @@ class Recognition:
             )
             if self._sieve is not None and self.plan.consume is not Consume.NONE:
                 ended = replace(ended, sifted=list(self._matches(ended)))
+            if self._consumed is not None and self.plan.consume is not Consume.NONE:
+                self._consume(self._consumed, ended, classified, first)
             yield from self._given(ended)
             if ended.sifted:
                 self.recognizer.consume()
-        if self._starts is not None:
+        if self._starts is not None and self._in_order:
             stamps = positions if self._in_positions else numbers_of(classified, TIME)
             yield from self._chosen(self._starts, int(stamps[-1]))
         if not self.recognizer.holding:
             self._trim()
+
+    def _consume(self, consumed: Consumed, ended: Ended, classified: pa.RecordBatch, first: int) -> None:
+        """Says at which of some classified events there are answers; the first of them has number `first`."""
+        ends = [ended.roots.event] if ended.sifted is None else [each.end for each in ended.sifted]
+        if ends:
+            here = classified.take(pa.array(np.unique(np.concatenate(ends)) - first))
+            consumed.add(here, numbers_of(here, POSITION if self._in_positions else TIME))
 
     def decided(self, *, position: int, time: int | None) -> Iterator[Ended]:
         """The compact sets that are decided as no event before `position`, or before `time` in ticks, comes.
@@ -253,20 +273,21 @@ class Recognition:
         first = None if self._waiting is None else self._waiting.first_position
         return position if first is None else min(position, first)
 
-    def undecided(self, ended: Ended, known: int) -> int:
-        """How many complex events of `ended` wait for their deadlines where times are known up to `known`."""
+    def undecided(self, ended: Ended, known: int) -> Ended:
+        """What of `ended` waits for its deadline where times are known up to `known`."""
         times = numbers_of((ended.store or self.store).take(ended.roots.event, [TIME]), TIME)
-        waiting = ~are_before(times, known - (self.plan.wait or 0))
-        open_ends = set(ended.position[waiting].tolist())
-        return sum(number for position, number in self.counts(ended) if position in open_ends)
+        return _at_ends(ended, np.flatnonzero(~are_before(times, known - (self.plan.wait or 0))))
 
     def _add_to(self, starts: Starts, roots: Roots) -> None:
         """Adds those complex events of `roots` that may be chosen for their start."""
         if self.plan.chooses:  # those below a root have one start
             nodes = self.recognizer.runs.compact
             if not self.plan.whatever_end:
-                last = self.plan.strategy is Strategy.LONGEST
-                roots = roots.chosen(best_roots(roots, nodes, last=last))
+                ranks = ranks_of_ends(roots, nodes, last=self.plan.strategy is Strategy.LONGEST)
+                if self._sieve is not None:
+                    self._add_passing(starts, roots, ranks, self._sieve)
+                    return
+                roots = roots.chosen(np.flatnonzero(ranks == 0))
             elif starts.wanted is not None:
                 begun = self.store.take(nodes.start[roots.root], [POSITION])
                 roots = roots.chosen(np.flatnonzero(starts.wants(numbers_of(begun, POSITION))))
@@ -274,7 +295,26 @@ class Recognition:
             return
         matches = self.recognizer.matches(roots, None, self._room)
         for each in matches if self._sieve is None else self._sieve.sift_all(matches, self.store):
-            starts.add(each, self.store)
+            starts.add(self._seen(each), self.store)
+
+    def _seen(self, matches: Matches) -> Matches:
+        """Those whose starts are not forgotten before their ends."""
+        if self._consumed is None or not matches.start.size:
+            return matches
+        until = self._consumed.until(self.store.take(matches.start, self._consumed.columns))
+        ends = numbers_of(self.store.take(matches.end, [POSITION]), POSITION)
+        return chosen(matches, np.flatnonzero(ends <= until))
+
+    def _add_passing(self, starts: Starts, roots: Roots, ranks: NDArray[np.int64], sieve: Sieve) -> None:
+        """Adds of each start what passes at its best ends: at twice as many in each round, until one does."""
+        begun = self.recognizer.runs.compact.start[roots.root]
+        passed, low, high = np.zeros(begun.size, np.bool_), 0, 1
+        while (asked := np.flatnonzero(~passed & (low <= ranks) & (ranks < high))).size:
+            matches = self.recognizer.matches(roots.chosen(asked), None, self._room)
+            for each in sieve.sift_all(matches, self.store):
+                starts.add(each, self.store)
+                passed |= np.isin(begun, each.start)
+            low, high = high, 2 * high
 
     def _chosen(self, starts: Starts, until: int | None) -> Iterator[Ended]:
         """What is chosen for the starts that are decided."""
@@ -337,7 +377,7 @@ class Recognition:
         """The compact sets that end in a single event; `as_batch` makes a classified batch of some."""
         consumed_when_asked = self._sieve is not None and self.plan.consume is not Consume.NONE
         waits = self._waiting is not None or self.plan.decides_later
-        slow = consumed_when_asked or self._opened.keys or waits
+        slow = consumed_when_asked or self._opened.keys or waits or self._consumed is not None
         if slow or self._dealer is not None:
             return list(self.recognize(as_batch([event])))
         self.store.append_one(event, as_batch)
@@ -431,12 +471,7 @@ class Recognition:
                 first = last
             return
         own = ends[dealer.deal(ends, [1] * ends.size).place]
-        places = np.flatnonzero(np.isin(roots.event, own))
-        sifted = ended.sifted
-        if sifted is not None:
-            shared = (chosen(each, np.flatnonzero(np.isin(each.end, own))) for each in sifted)
-            sifted = [each for each in shared if each.start.size]
-        yield replace(ended, roots=roots.chosen(places), position=ended.position[places], sifted=sifted)
+        yield _at_ends(ended, np.flatnonzero(np.isin(roots.event, own)))
 
     # ------------------------------------------------------------------------- reading what was found
 
@@ -446,11 +481,16 @@ class Recognition:
             yield self.reporter.table(matches, ended.store or self.store, suppressed)
             self._room = min(4 * self._room, _LARGEST_ROOM)
 
-    def tables_with_starts(self, ended: Ended) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """The tables of `ended`, each with the positions and times of the events that start its rows."""
-        store = ended.store or self.store
+    def tables_with_starts(
+        self, ended: Ended, also: Sequence[str] = ()
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """The tables of `ended`, each with columns of the events that start its rows.
+
+        They are the positions, the times, and those that are asked for.
+        """
+        store, columns = ended.store or self.store, list(dict.fromkeys([POSITION, TIME, *also]))
         for matches, suppressed in self._with_suppressed(ended):
-            yield self.reporter.table(matches, store, suppressed), store.take(matches.start, [POSITION, TIME])
+            yield self.reporter.table(matches, store, suppressed), store.take(matches.start, columns)
 
     def tables_decided(self, *, position: int, time: int | None) -> Iterator[pa.RecordBatch]:
         """What `decided` gives, as tables."""
@@ -643,6 +683,17 @@ def number_of(found: Found, enough: int | None = None) -> int:
     return total if last is None else total + last.rest()
 
 
+def _at_ends(ended: Ended, places: NDArray[np.intp]) -> Ended:
+    """What of `ended` ends where the roots at these places do: all of an end, or nothing."""
+    if places.size == ended.roots.event.size:
+        return ended
+    roots, sifted = ended.roots.chosen(places), ended.sifted
+    if sifted is not None:
+        found = (chosen(each, np.flatnonzero(np.isin(each.end, roots.event))) for each in sifted)
+        sifted = [each for each in found if each.start.size]
+    return replace(ended, roots=roots, position=ended.position[places], sifted=sifted)
+
+
 def _first_of(bounds: Sequence[int], counts: NDArray[np.int64], take: NDArray[np.int64]) -> Part:
     """The first take[i] complex events of end i, which has the roots between bounds[i] and bounds[i + 1]."""
     sizes = np.diff(bounds)
@@ -668,6 +719,7 @@ def _sieve_of(plan: Plan, opened: Opened, nearby: NearbyEvents | None, *, placed
         limit=None if plan.limit is None or plan.lists_for_starts else plan.limit.per_end,
         predicates=plan.predicates,
         repeats=plan.has_hidden,
+        marks_only=plan.merges_starts,
         placed=placed,
         nearby=nearby,
     )

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import operator
+import re
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from math import floor
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
+from estero.engine.int64 import saturated
 from estero.errors import NOWHERE, DataError, QueryError
+from estero.language.builder.numpy_times import nanoseconds_of
 from estero.language.tree import pattern as p
 from estero.language.tree.levels import levels_of
 from estero.plan.plan import Plan
@@ -18,8 +26,13 @@ END: Final = "end"
 AFTER_ALL: Final = 1 << 70
 """Later than every time."""
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NANOSECONDS: Final = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
+_NANOS: Final = re.compile(r"[.,]([0-9]{6})([0-9]{1,3})(?![0-9])")
+"""A fraction of a second with nanoseconds."""
+
 Until: TypeAlias = "datetime | int | str | Any"
-"""A time in the type of the time column (or its text), or "end"."""
+"""A time: an integer or a time of Python, NumPy, pandas or Arrow as the time column, its text; or "end"."""
 
 
 def known_until(until: Until, plan: Plan, time: pa.DataType | None, *, partials: bool = False) -> int:
@@ -40,9 +53,24 @@ def known_until(until: Until, plan: Plan, time: pa.DataType | None, *, partials:
         )
     if isinstance(until, str) and until.lower() == END:
         return AFTER_ALL
-    if time is None or not pa.types.is_timestamp(time):
-        return _ticks(until)
-    return _moment(until, time)
+    return _moment(until, time) if time is not None and pa.types.is_timestamp(time) else _ticks(until)
+
+
+def passed_time(until: Until, time: pa.DataType | None) -> int:
+    """The ticks of a time that has passed on a stream, within 64 bits; `time` is as for `known_until`."""
+    if time is None:
+        raise DataError(
+            "these events have no time, so nothing can pass", hint="name their time column: time="
+        )
+    try:
+        ticks = _moment(until, time) if pa.types.is_timestamp(time) else _ticks(until)
+    except DataError:
+        raise DataError(
+            f"{until!r} is no time of these events",
+            hint="a time as the time column has them, or its text; "
+            'where nothing comes any more, it is close(until="end")',
+        ) from None
+    return saturated(ticks)
 
 
 def has_timed_levels(plan: Plan) -> bool:
@@ -61,32 +89,58 @@ def check_until(known: int, last: int | None) -> None:
 
 
 def _ticks(until: Until) -> int:
-    if isinstance(until, str):
-        try:
-            return int(until)
-        except ValueError:
-            raise _no_time(until, "an integer, as the time column has them") from None
-    if isinstance(until, bool) or not isinstance(until, int):
-        raise _no_time(until, "an integer, as the time column has them")
-    return until
+    wanted = "an integer, as the time column has them"
+    if not isinstance(until, bool | datetime):
+        with suppress(ValueError, TypeError):
+            return _capped(int(until) if isinstance(until, str) else operator.index(until))
+    raise _no_time(until, wanted)
 
 
 def _moment(until: Until, time: pa.DataType) -> int:
-    if isinstance(until, str):
-        try:
-            until = datetime.fromisoformat(until)
-        except ValueError:
-            raise _no_time(until, "a time such as 2026-05-01T12:00:00") from None
-    if isinstance(until, datetime) and until.tzinfo is not None:
-        until = until.astimezone(UTC)
+    """The last tick that is not after a time; times beyond 64 bits are as good as others so far away."""
+    nanoseconds = nanoseconds_since_1970(until)
+    if nanoseconds is None:
+        raise _no_time(until, "a time such as datetime(2026, 5, 1, 12) or '2026-05-01T12:00:00'")
+    return _capped(floor(nanoseconds / _NANOSECONDS[time.unit]))
+
+
+def nanoseconds_since_1970(value: object) -> Fraction | None:
+    """A time of Python, NumPy, pandas, Arrow or in a text, in UTC where it has no zone; None of others.
+
+    >>> nanoseconds_since_1970("1970-01-01T00:00:00.000000001") == 1
+    True
+    """
+    value = getattr(value, "asm8", value)  # of a time of pandas, in UTC
+    if isinstance(value, np.datetime64):
+        return nanoseconds_of(value)
+    if isinstance(value, pa.TimestampScalar):
+        return None if value.value is None else Fraction(value.value * _NANOSECONDS[value.type.unit])
+    if isinstance(value, str):
+        return _in_text(value)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)  # noqa: DTZ001  (as all without a zone)
+    if isinstance(value, datetime):
+        zoned = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+        return Fraction((zoned - _EPOCH) // timedelta(microseconds=1) * 1000)
+    return None
+
+
+def _in_text(text: str) -> Fraction | None:
+    """A time in ISO 8601, of whose fraction Python reads six digits."""
+    fraction = _NANOS.search(text)
+    short = text if fraction is None else text.replace(fraction[0], fraction[0][:7])
     try:
-        moment = pa.scalar(until)
-        if not pa.types.is_timestamp(moment.type):
-            raise _no_time(until, "a time such as datetime(2026, 5, 1, 12)")
-        return int(moment.cast(pa.timestamp(time.unit, moment.type.tz), safe=False).value)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise _no_time(until, "a time such as datetime(2026, 5, 1, 12)") from error
+        moment = nanoseconds_since_1970(datetime.fromisoformat(short))
+    except ValueError:
+        return None
+    beyond = "0" if fraction is None else fraction[2].ljust(3, "0")
+    return None if moment is None else moment + int(beyond)
+
+
+def _capped(ticks: int) -> int:
+    return min(max(ticks, -AFTER_ALL), AFTER_ALL)
 
 
 def _no_time(until: object, expected: str) -> DataError:
-    return DataError(f"until is {until!r}, and no time of these events", hint=f'it is {expected}, or "end"')
+    shown = until if isinstance(until, datetime) else repr(until)
+    return DataError(f"until is {shown}, and no time of these events", hint=f'it is {expected}, or "end"')

@@ -7,18 +7,18 @@ on the part itself are left out. Each of these conditions is then asked alone, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from datetime import timedelta
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.answers.shown_values import shown_values
 from estero.answers.why_not import Reason, Step, WhyNot
 from estero.automata.cea import EventPredicate
 from estero.classify.column_names import BITS, POSITION
@@ -53,6 +53,7 @@ from estero.language.tree.selection import label_types
 from estero.language.tree.whole import as_written, with_whole
 from estero.plan.plan import Layout
 from estero.plan.rules import plan_of
+from estero.recognize.budget import SECONDS, Budget, OutOfTimeError
 from estero.recognize.in_process import InProcessRun
 from estero.recognize.until import AFTER_ALL
 
@@ -61,6 +62,7 @@ SAMPLE: Final = 50_000
 _MOST_TYPES: Final = 60
 """Types that are told apart: one word of bits."""
 
+Asked = TypeVar("Asked")
 _GAP: Final = "gap"
 _NO_CHOICE: Final[dict[str, Any]] = {
     "select": None,
@@ -73,12 +75,18 @@ _NO_CHOICE: Final[dict[str, Any]] = {
 }
 
 
-def why_not(run: InProcessRun, sample: int | None = None) -> WhyNot:
-    """Why the query of a run does not find more; looks at `sample` rows at most for each nearest miss."""
+def why_not(run: InProcessRun, sample: int | None = None, seconds: float | None = None) -> WhyNot:
+    """Why the query of a run does not find more; looks at `sample` rows at most for each nearest miss.
+
+    What is not found out in its part of some `seconds` is left out.
+    """
     layout = replace(run.source.layout, schema=run.plan.classification.schema)
     if sample is not None and sample < 1:
         raise ValueError(f"a sample has at least one row, not {sample}")
-    return WhyNotSearch(run, layout, SAMPLE if sample is None else sample).told()
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"seconds are a time that may be taken, longer than 0, and not {seconds}")
+    budget = Budget(SECONDS if seconds is None else seconds)
+    return WhyNotSearch(run, layout, SAMPLE if sample is None else sample, budget).told()
 
 
 @dataclass(frozen=True)
@@ -88,28 +96,54 @@ class WhyNotSearch:
     run: InProcessRun
     layout: Layout
     sample: int
+    budget: Budget
+    unanswered: list[str] = field(default_factory=list)
 
     def told(self) -> WhyNot:
         """What is found out."""
         steps, first, asked = self.steps_to_the_part
+        part = steps[-1].part if steps else str(asked.pattern)
         loose = replace(asked, pattern=p.unshared(with_conditions(asked.pattern, self._labels)))
-        came = self.ends(loose)
-        types = list(self._types(asked, came))
-        reasons = [*types, *self._conditions(asked, loose, came)]
-        reasons += [each for each in self._structure(loose, first, came) if each.kind != "order" or not types]
-        passed = steps[-1].events if steps else self.ends(asked).size
-        found, undecided = self.run.count(), self.run.undecided()
-        if passed and not (found or undecided):
+        came = self._answered(part, lambda: self.ends(loose))
+        reasons: list[Reason] = []
+        if came is not None:
+            reasons += self._types(asked, came)
+            typed = bool(reasons)
+            reasons += self._conditions(asked, loose, came)
+            reasons += [
+                each for each in self._structure(loose, first, came) if each.kind != "order" or not typed
+            ]
+        passed = steps[-1].events if steps else self._number_of_ends(str(asked.pattern), asked)
+        within = replace(self.run, budget=self.budget)
+        found = self._answered("the number of complex events", within.count)
+        undecided = self._answered(
+            "the number of those that wait for a deadline", lambda: within.undecided().count()
+        )
+        if passed and found == 0 and undecided == 0:
             reasons.append(Reason("choice", _choice_of(self.run.plan.tree), passed))
         return WhyNot(
             found=found,
             undecided=undecided,
             steps=steps,
-            waited_for=steps[-1].part if steps else str(asked.pattern),
-            came=came.size,
+            waited_for=part,
+            came=None if came is None else came.size,
             passed=passed,
             reasons=reasons,
+            unanswered=tuple(dict.fromkeys(self.unanswered)),
         )
+
+    def _answered(self, question: str, ask: Callable[[], Asked]) -> Asked | None:
+        """The answer to a question; None, and the question is noted, where its time is not enough."""
+        self.budget.begin()
+        try:
+            return ask()
+        except OutOfTimeError:
+            self.unanswered.append(question)
+            return None
+
+    def _number_of_ends(self, question: str, tree: QueryTree) -> int | None:
+        ends = self._answered(question, lambda: self.ends(tree))
+        return None if ends is None else ends.size
 
     @cached_property
     def tree(self) -> QueryTree:
@@ -139,7 +173,7 @@ class WhyNotSearch:
         texts = parts_of(self.tree.pattern) if self._levels else ()
         for (begun, last), text in zip(pairwise((0, *self._levels)), texts, strict=True):
             first, asked = begun, self.tree if last == self._levels[-1] else self._prefix(last)
-            steps.append(Step(text, self.ends(asked).size))
+            steps.append(Step(text, self._number_of_ends(text, asked)))
             if not steps[-1].events:
                 break
         return steps, first, replace(asked, pattern=p.unshared(asked.pattern))
@@ -162,7 +196,7 @@ class WhyNotSearch:
         types = label_types(asked.pattern)
         atoms = dict.fromkeys(atom for label in types if label in self._labels for atom in types[label])
         for atom in atoms if len(atoms) > 1 or not came.size else ():
-            if not self.ends(QueryTree(atom, streams=asked.streams)).size:
+            if self._number_of_ends(str(atom), QueryTree(atom, streams=asked.streams)) == 0:
                 yield Reason("type", str(atom), 0)
 
     def _conditions(self, asked: QueryTree, loose: QueryTree, came: NDArray[np.int64]) -> Iterator[Reason]:
@@ -171,32 +205,40 @@ class WhyNotSearch:
             return
         labels = self._labels
         conditions = conditions_on(asked.pattern, labels)
-        rejected = [
-            came.size - self.ends(replace(asked, pattern=with_conditions(asked.pattern, labels, each))).size
-            for each in conditions
-        ]
-        sides = _Sides(each for each, number in zip(conditions, rejected, strict=True) if number)
+        rejected: list[tuple[e.Node, int]] = []
+        for each in conditions:
+            alone = replace(asked, pattern=with_conditions(asked.pattern, labels, each))
+            passed = self._number_of_ends(str(each), alone)
+            if passed is not None:
+                rejected.append((each, came.size - passed))
+        sides = _Sides(each for each, number in rejected if number)
         measured = [each for each in sides.measures if not self._faults(replace(loose, select=each))]
         shown = replace(loose, select=tuple(column for each in measured for column in each))
-        values = self._rows(shown)
+        ways = [Strategy.LAST]
         if any(as_unary(each, self._labels) is None for each in conditions):
-            values = pa.concat_tables([values, self._rows(shown, Strategy.NEXT)])
-        for condition, number in zip(conditions, rejected, strict=True):
-            yield Reason("condition", str(condition), number, sides.nearest(condition, values))
+            ways.append(Strategy.NEXT)
+        rows = [self._answered("nearest misses", partial(self._rows, shown, way)) for way in ways]
+        some = [each for each in rows if each is not None]
+        for condition, number in rejected:
+            nearest = sides.nearest(condition, pa.concat_tables(some)) if some else ""
+            yield Reason("condition", str(condition), number, nearest)
 
     def _structure(self, loose: QueryTree, first: int, came: NDArray[np.int64]) -> Iterator[Reason]:
         """Each structural condition that keeps events away, or that they do so together."""
         some_alone = False
         for each in relaxations(loose, first):
-            more = np.setdiff1d(self.ends(each.tree), came)
+            ends = self._answered(f"without {each.said}", partial(self.ends, each.tree))
+            more = np.setdiff1d(came if ends is None else ends, came)
             if more.size:
                 some_alone = True
-                yield Reason(each.kind, each.said, more.size, self._nearest_place(each, more))
+                nearest = self._answered("nearest misses", partial(self._nearest_place, each, more))
+                yield Reason(each.kind, each.said, more.size, nearest or "")
         if not (some_alone or came.size):
-            more = self.ends(without_structure(loose))
-            if more.size:
-                yield Reason("together", "what is asked of time, keys and places", more.size)
-            else:
+            together = "what is asked of time, keys and places"
+            number = self._number_of_ends(f"without {together}", without_structure(loose))
+            if number:
+                yield Reason("together", together, number)
+            elif number == 0:
                 yield Reason("order", p.shortened(loose.pattern), 0)
 
     # --------------------------------------------------------------------------------- nearest misses
@@ -219,7 +261,7 @@ class WhyNotSearch:
             types = self._types_between(int(earlier[row]), int(later[row]))
             return f"{said}, with {types} between" if types else said
         if relaxed.kind == "distance" and _GAP in rows.column_names:
-            return f"{said}, {_shown(rows[_GAP][row].as_py())} apart"
+            return f"{said}, {_shown(rows[_GAP].slice(row, 1))} apart"
         return said
 
     def _shown(self, relaxed: Relaxation) -> tuple[Selected, ...]:
@@ -271,7 +313,7 @@ class WhyNotSearch:
 
     def _run(self, tree: QueryTree) -> InProcessRun:
         until = AFTER_ALL if p.ending(tree.pattern) else None
-        return InProcessRun(plan_of(tree, self.layout), self.run.source, until=until)
+        return InProcessRun(plan_of(tree, self.layout), self.run.source, until=until, budget=self.budget)
 
     def ends(self, tree: QueryTree) -> NDArray[np.int64]:
         """The positions at which complex events of a query end, ascending."""
@@ -325,7 +367,7 @@ class _Sides:
         if numbers[0] is not None and numbers[1] is not None:
             row = int(rejected[np.argmin(np.abs(numbers[0] - numbers[1])[rejected])])
         values = [
-            f"{side} is {_shown(column[row].as_py())}"
+            f"{side} is {_shown(column.slice(row, 1))}"
             for side, column in ((comparison.left, left), (comparison.right, right))
             if not isinstance(side, e.Literal)
         ]
@@ -373,13 +415,11 @@ def _where(rows: pa.Table, row: int) -> str:
     return f"event {end}" if start == end else f"events {start} to {end}"
 
 
-def _shown(value: object) -> str:
-    match value:
-        case float():
-            return f"{value:.12g}"
-        case str():
-            return repr(value)
-        case timedelta():
-            return str(Duration(round(value / timedelta(microseconds=1)) * 1000))
-        case _:
-            return str(value)
+def _shown(one: pa.ChunkedArray) -> str:
+    """The one value of a column, as queries write it where they can."""
+    if pa.types.is_duration(one.type) and one.null_count == 0:
+        return str(Duration(one.cast(pa.duration("ns")).cast(pa.int64())[0].as_py()))
+    (value,) = shown_values(one.combine_chunks())
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return repr(value) if isinstance(value, str) else str(value)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from decimal import MAX_PREC, Context, Decimal
+from fractions import Fraction
 from functools import partial
 from itertools import pairwise, product
 from typing import Any
 from typing import Literal as OneOf
 
-from estero.errors import QueryError
+from estero.errors import DataError, QueryError
 from estero.language.tree import expressions as e
 from estero.language.tree.literals import Value
 from estero.language.tree.whole import TIME_OF
@@ -126,7 +128,7 @@ def aggregate(node: e.Aggregate, events: Sequence[Event]) -> Any:
     """
     if node.operand is None:
         return len(events)
-    values = [evaluate_expression(node.operand, event) for event in events]
+    values: list[Any] = [evaluate_expression(node.operand, event) for event in events]
     known = [value for value in values if value is not None]
     match node.function:
         case "count":
@@ -144,11 +146,11 @@ def aggregate(node: e.Aggregate, events: Sequence[Event]) -> Any:
         case "sum":
             return _sum(known)
         case "avg":
-            return arithmetic("/", _sum(known), len(known))
+            return _mean(_computable(known))
         case "stddev":
-            return _sample_deviation(known)
+            return _sample_deviation(_computable(known))
         case "median":
-            return _median(known)
+            return _median(_computable(known))
 
 
 def _first_in_order(values: Sequence[Value], before: OneOf["<", ">"]) -> Value:
@@ -159,13 +161,37 @@ def _first_in_order(values: Sequence[Value], before: OneOf["<", ">"]) -> Value:
     return best
 
 
-def _sum(values: Sequence[Value]) -> Value:
+def _computable(values: Sequence[Any]) -> list[Any]:
+    """The values, decimals as the nearest floats."""
+    return [float(value) if isinstance(value, Decimal) else value for value in values]
+
+
+def _sum_of_decimals(values: Sequence[Any]) -> Decimal:
+    """Exact; more than 38 digits are an error."""
+    total = sum(map(Fraction, values), Fraction())
+    scale = max(-int(value.as_tuple().exponent) for value in values)
+    units = total * 10**scale
+    if abs(units) >= 10**38:
+        raise DataError("a sum of decimals has more than 38 digits")
+    return Decimal(int(units)).scaleb(-scale, Context(prec=MAX_PREC))
+
+
+def _sum(values: Sequence[Any]) -> Any:
     if not values:
         return None
+    if any(isinstance(value, Decimal) for value in values):
+        return _sum_of_decimals(values)
     total: Value = 0
     for value in values:
         total = arithmetic("+", total, value)
     return total
+
+
+def _mean(values: Sequence[Value]) -> Value:
+    """The sum divided by the number of values; that of integers is exact and may be of any size."""
+    if all(isinstance(value, int) for value in values):
+        return arithmetic("/", sum(map(as_number, values)), len(values))
+    return arithmetic("/", _sum(values), len(values))
 
 
 def _sample_deviation(values: Sequence[Value]) -> float | None:

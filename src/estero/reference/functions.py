@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import MAX_PREC, Context, Decimal
 from functools import partial
 
 from estero.errors import DataError, QueryError
@@ -56,11 +57,13 @@ def as_number(value: Value) -> int | float:
     raise DataError(f"{value!r} is not a number")
 
 
-def converted(value: Value, wanted: CastType) -> Value:
+def converted(value: Value | Decimal, wanted: CastType) -> Value:
     """``CAST(value AS wanted)``: NULL of NULL, and of what is no value of that type."""
     match wanted, value:
         case _, None:
             return None
+        case _, Decimal():
+            return _decimal_converted(value, wanted)
         case "INTEGER", bool() | int():
             return int(value)
         case "INTEGER", float():
@@ -80,6 +83,17 @@ def converted(value: Value, wanted: CastType) -> Value:
             return bool(value)
         case "TIMESTAMP", datetime():
             return value
+    raise DataError(f"{value!r} cannot be cast to {wanted}")
+
+
+def _decimal_converted(value: Decimal, wanted: CastType) -> Value:
+    match wanted:
+        case "INTEGER":
+            return _in_64_bits(int(value))
+        case "FLOAT":
+            return float(value)
+        case "STRING":
+            return f"{value.normalize(Context(prec=MAX_PREC)):f}" if value else "0"
     raise DataError(f"{value!r} cannot be cast to {wanted}")
 
 

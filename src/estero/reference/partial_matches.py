@@ -1,4 +1,8 @@
-"""The reference meaning of partial matches and funnels (semantics-2.md, "How far it came")."""
+"""The reference meaning of partial matches and funnels (semantics-2.md, "How far it came").
+
+What came how far is a question about events, and not about which complex events are chosen: neither the
+strategy nor LIMIT is asked. What CONSUME BY has forgotten is seen by no event after it, at any level.
+"""
 
 from __future__ import annotations
 
@@ -6,68 +10,109 @@ from collections.abc import Sequence
 
 from estero.errors import QueryError
 from estero.language.tree.distances import DurationWindow, EventWindow, Window
-from estero.language.tree.levels import levels_of, prefix_query
-from estero.language.tree.query import QueryTree
+from estero.language.tree.levels import levels_of, prefix_query, unchosen
+from estero.language.tree.query import Consume, QueryTree
 from estero.language.tree.whole import with_whole
 from estero.reference.queries import (
     ComplexEvent,
     Event,
     earliest_difference,
     evaluate_query,
+    partitions_of,
 )
 
 
-def evaluate_levels(tree: QueryTree, events: Sequence[Event], *, tick: int = 1) -> dict[int, int]:
+def evaluate_levels(
+    tree: QueryTree, events: Sequence[Event], *, tick: int = 1, chosen: bool = False
+) -> dict[int, int]:
     """The level that each start reaches, for those that reach any: n where it starts a complex event.
 
-    Raises `QueryError` for a query without a window, or of a pattern that is no sequence.
+    With `chosen`, only complex events that the strategy and LIMIT choose count at level n. Raises
+    `QueryError` for a query without a window, or of a pattern that is no sequence.
     """
-    reached: dict[int, int] = {}
-    for level, query in enumerate(_queries(tree), 1):
-        for found in evaluate_query(query, events, tick=tick).values():
-            reached |= {each.start: level for each in found}
-    return reached
+    return {start: level for start, (level, _) in _furthest(tree, events, tick, chosen=chosen).items()}
 
 
-def evaluate_funnel(tree: QueryTree, events: Sequence[Event], *, tick: int = 1) -> list[int]:
-    """How many starts reach at least each level."""
-    reached = evaluate_levels(tree, events, tick=tick).values()
+def evaluate_funnel(
+    tree: QueryTree, events: Sequence[Event], *, tick: int = 1, chosen: bool = False
+) -> list[int]:
+    """How many starts reach at least each level; see `evaluate_levels`."""
+    reached = evaluate_levels(tree, events, tick=tick, chosen=chosen).values()
     return [sum(level >= least for level in reached) for least in range(1, len(_queries(tree)) + 1)]
 
 
 def evaluate_partials(
-    tree: QueryTree, events: Sequence[Event], *, tick: int = 1, known: int | None = None
+    tree: QueryTree,
+    events: Sequence[Event],
+    *,
+    tick: int = 1,
+    known: int | None = None,
+    chosen: bool = False,
 ) -> dict[int, tuple[int, set[ComplexEvent]]]:
     """For each start whose window has passed, short of the last level: its level and what NEXT would choose.
 
     Several complex events are chosen where they mark the same events; any one of them is right. `known` is
-    the greatest time that is known, that of the last event unless it is given.
+    the greatest time that is known, that of the last event unless it is given. With `chosen` see
+    `evaluate_levels`.
     """
-    queries = _queries(tree)
+    last = len(_queries(tree))
     partials = {}
-    for start, level in evaluate_levels(tree, events, tick=tick).items():
-        if level == len(queries) or not _has_passed(tree.window, start, events, tick, known):
+    for start, (level, candidates) in _furthest(tree, events, tick, chosen=chosen).items():
+        if level == last or not _has_passed(tree.window, start, events, tick, known):
             continue
-        candidates = {
-            each
-            for found in evaluate_query(queries[level - 1], events, tick=tick).values()
-            for each in found
-            if each.start == start
-        }
         best = max((each.support for each in candidates), key=earliest_difference)
         partials[start] = level, {each for each in candidates if each.support == best}
     return partials
 
 
+def _furthest(
+    tree: QueryTree, events: Sequence[Event], tick: int, *, chosen: bool
+) -> dict[int, tuple[int, set[ComplexEvent]]]:
+    """The level of each start, and its complex events of this level."""
+    queries = _queries(tree)
+    answers = evaluate_query(tree, events, tick=tick)
+    reached: dict[int, tuple[int, set[ComplexEvent]]] = {}
+    for level, query in enumerate(queries, 1):
+        of_query = answers
+        if not (chosen and level == len(queries)):
+            of_query = evaluate_query(query, events, tick=tick)
+        seen = _seen(tree, events, answers, {each for group in of_query.values() for each in group})
+        for start in {each.start for each in seen}:
+            reached[start] = level, {each for each in seen if each.start == start}
+    return reached
+
+
+def _seen(
+    tree: QueryTree,
+    events: Sequence[Event],
+    answers: dict[int, set[ComplexEvent]],
+    candidates: set[ComplexEvent],
+) -> set[ComplexEvent]:
+    """Those whose start is not forgotten before their end: no answer of the query ends between."""
+    if tree.consume is Consume.NONE:
+        return candidates
+    part_of = {
+        position: number
+        for number, part in enumerate(partitions_of(tree.partition_by, events))
+        for position in part
+    }
+
+    def forgets(end: int, each: ComplexEvent) -> bool:
+        here = tree.consume is Consume.ANY or part_of[end] == part_of[each.start]
+        return here and each.start <= end < each.end
+
+    return {each for each in candidates if not any(forgets(end, each) for end in answers)}
+
+
 def _queries(tree: QueryTree) -> list[QueryTree]:
-    """For each level the query that finds what reaches it; the last is the whole query."""
+    """For each level the query that finds what reaches it; the last has the whole pattern."""
     tree = with_whole(tree)
     if tree.window is None:
         raise QueryError("how far a pattern came is told when its window has passed, and it has none")
     levels = levels_of(tree.pattern)
     if not levels:
         raise QueryError("only a sequence comes some of the way", span=tree.pattern.span)
-    return [*(prefix_query(tree, parts) for parts in levels[:-1]), tree]
+    return [*(prefix_query(tree, parts) for parts in levels[:-1]), unchosen(tree)]
 
 
 def _has_passed(

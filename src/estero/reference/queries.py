@@ -106,7 +106,7 @@ def evaluate_query(
     are as right: compare with `is_answer`.
     """
     pattern = with_ticks(with_whole(tree).pattern, tick)
-    parts = _partitions(tree.partition_by, events)
+    parts = partitions_of(tree.partition_by, events)
     part_of = {position: number for number, part in enumerate(parts) for position in part}
     rank = {position: place for part in parts for place, position in enumerate(part)}
     if tree.strategy.one_for_each_start and tree.consume is not Consume.NONE:
@@ -183,7 +183,7 @@ def given_at(
         return {end: (len(found[end]), 0) for end in sorted(found)}
     part_of = {
         position: number
-        for number, part in enumerate(_partitions(tree.partition_by, events))
+        for number, part in enumerate(partitions_of(tree.partition_by, events))
         for position in part
     }
     opened: dict[int, tuple[int, int]] = {}  # of each partition, the time of its interval and how many it has
@@ -236,7 +236,7 @@ def is_answer(
 # ------------------------------------------------------------------------------ partitions, windows
 
 
-def _partitions(brackets: Sequence[KeyBracket], events: Sequence[Event]) -> list[list[int]]:
+def partitions_of(brackets: Sequence[KeyBracket], events: Sequence[Event]) -> list[list[int]]:
     """The positions of each partition, ascending; an event that lacks a key is in none."""
     if not brackets:
         return [list(range(len(events)))]

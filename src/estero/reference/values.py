@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final, TypeVar
 
 from estero.errors import DataError, QueryError
@@ -226,7 +228,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 }
 
 
-def _order(left: Value, right: Value) -> int:
+def _order(left: Value | Decimal, right: Value | Decimal) -> int:
     """−1, 0 or 1 as `left` is less than, equal to or greater than `right`; neither is NULL."""
     match left, right:
         case bool(), bool():
@@ -235,6 +237,9 @@ def _order(left: Value, right: Value) -> int:
             pass
         case _, bool():
             pass
+        case (Decimal(), _) | (_, Decimal()):
+            one, other = exact(left), exact(right)
+            return (one > other) - (one < other)
         case ((int() | float()), (int() | float())):
             if math.isnan(left) or math.isnan(right):
                 return math.isnan(left) - math.isnan(right)
@@ -246,6 +251,13 @@ def _order(left: Value, right: Value) -> int:
         case Duration(), Duration():
             return (left.nanoseconds > right.nanoseconds) - (left.nanoseconds < right.nanoseconds)
     raise DataError(f"cannot compare {left!r} with {right!r}")
+
+
+def exact(value: Value | Decimal) -> Fraction:
+    """A number beside a decimal: a float, which is a constant there, as the decimal that it is written as."""
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return Fraction(repr(value) if isinstance(value, float) else value)
+    raise DataError(f"{value!r} is no number")
 
 
 def _between(value: Value, low: Value, high: Value) -> bool | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
+from estero.arguments import checked
 from estero.errors import require
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from estero.plan.levels import PartialsPlan
     from estero.plan.plan import Layout, Plan
     from estero.queries.explanation import Explanation
-    from estero.queries.query import Query
+    from estero.queries.query import Distinct, Query
     from estero.recognize.until import Until
     from estero.spark.batch.collected import collect
     from estero.spark.connectors.address import sink_address, source_address, trigger_of
@@ -84,6 +85,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+@checked
 def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say)
     df: DataFrame,
     query: Query | QueryTree | Pattern | str,
@@ -100,6 +102,7 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     lateness: Lateness | None = None,
     late_events: bool = False,
     until: Until | None = None,
+    distinct: Distinct | None = None,
     partials: bool = False,
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
@@ -147,6 +150,9 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     known up to the last one, for which a job looks, or up to `until`: a time, or "end" where nothing comes
     any more. What is not decided then is not in the answer. On a stream the watermark decides.
 
+    With ``distinct="marks"`` complex events that differ only in where they start are one
+    (`Query.with_distinct`).
+
     With ``partials=True`` there is also a row for each start that came some of the way and whose window has
     passed: how far it came, as `Answer.partials` does. The columns ``steps``, ``expired_time`` (where the
     window is one of time) and ``complete`` tell. The keys that the query writes are shared among tasks or
@@ -165,6 +171,7 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     """
     from estero.language.tree.schema import EventLayout
     from estero.spark.batch.batch import recognize_frame
+    from estero.spark.frames import with_nested_fields
     from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
 
     _check_frame(df)
@@ -172,8 +179,10 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
     _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
     _check_number("share", share, _MOST_TASKS)
-    asked = _query(query)
-    layout = _layout(df, EventLayout.of(type, time, order, time_unit, only_type=asked.only_type))
+    asked = _query(query) if distinct is None else _query(query).with_distinct(distinct)
+    columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
+    df = with_nested_fields(df, columns)
+    layout = _layout(df, columns)
     found = asked.plan(layout)
     plan = _partials_plan(found, layout) if partials else found
     if df.isStreaming:
@@ -215,6 +224,7 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     )
 
 
+@checked
 def match_count(  # noqa: PLR0913 (as `recognize`)
     df: DataFrame,
     query: Query | QueryTree | Pattern | str,
@@ -226,6 +236,7 @@ def match_count(  # noqa: PLR0913 (as `recognize`)
     partitions: int | None = None,
     split_keys: bool = True,
     until: Until | None = None,
+    distinct: Distinct | None = None,
 ) -> int:
     """How many complex events `query` has in the batch DataFrame `df`: exact, of any size.
 
@@ -237,6 +248,7 @@ def match_count(  # noqa: PLR0913 (as `recognize`)
     from estero.errors import DataError
     from estero.language.tree.schema import EventLayout
     from estero.spark.batch.batch import count_frame
+    from estero.spark.frames import with_nested_fields
 
     _check_frame(df)
     _check_number("partitions", partitions, _MOST_TASKS)
@@ -245,11 +257,14 @@ def match_count(  # noqa: PLR0913 (as `recognize`)
             "only batch DataFrames can be counted, and this one is streaming",
             hint="recognize it, and count the rows in its sink",
         )
-    asked = _query(query)
-    layout = _layout(df, EventLayout.of(type, time, order, time_unit, only_type=asked.only_type))
+    asked = _query(query) if distinct is None else _query(query).with_distinct(distinct)
+    columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
+    df = with_nested_fields(df, columns)
+    layout = _layout(df, columns)
     return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys, until=until)
 
 
+@checked
 def explain(
     df: DataFrame,
     query: Query | QueryTree | Pattern | str,
@@ -271,10 +286,13 @@ def explain(
     from estero.language.tree.schema import EventLayout
     from estero.plan.division import buckets_in_words, division_in_words
     from estero.queries.explanation import Explanation
+    from estero.spark.frames import with_nested_fields
 
     _check_frame(df)
     asked = _query(query)
-    layout = _layout(df, EventLayout.of(type, time, order, time_unit, only_type=asked.only_type))
+    columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
+    df = with_nested_fields(df, columns)
+    layout = _layout(df, columns)
     plan = asked.plan(layout)
     if df.isStreaming:
         plan.refuse_endless()
@@ -284,6 +302,7 @@ def explain(
     return Explanation(plan, tasks=words(plan, positions=positions, partials=partials))
 
 
+@checked
 def why_not(
     df: DataFrame,
     query: Query | QueryTree | Pattern | str,
@@ -293,16 +312,19 @@ def why_not(
     order: Sequence[str] = (),
     time_unit: str | None = None,
     sample: int = 1_000_000,
+    seconds: float | None = None,
 ) -> WhyNot:
     """Why `recognize` does not find more in a batch: how far the sequence comes, and what keeps events away.
 
     The first `sample` events in the order of time are brought to the driver, and looked at there
-    (`Answer.why_not`); to look at others, leave events out of `df`, or keep those of some partitions.
+    (`Answer.why_not`, some `seconds` at most); to look at others, leave events out of `df`, or keep those of
+    some partitions.
 
     The errors are those of `recognize`; DataError for a stream.
     """
     from estero.errors import DataError
     from estero.language.tree.schema import EventLayout
+    from estero.spark.frames import with_nested_fields
 
     _check_frame(df)
     _check_number("sample", sample, _MOST_ROWS)
@@ -312,10 +334,12 @@ def why_not(
             hint="read what the stream reads with spark.read",
         )
     asked = _query(query)
-    asked.plan(_layout(df, EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)))
+    columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
+    df = with_nested_fields(df, columns)
+    asked.plan(_layout(df, columns))
     by = [f"`{each.replace('`', '``')}`" for each in (time, *order) if each is not None]
     events = (df.orderBy(*by) if by else df).limit(sample).toArrow()
-    return asked.run(events, type=type, time=time, order=order, time_unit=time_unit).why_not()
+    return asked.run(events, type=type, time=time, order=order, time_unit=time_unit).why_not(seconds=seconds)
 
 
 _MOST_ROWS = 100_000_000
@@ -355,6 +379,7 @@ def _layout(df: DataFrame, columns: EventLayout) -> Layout:
 
 def _partials_plan(plan: Plan, layout: Layout) -> PartialsPlan:
     """How partial matches of a planned query are found by the keys that it writes."""
+    plan.refuse_distinct()
     from estero.plan.levels import partials_plan
 
     laid_out = replace(layout, schema=plan.classification.schema)

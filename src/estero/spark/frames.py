@@ -38,8 +38,9 @@ from estero.classify.columns import ColumnType, reference
 from estero.classify.spark_dialect import MATCHER, SPARK
 from estero.classify.values import ValueWriter
 from estero.errors import DataError
+from estero.events.tables.nested_columns import named_in, paths_in
 from estero.language.tree.paths import column_of, steps_of
-from estero.language.tree.schema import Kind
+from estero.language.tree.schema import EventLayout, Kind
 from estero.language.tree.words import named
 from estero.plan.plan import Classification
 from estero.spark.failures import NULL_TIME
@@ -82,6 +83,22 @@ def columns_in_room(schema: StructType) -> dict[str, ColumnType]:
         name: replace(column, stands=exp.column(f"{COLUMN}{place}"))
         for place, (name, column) in enumerate(columns_of_frame(schema).items())
     }
+
+
+def with_nested_fields(df: DataFrame, layout: EventLayout) -> DataFrame:
+    """The frame with the fields of structs as columns that a layout names: ``event.outcome``."""
+    from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    names = [name for name in named_in(layout) if name not in df.columns]
+    if not names:
+        return df
+    for name, (first, *rest) in paths_in(names, to_arrow_schema(df.schema)).items():
+        column = F.col(quoted(first))
+        for each in rest:
+            column = column.getField(each)
+        df = df.withColumn(name, column)
+    return df
 
 
 def in_room(df: DataFrame) -> DataFrame:
@@ -219,9 +236,12 @@ def arrow_type(name: str, events: StructType) -> pa.DataType:
     """
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import NullType
 
     spark_type: Any = events[column_of(name)].dataType
     for step in steps_of(name):
+        if isinstance(spark_type, NullType):  # all that is inside of NULL is NULL
+            break
         spark_type = spark_type.elementType if isinstance(step, int) else spark_type[step].dataType
     try:
         return to_arrow_type(spark_type, timezone="UTC")

@@ -31,6 +31,7 @@ from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots
 from estero.plan.plan import Plan
 from estero.recognize.recognition import Recognition
+from estero.system.private_files import exposure, lock_file, make_folder
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -126,7 +127,11 @@ def _notes() -> Path:
     where = f"{version('numba')} {named} {state}"
     digest = hashlib.sha256(where.encode()).hexdigest()[:12]
     notes = Path(tempfile.gettempdir()) / f"estero-{_user()}" / digest
-    notes.mkdir(parents=True, exist_ok=True)
+    make_folder(notes)
+    for folder in (notes.parent, notes):
+        why = exposure(folder)
+        if why is not None:
+            raise PermissionError(f"{folder}: {why}")
     return notes
 
 
@@ -151,7 +156,7 @@ def _alone(family: str) -> Iterator[None]:
     try:
         note = _notes() / family
         done = note.with_suffix(".compiled")
-        file = None if done.exists() else note.open("w")
+        file = None if done.exists() else lock_file(note)
     except OSError:
         file = None
     if file is None:
@@ -160,7 +165,7 @@ def _alone(family: str) -> Iterator[None]:
     with file, _locked(file.fileno()):
         yield
         with suppress(OSError):
-            done.touch()
+            lock_file(done).close()
 
 
 @contextmanager

@@ -252,11 +252,15 @@ class Work:
         own = self.plan.fingerprint(columns)
         if self.partials is None:
             return own
-        return " ".join([own, *(each.fingerprint(columns) for each in self.partials.by_level)])
+        return " ".join([own, *(each.fingerprint(columns) for each in self.partials.plans[1:])])
 
     def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of complex events with the names that they have on Spark."""
-        return pa.RecordBatch.from_arrays(table.columns, schema=self.answer)
+        """A batch of complex events with the names and types that they have on Spark."""
+        columns = [
+            column if column.type.equals(field.type) else column.cast(field.type)
+            for column, field in zip(table.columns, self.answer, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.answer)
 
 
 def classified_batch(batch: pa.RecordBatch, events: pa.Schema, seen: int) -> pa.RecordBatch:
@@ -285,6 +289,7 @@ def told_apart(answer: pa.Schema) -> pa.Schema:
     """The schema with names that differ in more than case: Spark does not see that ``A`` is not ``a``.
 
     The later one gets an underscore; the metadata of the field keeps the name that it has in other answers.
+    What is of type null has strings: Spark misreads that type in lists of structs, and few files take it.
     """
     taken: set[str] = set()
     fields = []
@@ -293,12 +298,22 @@ def told_apart(answer: pa.Schema) -> pa.Schema:
         while name.lower() in taken:
             name += "_"
         taken.add(name.lower())
-        if name == field.name:
-            fields.append(field)
-        else:
-            said = (field.metadata or {}) | {NAME.encode(): field.name}
-            fields.append(field.with_name(name).with_metadata(said))
+        told = field.with_type(_with_strings(field.type))
+        if name != field.name:
+            told = told.with_name(name).with_metadata((field.metadata or {}) | {NAME.encode(): field.name})
+        fields.append(told)
     return pa.schema(fields)
+
+
+def _with_strings(kind: pa.DataType) -> pa.DataType:
+    """The type with strings in the place of type null."""
+    if pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_strings(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_with_strings(field.type)) for field in kind])
+    return kind
 
 
 def spark_schema(answer: pa.Schema) -> StructType:

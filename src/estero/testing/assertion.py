@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from estero.arguments import checked
 from estero.queries.query import Query
+from estero.testing.expected import Expected, Wanted
 from estero.testing.pictures import picture
 from estero.testing.short_events import events as events_of
-from estero.testing.ways import AT_ONCE, Marked, installed, ways
+from estero.testing.ways import AT_ONCE, Shown, installed, ways
 
-Expected = Mapping[str, int | Sequence[int]]
-"""A complex event: for each label the positions of its events, or the only one."""
+_NOTHING_SHOWN = (
+    "the query shows no label and nothing that can be compared, so only the number of complex events tells; "
+    "SELECT * shows where they are"
+)
 
 
+@checked
 def assert_matches(
     query: Query | str,
     events: str | pa.Table,
@@ -31,8 +36,10 @@ def assert_matches(
 
     `query` is a query or its text, in CEQL or conjunctive. `events` are a text, as `estero.testing.events`
     reads it, or an Arrow table in stream order. `expected` are the complex events in any order, each as a
-    mapping of the labels that the query shows to the positions (from 0) of the events that they mark; or
-    only how many there are. `type`, `time` and `time_unit` are those of `Query.run`.
+    mapping of the labels that the query shows to the positions (from 0) of the events that they mark, and of
+    the names of its keys and of what SELECT computes to their values; or only how many there are. Values that
+    no expected complex event names are not compared, and marks are not where only values are named. `type`,
+    `time` and `time_unit` are those of `Query.run`.
 
     The query runs over all events at once, over one after the other, and stopped and resumed before each of
     them; on each of the `engines` ("process", "spark"): all that are installed, unless they are named.
@@ -48,52 +55,41 @@ def assert_matches(
     unknown = [each for each in named if each not in ("process", "spark")]
     if unknown:
         raise ValueError(f"the engines are 'process' and 'spark', not {', '.join(map(repr, unknown))}")
-    wanted = expected if isinstance(expected, int) else [_marked(each, table.num_rows) for each in expected]
     layout: dict[str, Any] = {"type": type, "time_unit": time_unit}
     if time in table.column_names:
         layout["time"] = time
+    schema = asked.run(table, **layout).schema
+    wanted = expected if isinstance(expected, int) else Wanted.of(expected, schema, table.num_rows)
     for way in ways(asked, table, layout, named):
-        found = way.found()
-        if isinstance(wanted, int):
-            wrong, rows = _other_number(found, wanted)
-        else:
-            wrong, rows = _others(found, wanted)
+        found = way.found() if isinstance(wanted, int) else wanted.of_found(way.found())
+        wrong, rows = _wrong(found, wanted)
         if wrong:
-            shown = picture(table, rows, type=type, time=time)
-            said = f"{asked}\n{way.name}: {wrong}\n\n{shown}"
-            if way.name == AT_ONCE and _lacks(found, wanted):
+            said = f"{asked}\n{way.name}: {wrong}\n\n{picture(table, rows, type=type, time=time)}"
+            if values := "" if isinstance(wanted, int) else wanted.values_shown(rows):
+                said += f"\n\n{values}"
+            if not any(each.marks or each.values for _, each in rows):
+                said += f"\n\n{_NOTHING_SHOWN}"
+            if way.name == AT_ONCE and _lacks(rows, found, wanted):
                 said += f"\n\n{asked.run(table, **layout).why_not()}"
             raise AssertionError(said)
 
 
-def _lacks(found: Sequence[Marked], wanted: int | Sequence[Marked]) -> bool:
+def _wrong(found: Sequence[Shown], wanted: int | Wanted) -> tuple[str, list[tuple[str, Shown]]]:
+    """What is wrong with what was found, if anything, and what to show of it: each row with a word."""
+    if isinstance(wanted, int):
+        wrong = "" if len(found) == wanted else f"found {_complex_events(len(found))}, expected {wanted}"
+        return wrong, [("found", each) for each in found]
+    rows = wanted.compared(found)
+    numbers = Counter(word for word, _ in rows)
+    wrong = " and ".join(f"{numbers[word]} {word}" for word in ("missing", "unexpected") if numbers[word])
+    return f"found {_complex_events(len(found))}, {wrong}" if wrong else "", rows
+
+
+def _lacks(rows: Sequence[tuple[str, Shown]], found: Sequence[Shown], wanted: int | Wanted) -> bool:
     """Whether something is missing."""
-    return len(found) < wanted if isinstance(wanted, int) else bool(Counter(wanted) - Counter(found))
-
-
-def _marked(expected: Expected, events: int) -> Marked:
-    """What is expected in the form in which it is found."""
-    marked = {label: (each,) if isinstance(each, int) else tuple(each) for label, each in expected.items()}
-    for label, positions in marked.items():
-        for position in positions:
-            if not 0 <= position < events:
-                raise ValueError(f"{label} is expected at {position}, and positions are 0 to {events - 1}")
-    return tuple(sorted((label, tuple(sorted(each))) for label, each in marked.items() if each))
-
-
-def _other_number(found: Sequence[Marked], wanted: int) -> tuple[str, list[tuple[str, Marked]]]:
-    """What is wrong with how many there are, if anything, and what to show of them."""
-    wrong = "" if len(found) == wanted else f"found {_complex_events(len(found))}, expected {wanted}"
-    return wrong, [("found", each) for each in found]
-
-
-def _others(found: Sequence[Marked], wanted: Sequence[Marked]) -> tuple[str, list[tuple[str, Marked]]]:
-    """What is wrong with what was found, if anything, and what to show: each row with a word."""
-    there, asked = Counter(found), Counter(wanted)
-    kinds = {"missing": asked - there, "unexpected": there - asked, "as expected": there & asked}
-    rows = [(kind, each) for kind, which in kinds.items() for each in sorted(which.elements())]
-    wrong = [f"{kinds[kind].total()} {kind}" for kind in ("missing", "unexpected") if kinds[kind]]
-    return f"found {_complex_events(len(found))}, {' and '.join(wrong)}" if wrong else "", rows
+    if isinstance(wanted, int):
+        return len(found) < wanted
+    return any(word == "missing" for word, _ in rows)
 
 
 def _complex_events(number: int) -> str:

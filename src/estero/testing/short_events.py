@@ -12,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 
+from estero.arguments import checked
 from estero.errors import DataError
 from estero.language.tree.durations import TimeUnit, unit_of
 
@@ -50,6 +51,7 @@ class _Event:
     time: str = ""
 
 
+@checked
 def events(text: str, *, type: str = "type", time: str = "time") -> pa.Table:
     """A table of the events that `text` describes, in the order in which they are written.
 
@@ -70,6 +72,9 @@ def events(text: str, *, type: str = "type", time: str = "time") -> pa.Table:
     >>> events("A(k=1)@0s B(k=1, v=2.5)@1m30s").to_pylist()[1]
     {'type': 'B', 'time': datetime.datetime(1970, 1, 1, 0, 1, 30), 'k': 1, 'v': 2.5}
     """
+    for each in (text, type, time):
+        if not each.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in each):
+            raise DataError(f"half of a surrogate pair is no character: {each!r}")
     found = list(_rows(text, type, time) if "|" in text else _written(text))
     columns = {type: pa.array([each.type for each in found], pa.string())}
     times = _times(found)
@@ -177,13 +182,16 @@ def _time(text: str, number: int) -> Time:
     if _INTEGER.fullmatch(text):
         return int(text)
     try:
-        return _BEGIN + _duration(text) if _DURATION.fullmatch(text) else datetime.fromisoformat(text)
+        return _BEGIN + duration_in(text) if _DURATION.fullmatch(text) else datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise DataError(f"{text!r} is no time", row=number, hint=_TIMES) from None
 
 
-def _duration(text: str) -> timedelta:
+def duration_in(text: str) -> timedelta:
     """A duration such as ``1m30s``; raises ValueError where a unit is none."""
+    text = text.replace(" ", "")
+    if not _DURATION.fullmatch(text):
+        raise ValueError(text)
     parts = [(float(amount), TimeUnit.__members__.get(unit_of(unit))) for amount, unit in _PART.findall(text)]
     if any(unit is None for _, unit in parts):
         raise ValueError(text)

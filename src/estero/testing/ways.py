@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from estero.answers.report import label_of, positions_in
+from estero.answers.complex_event import AnswerColumns
+from estero.answers.report import positions_in
 from estero.queries.query import Query
 from estero.queries.texts import restore
 
@@ -24,11 +25,21 @@ Marked = tuple[tuple[str, tuple[int, ...]], ...]
 """A complex event: each label that has events, with their positions; labels and positions in order."""
 
 
+class Shown(NamedTuple):
+    """What is shown of a complex event: its marks, and by name the values of its keys and of SELECT.
+
+    Of durations the values are their nanoseconds.
+    """
+
+    marks: Marked
+    values: tuple[tuple[str, Any], ...] = ()
+
+
 class Way(NamedTuple):
     """A way to run a query: what it is called in a sentence, and what it finds."""
 
     name: str
-    found: Callable[[], list[Marked]]
+    found: Callable[[], list[Shown]]
 
 
 def ways(query: Query, events: pa.Table, layout: Mapping[str, Any], engines: Sequence[str]) -> Iterator[Way]:
@@ -52,17 +63,17 @@ def installed() -> tuple[str, ...]:
     return ("process", "spark") if find_spec("pyspark") else ("process",)
 
 
-def _pushed(query: Query, events: pa.Table, layout: Mapping[str, Any], places: Sequence[int]) -> list[Marked]:
+def _pushed(query: Query, events: pa.Table, layout: Mapping[str, Any], places: Sequence[int]) -> list[Shown]:
     """What a recognizer finds that is pushed the events up to each of the `places`, and resumed there."""
     recognizer = query.recognizer(events.schema, **layout)
-    found: list[Marked] = []
+    found: list[Shown] = []
     for first, last in pairwise(places):
         found += _matches(recognizer.push(events.slice(first, last - first)).to_arrow())
         recognizer = restore(query, recognizer.snapshot())
     return found + _matches(recognizer.close().to_arrow())
 
 
-def _on_spark(query: Query, events: pa.Table, layout: Mapping[str, Any]) -> list[Marked]:
+def _on_spark(query: Query, events: pa.Table, layout: Mapping[str, Any]) -> list[Shown]:
     from estero.spark import collect, local_session, recognize
 
     placed = events.append_column(PLACE, pa.array(range(events.num_rows), pa.int64()))
@@ -71,14 +82,28 @@ def _on_spark(query: Query, events: pa.Table, layout: Mapping[str, Any]) -> list
     return _matches(pa.Table.from_batches(answer.batches(), answer.schema))
 
 
-def _matches(answer: pa.Table) -> list[Marked]:
-    """The complex events of an answer, by the labels that it shows."""
-    labels = [(label_of(each), place) for place, each in enumerate(answer.schema)]
-    columns = sorted((label, place) for label, place in labels if label is not None)
+def _matches(answer: pa.Table) -> list[Shown]:
+    """The complex events of an answer, by what it shows."""
+    columns = AnswerColumns.of(answer.schema)
+    labels = sorted(columns.labels.items())
+    named = sorted({**columns.partition, **columns.measures}.items())
+    values = {name: _values(answer.column(place)) for name, place in named}
     return [
-        tuple((label, found) for label, place in columns if (found := _positions(answer.column(place)[row])))
+        Shown(
+            tuple(
+                (name, found) for name, place in labels if (found := _positions(answer.column(place)[row]))
+            ),
+            tuple((name, each[row]) for name, each in values.items()),
+        )
         for row in range(answer.num_rows)
     ]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_duration(column.type):
+        column = column.cast(pa.duration("ns")).cast(pa.int64())
+    found: list[Any] = column.to_pylist()
+    return found
 
 
 def _positions(marked: pa.ListScalar) -> tuple[int, ...]:

@@ -234,8 +234,8 @@ def test_a_streaming_query_recognizes_one_query(spark: SparkSession, events: Pat
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"partitions": 2.5}, "partitions is a whole number from 1 to 4,096, not 2.5"),
-        ({"share": True}, "share is a whole number from 1 to 100,000, not True"),
+        ({"partitions": 2.5}, "recognize() takes an integer or None as partitions, not 2.5"),
+        ({"share": True}, "recognize() takes an integer or None as share, not True"),
         ({"share": 10**6}, "share is a whole number from 1 to 100,000, not 1000000"),
         ({"partitions": 5000}, "partitions is a whole number from 1 to 4,096, not 5000"),
         ({"lateness": "5 parsecs"}, "a lateness is a duration such as '5 seconds', not '5 parsecs'"),

@@ -10,12 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.answers.measures.decimals import sums_of_decimals
 from estero.answers.measures.evaluator import Evaluator
 from estero.answers.measures.marked import EventsAtHand, Integers, Marked, Mask
+from estero.classify.columns import ColumnType
 from estero.classify.values import as_integers
 from estero.errors import DataError, QueryError
 from estero.language.tree.expressions import Aggregate
-from estero.language.tree.schema import NUMBERS, Kind
+from estero.language.tree.functions import SUMMED
+from estero.language.tree.schema import Kind
 
 _Numbers = NDArray[np.int64] | NDArray[np.float64]
 
@@ -47,6 +50,13 @@ def aggregate(node: Aggregate, marked: Marked, events: EventsAtHand, evaluator: 
     if values.null_count:
         known: Mask = pc.is_valid(values).to_numpy(zero_copy_only=False)
         marked = marked.only(known[rows])
+    return _of_known(node, values, marked, column, evaluator)
+
+
+def _of_known(
+    node: Aggregate, values: pa.Array, marked: Marked, column: ColumnType, evaluator: Evaluator
+) -> pa.Array:
+    """An aggregate of the values that are not NULL, which `marked` has of each instance."""
     match node.function:
         case "count" if node.distinct:
             return pa.array(_different(evaluator.read(values, column), marked))
@@ -54,9 +64,12 @@ def aggregate(node: Aggregate, marked: Marked, events: EventsAtHand, evaluator: 
             return pa.array(marked.sizes)
         case "min" | "max":
             return _extreme(node.function, values, marked)
-    if column.kind not in NUMBERS:
+    if column.kind not in SUMMED:
         raise QueryError(f"{node.function} takes numbers, not {column.kind.value}", span=node.span)
     read = evaluator.read(values, column)
+    if column.kind is Kind.DECIMAL and node.function == "sum":
+        return sums_of_decimals(read, marked)
+    read = evaluator.floats(read) if column.kind is Kind.DECIMAL else read
     if read.null_count:
         read = read.fill_null(pa.scalar(0, read.type))
     with np.errstate(all="ignore"):
@@ -128,13 +141,20 @@ def _sums(numbers: _Numbers, marked: Marked) -> NDArray[np.generic]:
     items = numbers[marked.rows]
     if numbers.dtype == np.float64:
         return np.bincount(marked.owners, items, len(marked.sizes))[marked.sizes > 0]
-    largest = max(abs(int(numbers.max(initial=0))), abs(int(numbers.min(initial=0))))
-    if largest * int(marked.sizes.max(initial=0)) > _SAFE:
-        sizes = np.bincount(marked.owners, np.abs(items.astype(np.float64)), len(marked.sizes))
-        for instance in np.flatnonzero(sizes > _SAFE).tolist():
-            low, high = marked.offsets[instance : instance + 2]
-            _check_partial_sums(items[low:high].tolist())
+    for instance in _perhaps_too_large(numbers, marked):
+        low, high = marked.offsets[instance : instance + 2]
+        _check_partial_sums(items[low:high].tolist())
     return _over(np.add, items, marked)
+
+
+def _perhaps_too_large(numbers: _Numbers, marked: Marked) -> list[int]:
+    """The instances of which some sum of integers might not fit in 64 bits."""
+    largest = max(abs(int(numbers.max(initial=0))), abs(int(numbers.min(initial=0))))
+    if largest * int(marked.sizes.max(initial=0)) <= _SAFE:
+        return []
+    sizes = np.bincount(marked.owners, np.abs(numbers[marked.rows].astype(np.float64)), len(marked.sizes))
+    instances: list[int] = np.flatnonzero(sizes > _SAFE).tolist()
+    return instances
 
 
 def _check_partial_sums(numbers: list[int]) -> None:
@@ -150,8 +170,17 @@ def _sum(numbers: _Numbers, marked: Marked) -> pa.Array:
 
 
 def _mean(numbers: _Numbers, marked: Marked) -> pa.Array:
-    counts = marked.sizes[marked.sizes > 0]
-    return _spread(_sums(numbers, marked).astype(np.float64) / counts, marked, pa.float64())
+    """The sum, of integers the exact one of any size, as a float and divided by the number of values."""
+    if numbers.dtype == np.float64:
+        sums = _sums(numbers, marked).astype(np.float64)
+    else:
+        items = numbers[marked.rows]
+        sums = _over(np.add, items, marked).astype(np.float64)  # those that are too large wrap around
+        places = np.cumsum(marked.sizes > 0) - 1
+        for instance in _perhaps_too_large(numbers, marked):
+            low, high = marked.offsets[instance : instance + 2]
+            sums[places[instance]] = float(sum(items[low:high].tolist()))
+    return _spread(sums / marked.sizes[marked.sizes > 0], marked, pa.float64())
 
 
 def _deviation(numbers: _Numbers, marked: Marked) -> pa.Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,13 +11,15 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from sqlglot import exp
 
 from estero.answers.measures.marked import EventsAtHand, Integers, distinct
 from estero.classify.column_names import attribute_in
-from estero.classify.columns import ColumnType, canonical
+from estero.classify.columns import MOST_DIGITS, ColumnType, canonical
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.expressions import ExpressionWriter
 from estero.classify.operations import Typed
+from estero.classify.partition_keys import text_of_number
 from estero.errors import DataError
 from estero.events.database import Connection, lent_to
 from estero.events.reading_errors import interruptible
@@ -143,6 +145,16 @@ class Evaluator:
         sql = f"SELECT {DUCKDB.text(DUCKDB.as_read('v', column))} AS v FROM {TABLE}"
         return self.computed(sql, {"v": values}, len(values))[0]
 
+    def number_texts(self, values: pa.Array, column: ColumnType) -> pa.Array:
+        """Texts that equal integers, floats and decimals share (`text_of_number`)."""
+        shown = text_of_number(DUCKDB, DUCKDB.as_read("v", replace(column, stands=exp.column("v"))), column)
+        return self.computed(f"SELECT {DUCKDB.text(shown)} AS v FROM {TABLE}", {"v": values}, len(values))[0]
+
+    def floats(self, decimals: pa.Array) -> pa.Array:
+        """The nearest floats: Arrow's own are not always."""
+        sql = f"SELECT CAST(CAST(v AS VARCHAR) AS DOUBLE) AS v FROM {TABLE}"
+        return self.computed(sql, {"v": decimals}, len(decimals))[0]
+
     def type_of(self, name: str) -> ColumnType:
         """How an attribute is read."""
         return self.columns.get(name, canonical(Kind.NULL))
@@ -194,6 +206,8 @@ class Evaluator:
         match aggregate.function:
             case _ if column.kind is Kind.NULL:
                 return column
+            case "sum" if column.kind is Kind.DECIMAL:
+                return ColumnType(Kind.DECIMAL, f"DECIMAL({MOST_DIGITS},{column.scale})")
             case "sum":
                 return canonical(column.kind)
             case "avg" | "stddev" | "median":

@@ -15,7 +15,7 @@ from estero.answers.measures.aggregates import aggregate
 from estero.answers.measures.evaluator import TABLE, Evaluator, in_form
 from estero.answers.measures.marked import EventsAtHand, Marked
 from estero.classify.column_names import event_column
-from estero.classify.columns import ColumnType
+from estero.classify.columns import ColumnType, decimal_digits
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.expressions import ExpressionWriter
 from estero.events.tables.shown_types import plain_type
@@ -129,6 +129,8 @@ class Measures:
                 return pa.timestamp(column.tick, self._zone)
             case Kind.DURATION:
                 return pa.duration(column.tick)
+            case Kind.DECIMAL:
+                return pa.decimal128(*decimal_digits(str(column.cast)))
             case kind:
                 return _TYPES[kind]
 
@@ -141,9 +143,11 @@ class Measures:
 
 
 def _in_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Ticks as timestamps and durations; what has its type already stays."""
+    """Ticks as timestamps and durations, NULLs in the type of their column; what has its type stays."""
     if column.type == wanted:
         return column
+    if pa.types.is_null(wanted):  # which Arrow casts nothing to
+        return pa.nulls(len(column))
     if pa.types.is_list(wanted) and pa.types.is_list(column.type):
         items = _in_type(column.values, wanted.value_type)
         mask = column.is_null() if column.null_count else None

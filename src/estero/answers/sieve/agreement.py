@@ -16,7 +16,7 @@ from estero.automata.residual import ALL_MARKED, Agreement, key_choices
 from estero.classify.columns import ColumnType
 from estero.language.tree.schema import Kind, Schema
 
-_GROUPS = {Kind.BOOL: 0, Kind.INT: 1, Kind.FLOAT: 1, Kind.STRING: 2, Kind.TIMESTAMP: 3}
+_GROUPS = {Kind.BOOL: 0, Kind.INT: 1, Kind.FLOAT: 1, Kind.DECIMAL: 1, Kind.STRING: 2, Kind.TIMESTAMP: 3}
 """Values of kinds with different numbers are never equal."""
 _NONE = np.iinfo(np.int64).max
 
@@ -81,13 +81,15 @@ def _numbered_values(
     `result` becomes false where a value is NULL.
     """
     groups: dict[int, list[tuple[pa.Array, Integers, Integers]]] = {}
+    exact = any(evaluator.type_of(values.attribute).kind is Kind.DECIMAL for values in asked)
     for values in asked:
         column = evaluator.type_of(values.attribute)
         found = events.values(values.attribute, values.rows) if column.kind in _GROUPS else None
         known = np.zeros(len(values.rows), np.bool_) if found is None else _is_valid(found)
         result[values.owners[~known]] = FALSE
         if found is not None and known.any():
-            halves = _form(found.filter(pa.array(known)), column, evaluator)
+            form = _text if exact and _GROUPS[column.kind] == 1 else _form
+            halves = form(found.filter(pa.array(known)), column, evaluator)
             groups.setdefault(_GROUPS[column.kind], []).append((*halves, values.owners[known]))
     before = 0
     for members in groups.values():
@@ -125,6 +127,11 @@ def _form(values: pa.Array, column: ColumnType, evaluator: Evaluator) -> tuple[p
             return plain.cast(pa.large_string()), nothing
         case _:
             return plain, nothing
+
+
+def _text(values: pa.Array, column: ColumnType, evaluator: Evaluator) -> tuple[pa.Array, Integers]:
+    """Numbers beside decimals: texts that are alike exactly where the keys of partitions are."""
+    return evaluator.number_texts(values, column), np.zeros(len(values), np.int64)
 
 
 def _numbered(firsts: list[pa.Array], seconds: list[Integers]) -> Integers:

@@ -12,6 +12,7 @@ from estero.answers.event_store import EventStore
 from estero.answers.measures.evaluator import TRUE, Evaluator
 from estero.answers.measures.marked import EventsAtHand, Integers, Mask
 from estero.answers.sieve.apartness import apartness
+from estero.answers.sieve.candidates import bounded, most_candidates
 from estero.answers.sieve.conditions import Check, check_of
 from estero.answers.sieve.duplicates import Duplicates
 from estero.answers.sieve.instances import Instances, MarkTable
@@ -34,12 +35,17 @@ class Skipping(Protocol):
         """No more matches with this end are wanted."""
 
 
+def _nothing() -> None:
+    pass
+
+
 class Sieve:
     """Checks batches of complex events of one run.
 
     `label_sets[id]` and `hidden_sets[id]` are what an event marked `id` shows and hides. `classification`
     says which attributes types have. `predicates` are those over sets of events, by name. `repeats`: complex
-    events may come several times, even with the same marks. `placed`: events have the positions of the whole
+    events may come several times, even with the same marks. `marks_only`: those that differ in their starts
+    alone are one, which starts at its first mark. `placed`: events have the positions of the whole
     stream, so that messages may name them. STRICT is a matter of the automaton, not of the
     sieve. `nearby` are the events that absences forbid.
 
@@ -57,6 +63,7 @@ class Sieve:
         limit: int | None = None,
         predicates: Mapping[str, RegisteredPredicate] | None = None,
         repeats: bool = False,
+        marks_only: bool = False,
         placed: bool = True,
         nearby: NearbyEvents | None = None,
     ) -> None:
@@ -64,14 +71,18 @@ class Sieve:
         self._residuals = tuple(residuals)
         self._of_whole = any(key in ENDS for each in residuals for _, key in each.bindings)
         self._marks = MarkTable(label_sets, hidden_sets)
-        self._merges = repeats or self._marks.merges
+        self._merges = repeats or marks_only or self._marks.merges
+        self._marks_only = marks_only
         self._schema, self._type_column = classification.schema, classification.type_column
         self._strategy = strategy
         self._compares = strategy in {Strategy.MAX, Strategy.NEXT, Strategy.LAST}
         self._limit = limit
+        self._most = most_candidates()
         self._placed = placed
         self._predicates = predicates or {}
         self._checks: list[tuple[Residual, Check]] | None = None
+        self.before_chunk: Callable[[], None] = _nothing
+        """Is called before each chunk; what it raises ends the sifting."""
 
     @property
     def one_by_one(self) -> bool:
@@ -91,13 +102,22 @@ class Sieve:
         LIMIT is reached, chunks that are `Skipping` are told so. With one, what may stay of the last end is
         kept until that end is complete.
 
-        Raises `DataError` for an overflow in a filter and for what a user's predicate raises.
+        Raises `DataError` for an overflow in a filter and for what a user's predicate raises, and
+        `LimitExceeded` where a strategy has too many complex events of one end to choose from.
         """
-        filled = (chunk for chunk in chunks if len(chunk.start))
+        filled = self._filled(chunks)
+        if self._compares or self._strategy.one_for_each_start:
+            filled = bounded(filled, self._most, self._strategy, self._residuals)
         if self._compares:
             yield from self._by_end(filled, store)
         else:
             yield from self._at_once(filled, store, chunks if isinstance(chunks, Skipping) else None)
+
+    def _filled(self, chunks: Iterable[Matches]) -> Iterator[Matches]:
+        for chunk in chunks:
+            self.before_chunk()
+            if len(chunk.start):
+                yield chunk
 
     # --------------------------------------------------------------------------------- in chunks
 
@@ -134,6 +154,7 @@ class Sieve:
     def _new(self, chunk: Matches, last: int, duplicates: Duplicates, store: EventStore) -> Matches:
         """What passes the filters, as it is shown, without what was there before."""
         passing = self._marks.shown(self._filtered(chunk, store))
+        passing = _from_first_mark(passing) if self._marks_only else passing
         return chosen(passing, duplicates.without(passing, last)) if self._merges else passing
 
     def _within_limit(self, matches: Matches, end: int = -1, given: int = 0) -> Matches:
@@ -192,6 +213,15 @@ class Sieve:
             placed=self._placed,
         )
         return [(each, check(each.condition)) for each in ordered]
+
+
+def _from_first_mark(matches: Matches) -> Matches:
+    """The matches, which start at their first mark; what marks nothing starts where it ends."""
+    first, last = matches.offsets[:-1], matches.offsets[1:]
+    marked = np.flatnonzero(first < last)
+    start = matches.end.copy()
+    start[marked] = matches.event[first[marked]]
+    return matches._replace(start=start)
 
 
 # ------------------------------------------------------------------------------- LIMIT behind filters

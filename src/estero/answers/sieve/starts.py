@@ -1,4 +1,8 @@
-"""LONGEST and SHORTEST among complex events that are listed: one of each start, when its window is over."""
+"""LONGEST and SHORTEST among complex events that are listed: one of each start, as soon as it is known.
+
+The one that ends last is known when the window of the start is over, the one that ends first at once. What
+DISJOINT leaves depends on earlier starts that may still be open, which nothing here tells: it waits, too.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from estero.engine.snapshots.columns import Arrays, within
 from estero.engine.snapshots.columns import taken as array_of
 from estero.engine.snapshots.sound import need
 from estero.engine.walk.matches import Matches, chosen, joined, new_matches, taken
-from estero.language.tree.query import Strategy
+from estero.language.tree.query import Consume, Strategy
 from estero.plan.plan import Plan
 
 _FEW = 1 << 12
@@ -41,8 +45,9 @@ class Starts:
 
     `events` is the schema of classified events. Here they are told by their positions in the stream, which no
     restart changes, and kept apart from others. With `ordered` what is decided is given in order of its end,
-    else at once. Only starts at some positions are `wanted` (int64, ascending), all where it is None. Of a
-    plan for partial matches what NEXT chooses of all complex events of a start is kept, wherever it ends.
+    else when `decided` is asked. Only starts at some positions are `wanted` (int64, ascending), all where it
+    is None. Of a plan for partial matches what NEXT chooses of all complex events of a start is kept,
+    wherever it ends.
     """
 
     def __init__(
@@ -56,9 +61,11 @@ class Starts:
         self._width = None if plan.window is None else plan.window.length
         self._stamp = POSITION if plan.by_position else TIME
         self._limit = None if plan.limit is None else plan.limit.per_end
-        self._ordered = ordered or self._limit is not None
+        self._at_once = not (self._longest or self._whatever_end or plan.tree.disjoint)
+        self._ordered = ordered or (self._limit is not None and self._longest)
         self._store = EventStore(events, self._partition_columns)
         self._open = self._waiting = _NONE
+        self._completed = np.zeros((0, 2), np.int64)
         self._added: list[Matches] = []
         self._size = 0
         self._events: list[pa.RecordBatch] = []
@@ -81,20 +88,25 @@ class Starts:
         sequence = occurring(best.start, best.end, best.event)
         events = store.take(sequence)
         position = _numbers(events, POSITION)
-        self._added.append(_told_by(best, sequence, position))
+        told = _told_by(best, sequence, position)
+        if self._completed.size:
+            told = chosen(told, np.flatnonzero(~np.isin(told.start, self._completed[:, 0])))
+        self._added.append(told)
         self._events.append(events)
-        self._size += best.start.size
+        self._size += told.start.size
         if self._size > 2 * self._open.start.size + _FEW:
             self._settle()
 
     def decided(self, until: int | None) -> Decided | None:
         """What is given as no event with a stamp below `until` comes any more, or none at all (None)."""
-        if until is not None and self._width is None:
+        if until is not None and self._width is None and not self._at_once:
             return None
         self._settle()
         oldest = None if until is None or self._width is None else saturated(until - self._width)
         passed = np.ones(self._open.start.size, np.bool_)
-        if oldest is not None:
+        if self._at_once:
+            self._complete(self._open.start, oldest)
+        elif oldest is not None:
             passed = self._values(self._open.start, self._stamp) < oldest
         found = self._apart(chosen(self._open, np.flatnonzero(passed)))
         self._open = chosen(self._open, np.flatnonzero(~passed))
@@ -137,6 +149,12 @@ class Starts:
         keep[contested] = False
         keep[contested[strategic(Strategy.NEXT, rivals._replace(end=rivals.start))]] = True
         return chosen(candidates, np.flatnonzero(keep))
+
+    def _complete(self, starts: Integers, oldest: int | None) -> None:
+        """Remembers starts whose first end is given, as long as they may have others."""
+        stamped = np.column_stack((starts, self._values(starts, self._stamp)))
+        completed = np.concatenate((self._completed, stamped))
+        self._completed = completed if oldest is None else completed[completed[:, 1] >= oldest]
 
     def _settle(self) -> None:
         """Chooses among what was added, and lets events go that nothing needs."""
@@ -185,6 +203,7 @@ class Starts:
         arrays = {} if self._disjoint is None else self._disjoint.arrays()
         for prefix, matches in (("open", self._open), ("waiting", self._waiting)):
             arrays |= {f"{prefix}_{name}": array for name, array in matches._asdict().items()}
+        arrays["completed_starts"] = self._completed
         return arrays, self._events[0]
 
     def resume(self, arrays: Arrays, events: pa.RecordBatch, marks: int) -> None:
@@ -196,13 +215,16 @@ class Starts:
             self._disjoint.resume(arrays)
         self._open, self._waiting = (_read(arrays, name, positions, marks) for name in ("open", "waiting"))
         need(np.diff(self._open.start) >= 0, "candidates are by start")
+        self._completed = array_of(arrays, "completed_starts", np.int64, None, 2)
+        del arrays["completed_starts"]
         self._events = [events]
 
 
 def partition_columns(plan: Plan) -> tuple[str, ...]:
-    """The columns that tell the partitions apart in which LIMIT … PER, DISJOINT and absences look."""
+    """The columns that tell partitions apart: where LIMIT … PER, DISJOINT, absences and CONSUME BY look."""
     compared = any(each.compared for each in plan.deadlines)
     looks = plan.interval is not None or plan.tree.disjoint or compared
+    looks = looks or plan.cut_by is Consume.PARTITION
     return KEYS if looks and plan.shown_keys else ()
 
 

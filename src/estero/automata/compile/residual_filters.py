@@ -107,6 +107,16 @@ def find_places(pattern: p.Pattern) -> Places:
     return places
 
 
+def beside_automaton(pattern: p.Pattern) -> tuple[Residual, ...]:
+    """What the filter around a pattern asks of whole complex events, by their labels."""
+    if not isinstance(pattern, p.Filter):
+        raise TypeError(f"no filter stands around {pattern}")
+    return tuple(
+        Residual(part, tuple((variable, variable) for variable in sorted(variables_of(part))))
+        for part in conjuncts(as_previous(pattern.condition))
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Search:
     places: Places

@@ -6,7 +6,7 @@ and each condition is written as a bit of the event and comparisons that an inde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from typing import Final, NamedTuple
@@ -27,7 +27,7 @@ from estero.automata.correlated.deterministic import (
 from estero.automata.correlated.neighbours import Step, event_name
 from estero.automata.formulas.atoms import read_of
 from estero.automata.growth import what_grows
-from estero.automata.residual import HiddenSet
+from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.language.check.kinds import kind_of
 from estero.language.tree.conditions import conjoined, conjuncts
 from estero.language.tree.expressions import ComparisonOperator, IsNull, Not
@@ -35,6 +35,9 @@ from estero.language.tree.schema import Schema
 
 STATE_CAP: Final = 1_000
 """The most states of a chain, before equal ones are made one."""
+
+MOST_NULL_WAYS: Final = 256
+"""The most ways to say one condition: a value that is equal or NULL is so in three, and n values in 3^n."""
 
 MOST_TRANSITIONS: Final = 4_000
 """The most transitions of a chain."""
@@ -60,24 +63,54 @@ class Found(NamedTuple):
 
 
 class ChainBuilder:
-    """Makes a chain of transitions between places; `listed`: runs will wait in lists, else in an order."""
+    """Makes chains; `listed`: runs will wait in lists, else in an order.
 
-    def __init__(self, automaton: CEA, schema: Schema, *, listed: bool) -> None:
-        self._automaton = automaton
+    `different` is the most disequalities of one transition in a list.
+    """
+
+    def __init__(self, schema: Schema, *, listed: bool, different: int = MOST_DIFFERENT) -> None:
         self._kinds = schema.column_kinds
         self._listed = listed
+        self._different = different
         self._terms = Terms()
 
-    def chain(self, found: Sequence[tuple[Found, tuple[Neighbours, ...]]], hidden: HiddenSet) -> Chain:
+    def chain(
+        self,
+        automaton: CEA,
+        found: Sequence[tuple[Found, tuple[Neighbours, ...]]],
+        hidden: HiddenSet,
+    ) -> Chain:
         """The chain with fewest transitions of those that find each complex event once.
 
-        Where indices serve none of these, one that may find some of them several times, but not without
-        bound. Raises `NoChainError` where there is none.
+        They are between places of `automaton`. Where indices serve none of these, one that may find some
+        of them several times, but not without bound. Raises `NoChainError` where there is none.
         """
-        plain = minimal(self._machine(found, hidden), self._terms)
+
+        def grows(subsets: Iterable[frozenset[int]]) -> str:
+            states = {each.target: each.by.target for each, _ in found}
+            of = [frozenset(states[each] for each in subset - {BEGIN}) for subset in subsets]
+            return what_grows(automaton, of)
+
+        plain = minimal(self._machine(automaton, found, hidden), self._terms)
+        return self._once(plain, ambiguous(plain, self._terms), hidden, grows)
+
+    def told_apart(self, given: Chain) -> Chain:
+        """The chain itself, or one that finds the same and each complex event once, as `chain` does."""
+        plain = self._machine_of(given)
+        parting = ambiguous(plain, self._terms)
+        if parting is None:
+            return given
+        return self._once(minimal(plain, self._terms), parting, NO_HIDDEN, lambda _: "")
+
+    def _once(
+        self,
+        plain: Machine,
+        parting: tuple[Edge, Edge] | None,
+        hidden: HiddenSet,
+        grows: Callable[[Iterable[frozenset[int]]], str],
+    ) -> Chain:
         if not plain.edges:
             raise NoChainError("no events pass all its filters")
-        parting = ambiguous(plain, self._terms)
         why, once = "", list[Machine]()
         try:
             apart = minimal(determinised(plain, self._terms, STATE_CAP), self._terms)
@@ -85,10 +118,8 @@ class ChainBuilder:
             hiding = parting is not None and bool(hidden) and ambiguous(apart, self._terms) is not None
             once += [] if hiding else [apart]
         except TooManyError as error:
-            states = {each.target: each.by.target for each, _ in found}
-            grows = [frozenset(states[each] for each in subset - {BEGIN}) for subset in error.subsets]
             why = (
-                f"told apart, its alternatives have {error}{what_grows(self._automaton, grows)}: "
+                f"told apart, its alternatives have {error}{grows(error.subsets)}: "
                 "write fewer alternatives in one query"
             )
         once += [plain] if parting is None else []
@@ -106,16 +137,37 @@ class ChainBuilder:
             return replace(repeating, repeats="; ".join(filter(None, (_two_ways(parting), why))))
         raise NoChainError(why or (_two_ways(parting) if parting else ""))
 
-    def _machine(self, found: Iterable[tuple[Found, tuple[Neighbours, ...]]], hidden: HiddenSet) -> Machine:
+    def _machine_of(self, given: Chain) -> Machine:
+        """The transitions of a chain with what is asked of events in each of them."""
+        edges: dict[Edge, None] = {}
+        for each in given.transitions:
+            predicate = given.predicates[each.predicate]
+            asked = self._terms.of_neighbours(each.comparisons)
+            parts = [] if predicate.condition is None else conjuncts(predicate.condition)
+            for way in self._terms.of_event(parts) if asked is not None else ():
+                both = self._terms.all_of((asked or ANY, way))
+                source = BEGIN if each.source is None else each.source
+                for name in predicate.types if both is not None else ():
+                    edges[Edge(source, Marked(name, each.labels, each.hidden), both or ANY, each.target)] = (
+                        None
+                    )
+        return Machine(tuple(edges), given.final)
+
+    def _machine(
+        self,
+        automaton: CEA,
+        found: Iterable[tuple[Found, tuple[Neighbours, ...]]],
+        hidden: HiddenSet,
+    ) -> Machine:
         """Transitions with what is asked of events in each of them by indices."""
         edges: dict[Edge, None] = {}
         final: set[int] = set()
         for each, comparisons in found:
-            if each.by.target in self._automaton.final:
+            if each.by.target in automaton.final:
                 final.add(each.target)
             asked = self._terms.of_neighbours(comparisons)
             known = [Not(IsNull(value)) for value in each.step.not_null]
-            read = read_of(each.by.guard, each.by.labels, self._automaton, ())
+            read = read_of(each.by.guard, each.by.labels, automaton, ())
             for name, condition in read.cases if read is not None and asked is not None else ():
                 marked = Marked(name, each.by.labels, each.by.hidden & hidden)
                 for way in self._terms.of_event([*conjuncts(condition), *known]):
@@ -134,13 +186,16 @@ class ChainBuilder:
         predicates: dict[EventPredicate, int] = {}
         transitions: list[ChainTransition] = []
         for edge, names in types.items():
-            for asked, comparisons in self._terms.written(edge.condition, null_differs=self._listed):
+            written = self._terms.written(edge.condition, null_differs=self._listed)
+            for ways, (asked, comparisons) in enumerate(written):
+                if ways == MOST_NULL_WAYS:
+                    return f"told apart by which values are NULL, its alternatives are more than {ways}"
                 predicate = EventPredicate(tuple(names), conjoined(asked))
                 transitions.append(
                     ChainTransition(
                         None if edge.source == BEGIN else numbers[edge.source],
                         predicates.setdefault(predicate, len(predicates)),
-                        tuple(sorted(comparisons, key=lambda each: _WRITTEN.index(each.operator))),
+                        in_written_order(comparisons),
                         edge.marked.labels,
                         numbers[edge.target],
                         edge.marked.hidden,
@@ -158,7 +213,7 @@ class ChainBuilder:
         """Why no index serves what a transition compares, as a phrase; empty where one does."""
         different, orders = len(transition.different), transition.by(*ORDERS)
         if self._listed:
-            most, where = MOST_DIFFERENT, ""
+            most, where = self._different, ""
         else:
             most, where = 1 - bool(orders), " under a window or beside an order"
             if len(orders) > 2 or (len(orders) == 2 and not is_range(*orders)):
@@ -176,6 +231,11 @@ class ChainBuilder:
 
 _WRITTEN: Final[tuple[ComparisonOperator, ...]] = ("=", ">", ">=", "<", "<=", "!=")
 """The order in which the comparisons of a transition stand: the lower end of a range before the upper one."""
+
+
+def in_written_order(comparisons: Iterable[Neighbours]) -> tuple[Neighbours, ...]:
+    """The comparisons as those of a transition stand."""
+    return tuple(sorted(comparisons, key=lambda each: _WRITTEN.index(each.operator)))
 
 
 def _two_ways(parting: tuple[Edge, Edge]) -> str:

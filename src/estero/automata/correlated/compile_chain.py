@@ -77,8 +77,8 @@ def chain_of(
     left = [number for number in range(len(residuals)) if number in reasons]
     hidden = frozenset(needed_hidden(residuals[number] for number in left))
     try:
-        made = ChainBuilder(automaton, schema, listed=listed).chain(
-            list(zip(found, served, strict=True)), hidden
+        made = ChainBuilder(schema, listed=listed).chain(
+            automaton, list(zip(found, served, strict=True)), hidden
         )
     except NoChainError as reason:
         return str(reason)

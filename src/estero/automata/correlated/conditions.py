@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain, product
 from typing import Final, NamedTuple
 
-from estero.automata.chain import Neighbours
+from estero.automata.chain import Neighbours, asked_before
 from estero.automata.formulas.atoms import not_true
 from estero.language.tree.expressions import (
     And,
@@ -75,11 +75,15 @@ class Terms:
 
     def of_neighbours(self, comparisons: Iterable[Neighbours]) -> Condition | None:
         """The condition that all these are true, or None where they exclude one another."""
-        asked = (
-            ((self._compared(Side(True, each.left), Side(False, each.right), _OUTCOMES[each.operator])),)
-            for each in comparisons
-        )
-        return self.all_of(asked)
+        return self.all_of((self._of_neighbours(each),) for each in comparisons)
+
+    def _of_neighbours(self, asked: Neighbours) -> tuple[int, int]:
+        match asked:
+            case Neighbours("=", left, Literal(bool(truth))):
+                return self._number(Side(True, left)), TRUE if truth else FALSE
+            case _:
+                outcomes = _OUTCOMES[asked.operator] | (UNKNOWN if asked.or_null else 0)
+                return self._compared(Side(True, asked.left), Side(False, asked.right), outcomes)
 
     def of_event(self, parts: Iterable[Node]) -> list[Condition]:
         """Disjoint conditions, one of which is true of an event just when all `parts` are."""
@@ -285,22 +289,7 @@ def _asked(before: bool, condition: Node) -> Node | Neighbours:
     """A condition on the event at hand; of the event before it is a comparison of its truth."""
     if not before:
         return condition
-    truth = True
-    while isinstance(condition, Not) and _is_decided(condition.part):
-        truth, condition = not truth, condition.part
-    decided = condition if _is_decided(condition) else Call("coalesce", (condition, Literal(False)))
-    return Neighbours("=", decided, Literal(truth))
-
-
-def _is_decided(condition: Node) -> bool:
-    """Whether it is never NULL, as its form shows."""
-    match condition:
-        case IsNull() | Call("coalesce", (_, Literal(bool()))):
-            return True
-        case Not(part):
-            return _is_decided(part)
-        case _:
-            return False
+    return asked_before(condition)
 
 
 def _truth(condition: Node, outcomes: int) -> Node:

@@ -24,7 +24,7 @@ from estero.automata.residual import ALL_MARKED, Agreement, Apartness, Hidden, K
 from estero.language.check.kinds import kind_of
 from estero.language.tree import expressions as e
 from estero.language.tree.conditions import variables_of
-from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.schema import HASHED, Kind, Schema
 from estero.language.tree.whole import ENDS
 
 
@@ -199,7 +199,7 @@ class Decision:
                 raise _StaysResidualError("a register holds one value, and this one must differ from several")
             stores = ((first.key, pair.store, first.value),)
             checks = ((second.key, pair.check, second.value),)
-            found.append(Draft(scope, stores, checks, first.kind is Kind.STRING))
+            found.append(Draft(scope, stores, checks, first.kind in HASHED))
         return found
 
     def _by_sides(self, residual: Residual, comparison: e.Comparison) -> e.Comparison:
@@ -208,10 +208,24 @@ class Decision:
             for side in (comparison.left, comparison.right):
                 self._side(residual, side)
         except _StaysResidualError:
-            moved = separated(comparison, self._kind_of, self._schema.time, partial(self._is_later, residual))
-            if moved is None:
+            separate = partial(
+                separated,
+                comparison,
+                self._kind_of,
+                self._schema.time,
+                partial(self._is_later, residual),
+            )
+            moved = separate()
+            if moved is not None:
+                return moved
+            rounded = separate(exactly=False)
+            if rounded is None:
                 raise
-            return moved
+            written = e.substituted(rounded, partial(_as_previous, dict(residual.bindings)))
+            raise _StaysResidualError(
+                f"it computes floats of two events; written {written}, which may round otherwise, it would "
+                "be checked while runs go on"
+            ) from None
         return comparison
 
     def _is_later(self, residual: Residual, one: str, other: str) -> bool:
@@ -275,7 +289,7 @@ class Decision:
         _check_compared(before.kind, operator, here.kind, by_keys=self._by_keys)
         check = _PAIRS[operator].check
         stores, checks = ((key, Action.STORE, before.value),), ((key, check, here.value),)
-        return Draft(self._scope(residual, [key]), stores, checks, before.kind is Kind.STRING)
+        return Draft(self._scope(residual, [key]), stores, checks, before.kind in HASHED)
 
     def _agreement(self, residual: Residual, agreement: Agreement) -> Draft:
         attributes = [e.Attribute(each.attribute, each.variable) for each in agreement.keys if each.variable]
@@ -297,7 +311,7 @@ class Decision:
             tuple(
                 (side.key, check, side.value) for side in sides for check in (Action.NOT_NULL, Action.EQUAL)
             ),
-            sides[0].kind is Kind.STRING,
+            sides[0].kind in HASHED,
         )
 
     def _first(self, alternatives: Sequence[str], key: Key) -> str:
@@ -344,6 +358,14 @@ def _named_before(node: e.Node) -> e.Node | None:
     return replace(node.operand, variable=_BEFORE) if isinstance(node, e.Previous) else None
 
 
+def _as_previous(bindings: Mapping[str, Key], node: e.Node) -> e.Node | None:
+    """An attribute of the event before as ``prev(X.a)``: the other way round."""
+    if not isinstance(node, e.Attribute) or node.variable != _BEFORE:
+        return None
+    variable = next(name for name, key in bindings.items() if key == bindings[_BEFORE])
+    return e.Previous(replace(node, variable=variable))
+
+
 _ORDER_OF_STRINGS = "it orders strings"
 
 
@@ -352,12 +374,14 @@ def _check_compared(
 ) -> None:
     """Says why registers cannot compare values of these kinds, where they cannot."""
     if left is not right:
+        if Kind.DECIMAL in (left, right):
+            raise _StaysResidualError("it compares a decimal with an integer")
         if not by_keys or operator not in ("=", "!="):
             raise _StaysResidualError("it compares an integer with a float")
-    elif left is Kind.STRING:
+    elif left in HASHED:
         if operator == "!=" and not by_keys:
             raise _StaysResidualError("strings are compared by !=")
         if operator not in ("=", "!="):
-            raise _StaysResidualError(_ORDER_OF_STRINGS)
+            raise _StaysResidualError(_ORDER_OF_STRINGS if left is Kind.STRING else "it orders decimals")
     elif left not in _COMPARED:
         raise _StaysResidualError("its values cannot be compared")

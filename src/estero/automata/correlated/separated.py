@@ -2,15 +2,17 @@
 
 ``y.time - x.time <= 5 MINUTES`` becomes ``y.time <= x.time + 5 MINUTES``, of which runs and indices can keep
 the value of one event and ask that of the other. This is exact for integers, timestamps and durations, but
-for overflows; floats are rounded otherwise when they are added in another order, so they stay as they are.
+for overflows. Floats are rounded otherwise when they are added in another order, so they stay as they are,
+except for a constant that integers are compared with: ``y.n - x.n >= 0.5`` is ``y.n - x.n >= 1``.
 Timestamps other than the time of the stream are moved as what has passed since 1970: "never" is often the end
 of the year 9999, after which there are no timestamps.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -19,6 +21,7 @@ from estero.language.tree.durations import Duration
 from estero.language.tree.schema import Kind
 
 _EXACT: Final = frozenset({Kind.INT, Kind.TIMESTAMP, Kind.DURATION})
+_ROUNDED: Final = _EXACT | {Kind.FLOAT}
 _EPOCH: Final = e.Literal(datetime(1970, 1, 1, tzinfo=UTC))
 _SHORT: Final = 2**61 * 1000
 """The nanoseconds of constants that can be added to any time since 1970."""
@@ -37,22 +40,27 @@ def separated(
     kind: Callable[[e.Node], Kind | None],
     time: str | None,
     is_later: Callable[[str, str], bool],
+    *,
+    exactly: bool = True,
 ) -> e.Comparison | None:
     """The same comparison with one variable on each side; None where there is none that means the same.
 
     `kind` is that of an expression over the events of one variable, or of none. `time` is the time column.
     Constants stand beside the variable that `is_later` than the other, so that two ends of one range are
-    compared with one value of the event before.
+    compared with one value of the event before. Unless `exactly`, floats are moved, too, which rounds them
+    otherwise.
     """
-    terms = [*_terms(comparison.left, True), *_terms(comparison.right, False)]
-    if any(isinstance(node, e.Aggregate) for term in terms for node in term.node.walk()):
+    if any(isinstance(node, e.Aggregate) for node in comparison.walk()):
         return None
+    comparison = _in_integers(comparison, kind)
+    terms = [*_terms(comparison.left, True), *_terms(comparison.right, False)]
     of_each = [_variables(term.node) for term in terms]
     variables = set[str]().union(*of_each)
     if len(variables) != 2 or any(len(names) > 1 for names in of_each):
         return None
     kinds = [kind(term.node) for term in terms]
-    if not all(each in _EXACT for each in kinds) or not all(_is_short(term.node) for term in terms):
+    movable = _EXACT if exactly else _ROUNDED
+    if not all(each in movable for each in kinds) or not all(_is_short(term.node) for term in terms):
         return None
     one, other = sorted(variables)
     later = {one} if is_later(one, other) else {other}
@@ -67,6 +75,37 @@ def separated(
         for side in (left, right)
     )
     return e.Comparison(comparison.operator, *sides, span=comparison.span)
+
+
+def _in_integers(comparison: e.Comparison, kind: Callable[[e.Node], Kind | None]) -> e.Comparison:
+    """The same comparison with an integer in the place of a float literal, where the other side is one."""
+    left, operator, right = comparison.left, comparison.operator, comparison.right
+
+    def bound(literal: e.Node, other: e.Node, downwards: tuple[str, str]) -> e.Literal | None:
+        number = _float_in(literal)
+        if number is None or any(kind(term.node) is not Kind.INT for term in _terms(other, True)):
+            return None
+        if operator in ("=", "!=") and not number.is_integer():
+            return None
+        return e.Literal(math.floor(number) if operator in downwards else math.ceil(number))
+
+    if (whole := bound(right, left, (">", "<="))) is not None:
+        return replace(comparison, right=whole)
+    if (whole := bound(left, right, ("<", ">="))) is not None:
+        return replace(comparison, left=whole)
+    return comparison
+
+
+def _float_in(node: e.Node) -> float | None:
+    """The value of a float literal that lies among the 64-bit integers."""
+    match node:
+        case e.Negative(e.Literal(float() as value)):
+            value = -value
+        case e.Literal(float() as value):
+            pass
+        case _:
+            return None
+    return value if abs(value) < 2.0**62 else None
 
 
 def _terms(node: e.Node, is_added: bool) -> Iterator[_Term]:

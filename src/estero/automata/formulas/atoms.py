@@ -15,6 +15,10 @@ from estero.language.tree.conditions import conjoined, conjuncts
 from estero.language.tree.expressions import Call, EventFilter, Literal, Node, Not
 
 
+class NoTypesError(ValueError):
+    """A transition reads events of any type, and it is not said which types there are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Read:
     """One event: of a type in `cases`, with the condition there true of it (None: no condition).
@@ -30,7 +34,7 @@ class Read:
 def read_of(guard: Guard, labels: LabelSet, cea: CEA, types: Sequence[str] | None) -> Read | None:
     """The events that pass `guard`, or None if there are none; `types` are all types of the stream.
 
-    Raises `ValueError` where the guard names no type and `types` is None.
+    Raises `NoTypesError` where the guard names no type and `types` is None.
     """
     present, absent = (
         [cea.predicates[bit] for bit in sorted(bits)] for bits in (guard.present, guard.absent)
@@ -38,7 +42,7 @@ def read_of(guard: Guard, labels: LabelSet, cea: CEA, types: Sequence[str] | Non
     first = True if FIRST in present else False if FIRST in absent else None
     names = cea.types_of(guard)
     if names is None and types is None:
-        raise ValueError(
+        raise NoTypesError(
             "a transition reads events of any type, and a pattern names the types it reads: "
             "say with types=[…] which there are"
         )

@@ -5,13 +5,14 @@ A chain with loops says more than a pattern of this form can; so does one with t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from estero.automata.cea import ALWAYS, CEA, NO_LABELS, Guard, Transition
+from estero.automata.cea import ALWAYS, CEA, NO_LABELS, Guard, Transition, from_first
 from estero.automata.chain import Chain, ChainTransition
 from estero.automata.formulas.atoms import event_type
+from estero.automata.formulas.parted import parted
 from estero.automata.formulas.rational import either
 from estero.automata.formulas.user_runs import BEFORE
 from estero.automata.pcea import PCEA, PceaTransition
@@ -21,6 +22,8 @@ from estero.language.tree import pattern as p
 from estero.language.tree.conditions import conjoined
 
 MOST_WAYS: Final = 64
+HERE: Final = "here"
+"""What messages call the event at hand, beside the one before it."""
 
 
 def chain_to_pattern(chain: Chain) -> p.Pattern:
@@ -71,10 +74,10 @@ def _pattern(chain: Chain, way: Sequence[ChainTransition]) -> p.Pattern:
             conditions.append(e.EventFilter(name, predicate.condition))
         before = names[place - 1]
         conditions += [
-            e.Comparison(one.operator, e.with_variable(one.left, before), e.with_variable(one.right, name))
-            for one in each.comparisons
+            replace(one, right=e.with_variable(one.right, name)).said(before) for one in each.comparisons
         ]
     whole = parts[0] if len(parts) == 1 else p.Sequence(tuple(parts), (p.Link(),) * (len(parts) - 1))
+    whole = p.Start(whole) if chain.anchored else whole
     if conditions:
         whole = p.Filter(whole, conditions[0] if len(conditions) == 1 else e.And(tuple(conditions)))
     return p.Keep(whole, tuple(labels))
@@ -86,6 +89,8 @@ def skeleton(automaton: Chain | PCEA, *, comparing: bool = False) -> CEA:
     State 0 is where runs begin, k + 1 is state k, and the last one is where they end. With `comparing` the
     predicates say what is compared with the event `before`: for pictures, not to be evaluated.
     """
+    if comparing and isinstance(automaton, PCEA):
+        automaton = parted(automaton)
     last = len(automaton.states) + 1
     predicates = dict.fromkeys(automaton.predicates)
     transitions: list[Transition] = []
@@ -102,37 +107,51 @@ def skeleton(automaton: Chain | PCEA, *, comparing: bool = False) -> CEA:
     going_on = {each.source for each in transitions} - {0}
     transitions = [each for each in transitions if each.target == last or each.target in going_on]
     transitions += [Transition(state, ALWAYS, NO_LABELS, state) for state in sorted(going_on)]
-    return CEA(last + 1, frozenset({0}), frozenset({last}), tuple(transitions), tuple(predicates))
+    found = CEA(last + 1, frozenset({0}), frozenset({last}), tuple(transitions), tuple(predicates))
+    return from_first(found) if isinstance(automaton, Chain) and automaton.anchored else found
 
 
-def attributes_compared(automaton: Chain | PCEA) -> Iterator[tuple[str, str]]:
-    """Pairs of a type and an attribute of its events that transitions compare."""
-    sides: list[tuple[Iterable[str], e.Node]] = []
+def pairs_compared(automaton: Chain | PCEA) -> Iterator[p.Filter]:
+    """For each comparison of a transition a pattern of two events that are compared so, each once."""
+    found: dict[p.Filter, None] = {}
     if isinstance(automaton, Chain):
         entered = automaton.entering_types()
         for each in automaton.transitions:
-            for one in each.comparisons:
-                sides.append((automaton.predicates[each.predicate].types, one.right))
-                sides += [] if each.source is None else [(entered[each.source], one.left)]
+            for one in each.comparisons if each.source is not None else ():
+                here = automaton.predicates[each.predicate].types
+                found[_pair(entered[each.source or 0], one.left, one.operator, one.right, here)] = None
     else:
-        sides += [((name,), side) for key in automaton.keys for name, of in key.forms.items() for side in of]
-    for types, side in sides:
-        for node in side.walk():
-            if isinstance(node, e.Attribute):
-                yield from ((name, node.name) for name in types)
+        for step in automaton.transitions:
+            for source in step.sources:
+                left, right = automaton.keys[source.left].forms, automaton.keys[source.right].forms
+                sides = zip(next(iter(left.values())), next(iter(right.values())), strict=True)
+                for before, other in sides:
+                    found[_pair(tuple(left), before, "=", other, tuple(right))] = None
+    yield from found
+
+
+def _pair(
+    before: Sequence[str], left: e.Node, operator: e.ComparisonOperator, right: e.Node, here: Sequence[str]
+) -> p.Filter:
+    parts = [
+        p.As(either([event_type(each) for each in types]), name)
+        for types, name in ((before, BEFORE), (here, HERE))
+    ]
+    compared = e.Comparison(operator, e.with_variable(left, BEFORE), e.with_variable(right, HERE))
+    return p.Filter(p.Sequence(tuple(parts), (p.Link(),)), compared)
 
 
 def compared_before(
     automaton: Chain | PCEA, transition: ChainTransition | PceaTransition
 ) -> list[tuple[int, list[e.Node]]]:
-    """The states that a transition leaves, each with what is compared with the event before."""
+    """The states that a transition leaves, each with what is compared with the event before.
+
+    The keys of a parallelised automaton have one form each (`parted`).
+    """
     if isinstance(transition, ChainTransition):
         if transition.source is None:
             return []
-        said: list[e.Node] = [
-            e.Comparison(each.operator, e.with_variable(each.left, BEFORE), each.right)
-            for each in transition.comparisons
-        ]
+        said: list[e.Node] = [each.said(BEFORE) for each in transition.comparisons]
         return [(transition.source, said)]
     assert isinstance(automaton, PCEA)  # noqa: S101  (for the type checker)
     found = []

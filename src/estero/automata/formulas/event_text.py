@@ -1,6 +1,7 @@
 """What a transition reads, as text: ``SELL``, ``SELL[price > 10]``, these with AND, OR and NOT; ``*`` is any.
 
-It is parsed by the grammar of conditions, in which a type's name reads like a variable's.
+``START()`` is the first event of the stream, or of its partition. The text is parsed by the grammar of
+conditions, in which a type's name reads like a variable's.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from estero.automata.cea import EventPredicate
+from estero.automata.cea import FIRST, EventPredicate
 from estero.errors import QueryError, Span
 from estero.language.syntax.parser import parse_condition
 from estero.language.tree import expressions as e
@@ -100,6 +101,8 @@ class _Reader:
 
     def _predicate(self, node: e.Node) -> EventPredicate:
         match node:
+            case e.SetPredicate("START", ()):
+                return FIRST
             case e.Attribute(name, None) if node.span.start != self.star:
                 return EventPredicate((self._type(name, node.span),))
             case e.EventFilter(_, condition) if node.span.start == self.star:

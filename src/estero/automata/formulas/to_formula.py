@@ -55,11 +55,11 @@ def automaton_to_formula(
 def automaton_outline(cea: CEA, types: Sequence[str] | None = None) -> Pattern:
     """What the transitions of an automaton read, joined by OR: its labels, types and filters, without order.
 
-    It is always short, and says of single events all that `automaton_to_formula` says. Raises `ValueError`
-    as that does.
+    It is always short, and says of single events all that `automaton_to_formula` says. What may be of any
+    type, and is not marked, is left out. Raises `ValueError` as that does.
     """
     elimination = _Elimination(cea, types, 0)
-    reads = elimination.reads(_ways(cea))
+    reads = elimination.reads(_ways(cea), outline=True)
     atoms = elimination.atoms
     return _finished(either([atoms.pattern(read) for _, read in reads]), atoms)
 
@@ -119,8 +119,11 @@ class _Elimination:
     passing: dict[int, tuple[Link, Guard]] = field(default_factory=dict)
     atoms: Atoms = field(init=False)
 
-    def reads(self, ways: Mapping[Pair, Guards]) -> list[tuple[Pair, Read]]:
-        """What single transitions read; what a state passes over is taken out of its loops."""
+    def reads(self, ways: Mapping[Pair, Guards], *, outline: bool = False) -> list[tuple[Pair, Read]]:
+        """What single transitions read; what a state passes over is taken out of its loops.
+
+        Of an `outline` those are left out that mark nothing and read events of any type.
+        """
         loops: list[tuple[Pair, LabelSet, Guard]] = []
         for pair, by_labels in ways.items():
             for labels, guards in by_labels.items():
@@ -130,14 +133,16 @@ class _Elimination:
                     if passes and link is not None and pair[0] not in self.passing:
                         self.passing[pair[0]] = link, guard
                     else:
-                        loops.append((pair, labels, guard))
+                        open_type = self.types is None and self.cea.types_of(guard) is None
+                        if not (outline and open_type and labels == NO_LABELS):
+                            loops.append((pair, labels, guard))
         found = [
             (pair, read)
             for pair, labels, guard in loops
             if (read := read_of(guard, labels, self.cea, self.types)) is not None
         ]
         useful = between(INITIAL, FINAL, (pair for pair, _ in found))
-        found = [(pair, read) for pair, read in found if useful.issuperset(pair)]
+        found = [(pair, read) for pair, read in found if outline or useful.issuperset(pair)]
         if not found:
             raise ValueError("no run of the automaton can accept, and every pattern finds something")
         self.atoms = atoms_for([read for _, read in found], self.types or ())

@@ -7,11 +7,17 @@ become one initial state that nothing enters and one final state that nothing le
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from estero.automata.cea import CEA, EventPredicate, Guard, LabelSet, Transition
+from estero.automata.cea import CEA, FIRST, EventPredicate, Guard, LabelSet, Transition
+from estero.automata.compile.compile_pattern import Compiled
 from estero.automata.exploration import between, reached
 from estero.automata.formulas.event_text import Clause, clauses_of
+from estero.automata.residual import BEFORE, NO_HIDDEN, Apartness, Hidden, Residual
+from estero.errors import QueryError
+from estero.language.syntax.parser import parse_pattern
+from estero.language.tree import pattern as p
+from estero.language.tree.distances import Distance
 
 INITIAL, FINAL = object(), object()
 """The states that stand for all initial and all final ones."""
@@ -26,6 +32,7 @@ class _Step:
     labels: LabelSet
     target: Hashable
     given: tuple[Hashable, Hashable]
+    apart: tuple[Distance, ...] = ()
 
     @property
     def passes_over(self) -> bool:
@@ -38,12 +45,13 @@ def automaton_of(
     initial: object,
     final: object,
     types: Sequence[str] | None = None,
-) -> CEA:
-    """The automaton with these transitions, each a tuple (state, event, labels, state).
+) -> Compiled:
+    """The automaton with these transitions, each a tuple (state, event, labels, state[, distance]).
 
     `initial` and `final` are one state or a collection of states; any hashable value names a state. The
     event is a text (event_text.py); no labels means that it is read and not reported. `types` are the
-    types of events that there are.
+    types of events that there are. A distance, ``[<= 5 MINUTES]``, is that from the event which the run has
+    marked before; what asks for it is a residual.
 
     Raises `QueryError` for a wrong text, with the place in it, and `ValueError`, with the names of the
     states, for what does not fit together.
@@ -55,6 +63,7 @@ def automaton_of(
     begins = chosen_states("initial", initial, states)
     ends = chosen_states("final", final, states)
     _check_reached(steps, begins, ends)
+    _check_distances(steps, begins)
     steps = _normal(steps, begins, ends)
     states_of_runs = between(INITIAL, FINAL, ((step.source, step.target) for step in steps))
     useful = [step for step in steps if states_of_runs.issuperset((step.source, step.target))]
@@ -66,9 +75,9 @@ def automaton_of(
 
 
 def _steps(given: Sequence[object], types: Sequence[str] | None) -> list[_Step]:
-    if isinstance(given, str) or len(given) != 4:
+    if isinstance(given, str) or len(given) != 4 + (len(given) == 5 and is_distance(given[4])):
         raise ValueError(f"a transition is (state, event, labels, state), not {given!r}")
-    source, event, labels, target = given
+    source, event, labels, target, *distance = given
     for state in (source, target):
         if not isinstance(state, Hashable):
             raise ValueError(f"a state is a hashable value, not {state!r}")  # noqa: TRY004
@@ -77,9 +86,34 @@ def _steps(given: Sequence[object], types: Sequence[str] | None) -> list[_Step]:
         raise ValueError(f"{between} has no text for its event: {event!r}")  # noqa: TRY004
     names = labels_of(labels, between)
     assert isinstance(source, Hashable) and isinstance(target, Hashable)  # noqa: PT018, S101 (for the type checker)
+    apart = _distances(str(distance[0]), between) if distance else ()
     return [
-        _Step(source, clause, names, target, (source, target)) for clause in clauses_of(event, types, between)
+        _Step(source, clause, names, target, (source, target), apart)
+        for clause in clauses_of(event, types, between)
     ]
+
+
+def is_distance(given: object) -> bool:
+    """Whether the last of a transition is a distance, and not a comparison."""
+    return isinstance(given, str) and given.lstrip().startswith("[")
+
+
+def _distances(text: str, between: str) -> tuple[Distance, ...]:
+    """What is asked of the distance from the event that the run has marked before."""
+    try:
+        read = parse_pattern(f"x ;{text} x")
+    except QueryError:
+        read = None
+    if (
+        not isinstance(read, p.Sequence)
+        or len(read.links) != 1
+        or read.links[0].absent
+        or read.links[0].lacking
+    ):
+        raise ValueError(
+            f"{between} asks for {text}, which is no distance: write [<= 5 MINUTES] or [> 2 EVENTS]"
+        )
+    return read.links[0].distances
 
 
 def labels_of(given: object, between: str) -> LabelSet:
@@ -124,45 +158,79 @@ def _check_reached(steps: Sequence[_Step], begins: Sequence[Hashable], ends: Seq
             raise ValueError(f"the final state {state!r} cannot be reached from {origin}")
 
 
+def _check_distances(steps: Sequence[_Step], begins: Sequence[Hashable]) -> None:
+    """Distances are from an event that the run has marked."""
+    after: dict[Hashable, list[Hashable]] = {}
+    for step in steps:
+        if not step.labels:
+            after.setdefault(step.source, []).append(step.target)
+    unmarked = set(reached(begins, lambda state: after.get(state, ())))
+    for step in steps:
+        if step.apart and step.source in unmarked:
+            source, target = step.given
+            raise ValueError(
+                f"the transition from {source!r} to {target!r} asks how far away the event is that the run "
+                "has marked before, and a run may have marked none there"
+            )
+
+
 def _normal(steps: Iterable[_Step], begins: Sequence[Hashable], ends: Sequence[Hashable]) -> list[_Step]:
     """Runs begin in INITIAL, which nothing enters, and accept in FINAL, which nothing leaves."""
     found = []
     for step in steps:
         sources = [*([INITIAL] if step.source in begins else []), step.source]
         targets = [step.target, *([FINAL] if step.target in ends else [])]
-        found += [
-            _Step(source, step.clause, step.labels, target, step.given)
-            for source in sources
-            for target in targets
-        ]
+        found += [replace(step, source=source, target=target) for source in sources for target in targets]
     return found
 
 
-def _numbered(steps: Sequence[_Step], types: Sequence[str] | None) -> CEA:
-    """States and predicates numbered in the order in which runs meet them; the final state is the last."""
+def _numbered(steps: Sequence[_Step], types: Sequence[str] | None) -> Compiled:
+    """States and predicates numbered in the order in which runs meet them; the final state is the last.
+
+    Where an event is not marked, it may be of any type.
+    """
     after: dict[Hashable, list[Hashable]] = {FINAL: []}
     for step in steps:
         after.setdefault(step.source, []).append(step.target)
     order = [state for state in reached([INITIAL], after.__getitem__) if state is not FINAL]
     number = {state: place for place, state in enumerate([*order, FINAL])}
-    predicates: dict[EventPredicate, int] = {}
+    steps = sorted(steps, key=lambda step: (number[step.source], number[step.target]))
+    clauses = [_with_types(step, types) for step in steps]
+    predicates = dict.fromkeys(each for clause in clauses for each in (*clause.present, *clause.absent))
+    ordered = [*(each for each in predicates if each != FIRST), *([FIRST] if FIRST in predicates else [])]
+    places = {
+        distances: place
+        for place, distances in enumerate(dict.fromkeys(step.apart for step in steps if step.apart))
+    }
+    before = frozenset(Hidden(place, BEFORE) for place in places.values())
     found: dict[Transition, None] = {}
-    for step in sorted(steps, key=lambda step: (number[step.source], number[step.target])):
-        present = step.clause.present
-        if not present and not step.passes_over:
-            present = (EventPredicate(_any_type(step, types)),)
-        bits = [predicates.setdefault(each, len(predicates)) for each in (*present, *step.clause.absent)]
-        guard = Guard(frozenset(bits[: len(present)]), frozenset(bits[len(present) :]))
-        found[Transition(number[step.source], guard, step.labels, number[step.target])] = None
+    for step, clause in zip(steps, clauses, strict=True):
+        present, absent = (frozenset(map(ordered.index, each)) for each in (clause.present, clause.absent))
+        hidden = frozenset({Hidden(places[step.apart])}) if step.apart else NO_HIDDEN
+        hidden |= before if step.labels else NO_HIDDEN
+        found[
+            Transition(number[step.source], Guard(present, absent), step.labels, number[step.target], hidden)
+        ] = None
     last = number[FINAL]
-    return CEA(last + 1, frozenset({0}), frozenset({last}), tuple(found), tuple(predicates))
+    automaton = CEA(last + 1, frozenset({0}), frozenset({last}), tuple(found), tuple(ordered))
+    residuals = (
+        Residual(Apartness(distances), ((BEFORE, Hidden(place, BEFORE)),), place)
+        for distances, place in places.items()
+    )
+    return Compiled(automaton, tuple(residuals))
 
 
-def _any_type(step: _Step, types: Sequence[str] | None) -> tuple[str, ...]:
+def _with_types(step: _Step, types: Sequence[str] | None) -> Clause:
+    """What a transition reads, with the types there are where it names none and that has to be known."""
+    clause = step.clause
+    if any(each != FIRST for each in clause.present) or (step.passes_over and not step.apart):
+        return clause
     if types is None:
+        if not step.labels and not step.apart:
+            return clause
         source, target = step.given
         raise ValueError(
             f"the transition from {source!r} to {target!r} reads events of any type: "
             "say with types=[…] which types there are"
         )
-    return tuple(dict.fromkeys(types))
+    return replace(clause, present=(EventPredicate(tuple(dict.fromkeys(types))), *clause.present))

@@ -8,14 +8,14 @@ section 3). One that gathers several states makes a parallelised automaton, and 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from estero.automata.cea import EventPredicate, LabelSet
-from estero.automata.chain import Chain, ChainTransition, Neighbours
+from estero.automata.cea import FIRST, EventPredicate, LabelSet
+from estero.automata.chain import Chain, ChainTransition, Neighbours, asked_before
 from estero.automata.exploration import reached
 from estero.automata.formulas.event_text import Clause, clauses_of
-from estero.automata.formulas.user_automaton import chosen_states, labels_of
+from estero.automata.formulas.user_automaton import chosen_states, is_distance, labels_of
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
 from estero.errors import QueryError
 from estero.language.syntax.parser import parse_condition
@@ -42,7 +42,10 @@ class _Step:
 
 def compares_or_gathers(transitions: Iterable[Sequence[object]]) -> bool:
     """Whether some transition has a comparison, or a list or set of states to leave."""
-    return any(not isinstance(each, str) and (len(each) == 5 or _gathers(each)) for each in transitions)
+    return any(
+        not isinstance(each, str) and (_gathers(each) or (len(each) == 5 and not is_distance(each[4])))
+        for each in transitions
+    )
 
 
 def _gathers(given: Sequence[object]) -> bool:
@@ -54,6 +57,8 @@ def runs_of(
     initial: object,
     final: object,
     types: Sequence[str] | None = None,
+    *,
+    anchored: bool = False,
 ) -> Chain | PCEA:
     """The automaton with these transitions, each ``(state or states, event, labels, state[, comparison])``.
 
@@ -70,8 +75,13 @@ def runs_of(
     ends = chosen_states("final", final, dict.fromkeys(states))
     _check_ways(steps, states, ends)
     if any(len(step.sources) > 1 for step in steps):
+        if anchored:
+            raise ValueError(
+                "anchored is for runs with one beginning: of runs that are gathered, only one could begin at "
+                "the first event"
+            )
         return _parallelised(steps, states, ends)
-    return _chain(steps, states, ends)
+    return replace(_chain(steps, states, ends), anchored=anchored)
 
 
 def _sources(given: object) -> tuple[Any, ...]:
@@ -127,6 +137,8 @@ def _steps(
 
 def _one_predicate(clause: Clause, types: Sequence[str] | None, where: str) -> EventPredicate:
     """All of a clause as one predicate."""
+    if FIRST in clause.present or FIRST in clause.absent:
+        raise ValueError(f"{where} asks for START(): automata that compare events take anchored=True instead")
     if any(each.condition is not None for each in clause.absent):
         raise ValueError(f"{where}: write TYPE[NOT …] for NOT TYPE[…], with each type that there is")
     if not clause.present and types is None:
@@ -169,8 +181,21 @@ def _comparisons(
 
 
 def _neighbours(part: e.Node, names: Mapping[str, Hashable]) -> tuple[Hashable, Neighbours]:
-    if not isinstance(part, e.Comparison):
-        raise _wrong("this does not compare two events", part)
+    variables = _variables(part)
+    if (
+        len(variables) == 1
+        and not isinstance(part, e.Attribute)
+        and (name := min(variables, key=str)) in names
+    ):
+        return names[name or ""], asked_before(e.without_variable(part))
+    match part:
+        case e.Call("coalesce", (e.Comparison("!=") as compared, e.Literal(True))):
+            state, neighbours = _neighbours(compared, names)
+            return state, replace(neighbours, or_null=True)
+        case e.Comparison():
+            pass
+        case _:
+            raise _wrong("this does not compare two events", part)
     sides = [_variables(each) for each in (part.left, part.right)]
     for side, other, operator in ((0, 1, part.operator), (1, 0, _TURNED[part.operator])):
         before, here = sides[side], sides[other]

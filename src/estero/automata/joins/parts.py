@@ -17,7 +17,7 @@ from estero.language.tree import expressions as e
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import as_unary, conjuncts, of_one_event
 from estero.language.tree.literals import Value
-from estero.language.tree.schema import Schema, fit, type_names
+from estero.language.tree.schema import Kind, Schema, fit, type_names
 from estero.language.tree.words import quoted
 
 
@@ -434,6 +434,11 @@ class _Reading:
         for name in dict.fromkeys(group.attribute for group in equality.groups):
             if not fit(each[name] for each in tables if name in each):
                 raise NotJoinedError(f"values of {quoted(name)} are not all of one comparable kind")
+        kinds = {
+            each[group.attribute] for group in equality.groups for each in tables if group.attribute in each
+        }
+        if Kind.DECIMAL in kinds and kinds != {Kind.DECIMAL}:
+            raise NotJoinedError("values of decimals are only joined with those of decimals")
 
 
 def _singles(parts: Iterable[Shape]) -> frozenset[int]:

@@ -12,12 +12,16 @@ import os
 import pickle
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import IO, Any, NamedTuple
 
 from estero.engine.compiled.kernel_files import directory
 from estero.engine.patience import VARIABLE
+from estero.system.private_files import lock_file, make_folder
+from estero.system.processes import module_command
 
 _log = logging.getLogger("estero")
 
@@ -34,11 +38,11 @@ class Wanted(NamedTuple):
 
 
 class Background:
-    """What this process has asked for."""
+    """What this process has asked for, and the thread that waits for the end of the last process."""
 
     def __init__(self) -> None:
         self._asked: set[Wanted] = set()
-        self._process = 0
+        self.ending: Thread | None = None
 
     def compile(self, function: Callable[..., Any], signature: tuple[Any, ...]) -> None:
         """Has a kernel compiled, sooner or later; asks once."""
@@ -57,9 +61,8 @@ class Background:
         """Asks the process that is there, or starts one; one that is just ending may overhear it."""
         import fcntl
 
-        self._reap()
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        with lock.open("ab+", buffering=0) as file:
+        make_folder(lock.parent)
+        with lock_file(lock) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -68,16 +71,8 @@ class Background:
             file.truncate(0)
             file.write(wanted)
             file.seek(0)
-            self._process = _started(file)
-
-    def _reap(self) -> None:
-        """Lets go of a process that has ended."""
-        try:
-            ended = self._process and os.waitpid(self._process, os.WNOHANG)[0]
-        except ChildProcessError:  # somebody else has
-            ended = self._process
-        if ended:
-            self._process = 0
+            self.ending = Thread(target=_reap, args=(_started(file),), daemon=True)
+            self.ending.start()
 
 
 BACKGROUND = Background()
@@ -89,14 +84,19 @@ def _is_python(program: str) -> bool:
     return "python" in Path(program).name and not hasattr(sys, "frozen")
 
 
+def _reap(process: int) -> None:
+    """Waits for the end of a process: until somebody has, the system keeps an entry of it."""
+    with suppress(ChildProcessError):  # somebody else has
+        os.waitpid(process, 0)
+
+
 def _started(lock: IO[bytes]) -> int:
     """A process that has the file, and so the lock, as its standard input: when it ends, the lock is free."""
-    program = [sys.executable, "-m", __name__]
-    path = os.pathsep.join(filter(None, sys.path))
+    program = module_command(__name__)
     return os.posix_spawn(
         program[0],
         program,
-        {**os.environ, "PYTHONPATH": path, VARIABLE: "first"},
+        {**os.environ, VARIABLE: "first"},
         file_actions=[
             (os.POSIX_SPAWN_DUP2, lock.fileno(), 0),
             *((os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)),

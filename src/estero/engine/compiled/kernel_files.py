@@ -3,7 +3,8 @@
 Numba raises whatever reading and writing its files raises, runs what a garbled file holds, and two processes
 that write at once can leave the code of one signature under the name of another. Here each file ends with a
 digest of it, and says what it is of. What is not as it was written is compiled anew, and where it cannot be
-written, it stays in memory.
+written, it stays in memory. Machine code runs whatever it is, so kernels are read only from folders and
+files that nobody else can write (`estero.system.private_files`).
 
 `ESTERO_CACHE` names a directory for them that can be made elsewhere and copied: kernels of another version of
 Estero, Numba or Python have a directory of their own in it, and those of another processor are told apart by
@@ -25,6 +26,8 @@ from typing import Any
 
 from numba.core import caching
 
+from estero.system.private_files import exposure, is_usable, make_folder, read, replaced
+
 _log = logging.getLogger("estero")
 _digest = hashlib.sha256
 _DIGEST_SIZE = 32
@@ -37,6 +40,10 @@ _ROOM = Path(__file__).parents[1]
 
 def kernel_cache(function: Callable[..., Any]) -> Any:
     """Where a kernel is kept and found again: what `cache=True` of Numba does."""
+    named = os.environ.get(DIRECTORY)
+    if named and not is_usable(Path(named).absolute()):
+        _Said.already = True
+        return _NoCache(function)
     try:
         return _KernelCache(function)
     except RuntimeError:  # Numba finds no directory that it may write to
@@ -45,7 +52,7 @@ def kernel_cache(function: Callable[..., Any]) -> Any:
 
 def directory() -> Path | None:
     """Where kernels of this package are kept, whether it is there yet or not; None where that is nowhere."""
-    place = kernel_cache(_is_sound).cache_path
+    place = kernel_cache(_sound).cache_path
     return None if place is None else Path(place)
 
 
@@ -117,7 +124,7 @@ class _KernelFile(caching.IndexDataCacheFile):
         lacking = {key: code for key, code in codes.items() if self.load(key) is None}
         self._received.update(lacking)
         try:
-            Path(self._cache_path).mkdir(parents=True, exist_ok=True)
+            make_folder(Path(self._cache_path))
             for key, code in lacking.items():
                 self.save(key, code)
         except OSError as error:
@@ -151,26 +158,32 @@ class _KernelFile(caching.IndexDataCacheFile):
 
     def _load_index(self) -> Any:
         head = pickle.dumps(self._version, protocol=-1)
-        if not _is_sound(Path(self._index_path), head):
-            return {}
         try:
-            return super()._load_index()
+            stamp, overloads = pickle.loads(_sound(self._index_path, head))  # noqa: S301 - nobody else wrote it
+        except FileNotFoundError:
+            return {}
         except Exception as error:  # noqa: BLE001 - signatures may name tuples that the code has no more
             _log.debug("estero: %s is not read from disk: %r", self._index_path, error)
             return {}
+        return overloads if stamp == self._source_stamp else {}
 
     def _load_data(self, name: str) -> Any:
-        return super()._load_data(name) if _is_sound(Path(self._data_path(name))) else None
+        return pickle.loads(_sound(self._data_path(name)))  # noqa: S301 - nobody else wrote it
+
+    def _open_for_write(self, filepath: str) -> Any:
+        return replaced(Path(filepath))
 
 
-def _is_sound(file: Path, head: bytes = b"") -> bool:
-    """Whether a file is there, begins with `head` and ends with the digest of what is between."""
-    try:
-        content = memoryview(file.read_bytes())
-    except OSError:
-        return False
+def _sound(path: str, head: bytes = b"") -> bytes:
+    """What is in a file that begins with `head`, between that and the digest of it at the end.
+
+    Raises OSError where there is no such file, and where others could have written it.
+    """
+    content = read(Path(path))
     body, digest = content[len(head) : -_DIGEST_SIZE], content[-_DIGEST_SIZE:]
-    return content[: len(head)] == head and _digest(body).digest() == digest
+    if content[: len(head)] != head or _digest(body).digest() != digest:
+        raise OSError(f"{path} is damaged")
+    return body
 
 
 @cache
@@ -210,10 +223,28 @@ class _Directory(caching._CacheLocator):  # noqa: SLF001 - as those that Numba h
         return cls(function, file) if os.environ.get(DIRECTORY) else None
 
 
+def _private(locator: Any) -> Any:
+    """A place of Numba, which is passed over where others could change what is there."""
+
+    class Private(locator):
+        def ensure_cache_path(self) -> None:
+            make_folder(Path(self.get_cache_path()))
+            super().ensure_cache_path()
+
+        @classmethod
+        def from_function(cls, function: Callable[..., Any], file: str) -> Any:
+            found = super().from_function(function, file)
+            return None if found is None or exposure(Path(found.get_cache_path())) else found
+
+    return Private
+
+
 class _Place(caching.CompileResultCacheImpl):
     """Where a kernel is kept."""
 
-    _locator_classes = (_Directory, *caching.CompileResultCacheImpl._locator_classes)  # noqa: SLF001
+    _locator_classes = tuple(
+        map(_private, (_Directory, *caching.CompileResultCacheImpl._locator_classes))  # noqa: SLF001
+    )
 
 
 class _KernelCache(caching.FunctionCache):
@@ -250,7 +281,7 @@ class _KernelCache(caching.FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         """Writes code, if that can be done."""
         try:
-            Path(self._cache_path).mkdir(parents=True, exist_ok=True)
+            make_folder(Path(self._cache_path))
             super().save_overload(sig, data)
         except OSError as error:
             _say_not_kept(f"{self._cache_path}: {error.strerror or error}")

@@ -29,7 +29,7 @@ from estero.engine.runs.one_event import OneLoaded
 from estero.engine.runs.run_cea import NO_EVENTS, Events, Partitions
 from estero.engine.runs.split.ranks import FIRST_STEP
 from estero.engine.runs.tables import Automaton
-from estero.engine.snapshots.columns import Arrays
+from estero.engine.snapshots.columns import Arrays, taken, within
 from estero.engine.snapshots.snapshot import Snapshot, arena_of, live_nodes, numbered_states
 from estero.engine.snapshots.sound import check_arena, check_partitions
 from estero.engine.store.arena import NONE, Arena, copy_columns, grown, mark_live, move_live, new_arena
@@ -253,6 +253,9 @@ class CeaRuns(NumberedEvents):
             step = self._partitions.step[: opened.size]
             columns["step"] = np.where(opened, step, FIRST_STEP[self.settings.order])
         nodes, arrays["node"], events = live_nodes(self.arena, arrays["node"], oldest)
+        if self.settings.apart:
+            last = np.searchsorted(events, self._partitions.blocked[: opened.size], side="right") - 1
+            columns["blocked"] = np.where(opened, last, -1)
         states, arrays["state"] = numbered_states(arrays["state"])
         if self.settings.keyed:
             kept = np.arange(opened.size) if self.settings.remembers_keys else np.flatnonzero(opened)
@@ -266,6 +269,9 @@ class CeaRuns(NumberedEvents):
         nodes = check_arena(arrays, snapshot.events.size, marks)
         self._check_listed(arrays, nodes, snapshot.states.size)
         check_partitions(arrays, keyed=settings.keyed, gaps=settings.gaps, ordered=settings.ranked)
+        if settings.apart:
+            blocked = taken(arrays, "blocked", np.int64, arrays["opened"].size)
+            within(blocked, -1, snapshot.events.size, "starts")
 
     def resume(self, snapshot: Snapshot) -> None:
         """See `Runs`. Raises ValueError where a partition is there twice."""
@@ -285,6 +291,8 @@ class CeaRuns(NumberedEvents):
             self._partitions.ordinal[:count] = arrays["ordinal"]
         if self.settings.ranked:
             self._partitions.step[:count] = arrays["step"]
+        if self.settings.apart:
+            self._partitions.blocked[:count] = arrays["blocked"]
         reset(self._cursor)
         self.counter.forget()
         self.tally = None
@@ -313,4 +321,5 @@ def _new_partitions(capacity: int, order: int) -> Partitions:
         np.full(capacity, -1, np.int64),
         np.zeros(capacity, np.int64),
         np.full(capacity, FIRST_STEP.get(order, 0), np.int64),
+        np.full(capacity, -1, np.int64),
     )

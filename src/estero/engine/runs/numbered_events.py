@@ -30,7 +30,8 @@ class Settings:
 
     `registers` are what runs remember and check; `order` is MAX, NEXT or LAST where only such supports stay
     (MAX not with registers), and `visible` bool[label sets] says which marks count for it (none given: all).
-    With `each` the best of each start are found, under NEXT with registers.
+    With `each` the best of each start are found, under NEXT with registers; `apart` says that of those in a
+    partition only some are chosen, which share no events (a code of `run_split`).
     `first_bit` is a bit (k % 63 of word k // 63) to be set on the first event of each stream, which is told
     by its ordinal; in a keyed stream only if `ordinals` says that they are places in the partition, else
     all events of a key must be pushed.
@@ -47,6 +48,7 @@ class Settings:
     registers: RegisterTables | None = field(default=None, compare=False)
     order: int = NO_ORDER
     each: bool = False
+    apart: int = 0
     visible: NDArray[np.bool_] | None = field(default=None, compare=False)
     first_bit: int | None = None
     ordinals: bool = False

@@ -29,6 +29,7 @@ from estero.engine.store.tecs import Cells, bottom, free_list, insert_behind, me
 MISSING = -1
 IDLE = -2
 DEAD = -1
+ANY_FAR = -1
 
 NEEDS = "need_cells", "need_entries", "need_pending"
 """Places in the cursor for room that can be missing, beside `need_nodes`. `generation` is how often
@@ -41,6 +42,8 @@ class Tables(NamedTuple):
     row_of int32[states, classes]: a row, IDLE (stays, marks nothing, accepts nothing) or MISSING. Row r
     has skip[r] (state or DEAD) and edges first[r] … first[r+1]-1 in edge_marks (label-set id), edge_target.
     accepts, continues int8[states]. live int8[states, registers]: whether a check can still read a register.
+    reach int64[states, registers]: how far below its clock a register may be before nothing can follow, or
+    ANY_FAR.
     """
 
     row_of: NDArray[np.int32]
@@ -51,6 +54,7 @@ class Tables(NamedTuple):
     accepts: NDArray[np.int8]
     continues: NDArray[np.int8]
     live: NDArray[np.int8]
+    reach: NDArray[np.int64]
 
 
 class Entries(NamedTuple):
@@ -71,13 +75,15 @@ class Entries(NamedTuple):
 class Partitions(NamedTuple):
     """Of each partition its first entry or group int32; the ordinal of its last event, its generation, int64.
 
-    `step` int64 is what the next mark adds to a rank (see `run_split`).
+    `step` int64 is what the next mark adds to a rank, `blocked` int64 an event at or before which a start may
+    not be clear of what ended earlier (see `run_split`).
     """
 
     first: NDArray[np.int32]
     ordinal: NDArray[np.int64]
     generation: NDArray[np.int64]
     step: NDArray[np.int64]
+    blocked: NDArray[np.int64]
 
 
 class Events(NamedTuple):
@@ -321,8 +327,8 @@ def advance(tables, plain, found, events, cursor, gaps, consume):  # type: ignor
 
         # 1. Look up every row; count the room.
         touched = 0
-        lengths = 0
-        fills = 0
+        lengths = np.int64(0)
+        fills = np.int64(0)
         entry = partitions.first[partition]
         while entry != NONE:
             row = tables.row_of[entries.state[entry], event_class]

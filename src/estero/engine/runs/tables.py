@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables
+from estero.engine.runs.run_cea import ANY_FAR, DEAD, IDLE, MISSING, Tables
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -51,6 +51,9 @@ class KnowsRegisters(Protocol):
     def live_registers(self, state: int) -> Sequence[bool]:
         """Of each register, whether a check in `state` or beyond can read what it holds now."""
 
+    def register_reaches(self, state: int) -> Sequence[int | None]:
+        """Of each register, how far below its clock it may be before nothing can follow; None: any far."""
+
 
 class TableBuilder:
     """Keeps `tables` in step with an automaton; `learn` adds one row."""
@@ -69,6 +72,7 @@ class TableBuilder:
             accepts=np.zeros(8, np.int8),
             continues=np.zeros(8, np.int8),
             live=np.ones((8, registers), np.int8),
+            reach=np.full((8, registers), ANY_FAR, np.int64),
         )
         self.meet(0)
 
@@ -117,12 +121,15 @@ class TableBuilder:
                 accepts=_doubled(self.tables.accepts),
                 continues=_doubled(self.tables.continues),
                 live=np.concatenate((self.tables.live, np.ones_like(self.tables.live))),
+                reach=np.concatenate((self.tables.reach, np.full_like(self.tables.reach, ANY_FAR))),
             )
         for fresh in range(self.states, state + 1):
             self.tables.accepts[fresh] = self._automaton.accepts(fresh)
             self.tables.continues[fresh] = self._automaton.continues(fresh)
             if self.tables.live.shape[1] and isinstance(self._automaton, KnowsRegisters):
                 self.tables.live[fresh] = self._automaton.live_registers(fresh)
+                reaches = self._automaton.register_reaches(fresh)
+                self.tables.reach[fresh] = [ANY_FAR if each is None else each for each in reaches]
         self.states = state + 1
 
     def _make_room(self, event_class: int) -> None:

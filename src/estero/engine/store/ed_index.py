@@ -19,8 +19,8 @@ from estero.engine.jit import inlined, kernel
 from estero.engine.store.arena import NONE, copy_columns
 from estero.engine.store.hash_index import FREE, START, claim, find, heap_of, put
 
-MOST_ATTRIBUTES = 4
-"""The most disequalities of one transition: an entry has 64 skip pointers then."""
+MOST_ATTRIBUTES = 6
+"""The most disequalities of one transition: an entry has 1,956 skip pointers then."""
 
 
 class Sequences(NamedTuple):

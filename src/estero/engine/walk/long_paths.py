@@ -98,7 +98,7 @@ def mark_long(arena, counts, roots, oldest, place):  # type: ignore[no-untyped-d
 
     Returns how many these are, and the first one. Children have smaller numbers than their parents.
     """
-    waiting = 0
+    waiting = np.int64(0)
     node = 0
     for number in range(roots.size):
         root = union_below(arena, counts, resolved(arena, counts, roots[number], oldest), oldest)

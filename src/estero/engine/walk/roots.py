@@ -53,18 +53,18 @@ def by_end(roots: Roots) -> tuple[NDArray[np.int64], list[int]]:
     return roots.event[bounds[:-1]], bounds.tolist()
 
 
-def best_roots(roots: Roots, nodes: Arena, *, last: bool) -> NDArray[np.int64]:
-    """The places of those roots that have the last, or the first, end of those of their start.
+def ranks_of_ends(roots: Roots, nodes: Arena, *, last: bool) -> NDArray[np.int64]:
+    """Of each root how many of the ends of its start are later, or earlier, if not `last`.
 
     All complex events below a root have to have one start; `nodes` are those of the compact set.
     """
     start = nodes.start[roots.root]
-    order = np.argsort(start, kind="stable")
-    begins = np.flatnonzero(np.diff(start[order], prepend=-1))
-    end = roots.event[order]
-    best = (np.maximum if last else np.minimum).reduceat(end, begins)
-    kept = end == np.repeat(best, np.diff([*begins.tolist(), end.size]))
-    return np.sort(order[kept])
+    order = np.lexsort((-roots.event if last else roots.event, start))
+    begins = np.diff(start[order], prepend=-1) != 0
+    distinct = np.cumsum(begins | (np.diff(roots.event[order], prepend=-1) != 0))
+    ranks = np.empty(start.size, np.int64)
+    ranks[order] = distinct - np.maximum.accumulate(np.where(begins, distinct, 0))
+    return ranks
 
 
 def counts_by_end(

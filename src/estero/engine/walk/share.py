@@ -29,6 +29,8 @@ class Share:
     of: int
 
     def __post_init__(self) -> None:
+        if self.of >= _WORD:
+            raise ValueError(f"there are at most {_WORD - 1} shares, not {self.of}")
         if self.of < 1:
             raise ValueError(f"the number of shares must be at least 1, not {self.of}")
         if not 0 <= self.number < self.of:

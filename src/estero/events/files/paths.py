@@ -13,6 +13,16 @@ from estero.events.files.temporary_files import linked, spooled
 from estero.events.reading_errors import reading
 
 _OF_GLOBS = re.compile(r"[*?\[]")
+_OF_STORES = re.compile(r"(?:(?:parquet|csv|jsonl?):)?[A-Za-z][\w.+-]+://|delta:(?=.)", re.IGNORECASE)
+
+
+def in_store(path: str) -> bool:
+    """Whether a path names a place that Spark reads and this process does not: a store, or a Delta table.
+
+    >>> in_store("s3a://bucket/events.parquet"), in_store("delta:/data/events"), in_store("events.parquet")
+    (True, True, False)
+    """
+    return _OF_STORES.match(path) is not None and not Path(path.partition("\0")[0]).exists()
 
 
 def files_of(path: str) -> list[str]:
@@ -24,6 +34,12 @@ def files_of(path: str) -> list[str]:
         raise DataError("the path of the events is empty", hint="name a file, a directory or a glob")
     if "\0" in path:
         raise DataError(f"{path!r} is not a path: it contains a NUL character")
+    if in_store(path):
+        raise DataError(
+            "this place is read by Spark, not in this process",
+            file=path,
+            hint="leave out --engine duckdb; in Python, estero.spark.read_events(…) gives a DataFrame",
+        )
     with reading(path):
         mode = _mode(path)
         if mode is not None:

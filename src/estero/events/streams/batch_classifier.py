@@ -24,7 +24,9 @@ from estero.events.prepared_statements import Slot, executed
 from estero.events.reading_errors import reading
 from estero.events.sources import Source
 from estero.events.stream_order import null_time, refuse_infinite, refuse_nat
+from estero.events.streams.row_types import without_texts
 from estero.events.streams.stream_layout import StreamLayout, time_kind
+from estero.events.tables.nested_columns import as_given, paths_in, with_fields
 from estero.events.tables.shown_types import in_type, is_text, plain_type
 from estero.events.tables.whole_batches import whole_table
 from estero.plan.plan import Classification
@@ -139,8 +141,16 @@ class Classifier:
         return together.cast(self.columns)
 
     def _table_of(self, batch: object, type_name: str) -> pa.Table:
-        """What users have in memory as a table: rows as mappings, or whatever `open_input` takes."""
+        """What users have in memory as a table, with the fields that are columns of their own."""
         schema = self._layout.schemas[type_name]
+        given = as_given(schema)
+        table = self._given(batch, type_name, given)
+        return with_fields(
+            table, paths_in([name for name in schema.names if name not in given.names], table.schema)
+        )
+
+    def _given(self, batch: object, type_name: str, schema: pa.Schema) -> pa.Table:
+        """What users have in memory: rows as mappings, or whatever `open_input` takes."""
         if isinstance(batch, Mapping) or is_event(batch):
             batch = [batch]
         if isinstance(batch, list | tuple) and all(
@@ -199,10 +209,14 @@ def _of_rows(rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Tabl
     for field in schema:
         values = [row.get(field.name) for row in rows]
         try:
-            columns.append(pa.array(values, field.type))
+            columns.append(_array(values, field.type))
         except _NO_VALUE as error:
             raise _not_of_type(values, field, error) from error
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
+    return pa.array(without_texts(values, kind), kind)
 
 
 def _not_of_type(values: Sequence[object], field: pa.Field, error: Exception) -> DataError:
@@ -210,7 +224,7 @@ def _not_of_type(values: Sequence[object], field: pa.Field, error: Exception) ->
     row = None
     for place, value in enumerate(values, 1) if len(values) > 1 else ():
         try:
-            pa.array([value], field.type)
+            _array([value], field.type)
         except _NO_VALUE as found:
             row, error = place, found
             break
@@ -256,7 +270,9 @@ def _fits(given: pa.DataType, declared: pa.DataType) -> bool:
     """Whether values of one type are values of the other, if they are small enough."""
     if pa.types.is_null(given):
         return True
-    if pa.types.is_floating(declared) or pa.types.is_decimal(declared):
+    if pa.types.is_decimal(declared):  # to which Arrow would round floats
+        return bool(pa.types.is_integer(given) or pa.types.is_decimal(given))
+    if pa.types.is_floating(declared):
         return any(of_kind(given) for of_kind in _NUMBERS)
     alike: tuple[Callable[[pa.DataType], bool], ...] = (
         pa.types.is_integer,

@@ -1,8 +1,9 @@
 """Events that are held back until no earlier one is expected, and then let go in stream order.
 
-The watermark W is the greatest time seen less the lateness. Events with time ≤ W are let go, sorted by time,
-then by the columns of `order`, then by arrival. An event is *late* if it is earlier than W was before its
-batch, and sorts before what was let go already.
+The watermark W is the greatest time seen less the lateness, or a later one before which nothing comes, as was
+said. Events with time ≤ W are let go, sorted by time, then by the columns of `order`, then by arrival. An
+event is *late* if it is earlier than W was before its batch, and sorts before what was let go already. Where
+deadlines and windows before W have passed with it, and before what was said, all that is earlier is late.
 """
 
 from __future__ import annotations
@@ -40,9 +41,14 @@ class _Chunk(NamedTuple):
 
 
 class ReorderBuffer:
-    """Events that are held back; `events` are their columns, `order` the types of those that break ties."""
+    """Events that are held back; `events` are their columns, `order` the types of those that break ties.
 
-    def __init__(self, events: pa.Schema, order: Sequence[pa.DataType], lateness: int) -> None:
+    It is `strict` about what is late where something is decided as the watermark passes it.
+    """
+
+    def __init__(
+        self, events: pa.Schema, order: Sequence[pa.DataType], lateness: int, *, strict: bool = False
+    ) -> None:
         self._order = [f"{ORDER}{place}" for place in range(len(order))]
         own = [pa.field(name, pa.int64()) for name in (TIME, ARRIVAL)]
         own += [pa.field(name, kind) for name, kind in zip(self._order, order, strict=True)]
@@ -53,7 +59,8 @@ class ReorderBuffer:
         self._added = 0
         self._arrived = 0
         self._greatest: int | None = None
-        self._flushed: int | None = None
+        self._strict = strict
+        self._closed: int | None = None
         self._last: Rank | None = None
 
     def __len__(self) -> int:
@@ -67,21 +74,32 @@ class ReorderBuffer:
     @property
     def watermark(self) -> int | None:
         """Events up to this time have been let go; None before the first one."""
-        if self._greatest is None:
-            return None
-        behind = self._greatest - self._lateness
-        return behind if self._flushed is None else max(behind, self._flushed)
+        behind = None if self._greatest is None else self._greatest - self._lateness
+        return _later(behind, self._closed)
+
+    @property
+    def watermark_at_end(self) -> int | None:
+        """The watermark once everything is let go."""
+        return _later(self._greatest, self._closed)
+
+    def advance(self, time: int) -> None:
+        """No event before `time` comes any more."""
+        self._closed = _later(self._closed, time)
+
+    @property
+    def passed(self) -> int | None:
+        """The time before which events are late; None before the first event."""
+        if self._strict:
+            return self.watermark
+        return _later(self._closed, None if self._last is None else self._last[0])
 
     def late(self, times: NDArray[np.int64], order: Sequence[pa.Array]) -> NDArray[np.bool_]:
         """Which events of a batch are late."""
-        late = np.zeros(times.size, np.bool_)
-        watermark = self.watermark
-        if self._last is None or watermark is None:
-            return late
-        late |= are_before(times, min(watermark, self._last[0]))
-        if order and self._last[0] < watermark:
+        passed, watermark = self.passed, self.watermark
+        late = np.zeros(times.size, np.bool_) if passed is None else are_before(times, passed)
+        if order and self._last is not None and watermark is not None and self._last[0] < watermark:
             for row in np.flatnonzero(times == self._last[0]).tolist():
-                late[row] = self._rank(times, order, row) < self._last
+                late[row] |= self._rank(times, order, row) < self._last
         return late
 
     def passes(self, times: NDArray[np.int64], order: Sequence[pa.Array]) -> bool:
@@ -104,9 +122,10 @@ class ReorderBuffer:
         """As `passes`, of a single event, which is not late then."""
         if self._chunks or self._order or self._lateness:
             return False
-        if self._greatest is not None and time < self._greatest:
+        watermark = self.watermark
+        if watermark is not None and time < watermark:
             return False
-        self._greatest = time
+        self._greatest = time if self._greatest is None else max(self._greatest, time)
         self._last = (time,)
         self._arrived += 1
         return True
@@ -124,7 +143,7 @@ class ReorderBuffer:
     def let_go(self, *, everything: bool = False) -> pa.Table:
         """What is held back no longer, in stream order; with `everything`, all of it."""
         if everything:
-            self._flushed = self._greatest
+            self._closed = self.watermark_at_end
         until = self.watermark
         ready: list[pa.Table] = []
         while self._chunks and until is not None and self._chunks[0].time <= until:
@@ -146,7 +165,7 @@ class ReorderBuffer:
         )
 
     def reached(self) -> pa.RecordBatch:
-        """How far the stream is, in one row: greatest time, where it was flushed, what was last let go."""
+        """How far the stream is, in one row: the greatest time, the one said, what was last let go."""
         last: Sequence[Any] = [None] * (1 + len(self._order))
         if self._last is not None:
             last = [self._last[0], *(_value(each) for each in self._last[1:])]
@@ -155,7 +174,7 @@ class ReorderBuffer:
             name: pa.array([each], self._own.field(name).type) for name, each in zip(names, last, strict=True)
         }
         columns["greatest"] = pa.array([self._greatest], pa.int64())
-        columns["flushed"] = pa.array([self._flushed], pa.int64())
+        columns["closed"] = pa.array([self._closed], pa.int64())
         return pa.record_batch(columns)
 
     def restore(self, pending: pa.Table, reached: pa.RecordBatch) -> None:
@@ -165,7 +184,7 @@ class ReorderBuffer:
             raise ValueError("what is held back has no times")
         if fall(times.to_numpy()):
             raise ValueError("what is held back is not in order")
-        self._greatest, self._flushed = (reached.column(name)[0].as_py() for name in ("greatest", "flushed"))
+        self._greatest, self._closed = (reached.column(name)[0].as_py() for name in ("greatest", "closed"))
         if reached.column(TIME).null_count == 0:
             order = [reached.column(name) for name in self._order]
             self._last = self._rank(reached.column(TIME).to_numpy(), order, 0)
@@ -185,6 +204,11 @@ class ReorderBuffer:
 
     def _rank(self, times: NDArray[np.int64], order: Sequence[pa.Array], row: int) -> Rank:
         return (int(times[row]), *(_comparable(column[row]) for column in order))
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    """The later of two times, of which one may not be known."""
+    return max((each for each in (one, other) if each is not None), default=None)
 
 
 def _comparable(scalar: pa.Scalar) -> tuple[int, Any]:

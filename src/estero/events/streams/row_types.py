@@ -6,6 +6,7 @@ Whatever else Arrow takes for a value (a NumPy scalar, a timestamp of pandas) is
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from estero.classify.rows.typed import AskSqlError
 from estero.events.tables.shown_types import plain_type
+from estero.language.tree.literals import timestamp_value
 
 Change = Callable[[Any], Any]
 
@@ -27,6 +29,8 @@ _EXACT: Final = 2**53
 _FURTHEST: Final = 2**61
 """Ticks beyond these are left to SQL: some are infinite, others overflow where they are multiplied."""
 _MICROSECOND: Final = timedelta(microseconds=1)
+_FINER: Final = re.compile(r"(.+\.[0-9]{6})([0-9]{1,3})(\D.*)?", re.ASCII)
+"""A text of a moment in two parts, and what they have beyond microseconds between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,8 @@ def row_type(declared: pa.DataType) -> RowType | None:
         low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
         return RowType(kind, {int: _integer(low, high)})
     if pa.types.is_timestamp(kind):
-        return RowType(kind, {datetime: _ticks(_PER_SECOND[kind.unit])}, pa.int64())
+        per_second = _PER_SECOND[kind.unit]
+        return RowType(kind, {datetime: _ticks(per_second), str: _ticks_in(per_second)}, pa.int64())
     return _PLAIN.get(kind)
 
 
@@ -138,6 +143,50 @@ def _ticks(per_second: int) -> Change:
     return ticks
 
 
+def _ticks_in(per_second: int) -> Change:
+    """The ticks of a moment that a text says, in the form of ISO 8601; one without a zone is in UTC."""
+
+    def ticks(text: str) -> int:
+        finer = _FINER.fullmatch(text)
+        plain, beyond = (text, 0) if finer is None else (finer[1] + (finer[3] or ""), int(f"{finer[2]:0<3}"))
+        try:
+            micros = (timestamp_value(plain) - _UTC_EPOCH) // _MICROSECOND
+        except ValueError as error:
+            raise AskSqlError from error
+        number, left = divmod((micros * 1000 + beyond) * per_second, 10**9)
+        if left:
+            raise AskSqlError
+        return _within(number, _FURTHEST)
+
+    return ticks
+
+
+def _days_in(text: str) -> int:
+    try:
+        return _days(date.fromisoformat(text))
+    except ValueError as error:
+        raise AskSqlError from error
+
+
+def without_texts(values: Sequence[Any], declared: pa.DataType) -> Sequence[Any]:
+    """Values for a column of a type, in which texts of moments and days have become such.
+
+    Raises ValueError for a text that says none, or one finer than the column.
+    """
+    found = row_type(declared)
+    if found is None or found.stored is None or not any(type(each) is str for each in values):
+        return values
+    return [_moment(each, found) if type(each) is str else each for each in values]
+
+
+def _moment(text: str, of: RowType) -> pa.Scalar:
+    try:
+        return of.array([of.takes[str](text)])[0]
+    except AskSqlError:
+        example = "2024-01-31" if of.arrow == pa.date32() else "2024-01-31T12:00:00, no finer than the column"
+        raise ValueError(f"{text!r} is none; write it as {example}") from None
+
+
 def _days(day: date) -> int:
     return day.toordinal() - _FIRST_DAY
 
@@ -151,6 +200,6 @@ _PLAIN: Final[Mapping[pa.DataType, RowType]] = {
         RowType(pa.float32(), {float: _short_float}),
         RowType(pa.string(), {str: _text}),
         RowType(pa.large_string(), {str: _text}),
-        RowType(pa.date32(), {date: _days}, pa.int32()),
+        RowType(pa.date32(), {date: _days, str: _days_in}, pa.int32()),
     )
 }

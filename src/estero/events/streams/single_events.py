@@ -125,7 +125,10 @@ class SingleEvents:
         if numbered(VALUES, [name]):
             number = int(name.removeprefix(VALUES))
             return pa.array([event.values[number] for event in events], field.type)
-        place = self._names.index(attribute_in(name))
+        attribute = attribute_in(name)
+        if attribute not in self._names:  # a path: of the types that are read here only NULL is gone into
+            return pa.nulls(len(rows), field.type)
+        place = self._names.index(attribute)
         array = self._types[place].array([row[place] for row in rows])
         return array if array.type.equals(field.type) else array.cast(field.type)
 

@@ -17,6 +17,7 @@ from estero.events.database import connect
 from estero.events.inputs import Input, open_input
 from estero.events.reading_errors import reading
 from estero.events.sources import Source, open_source
+from estero.events.tables.nested_columns import extended
 from estero.language.tree.durations import TimeUnit
 from estero.language.tree.schema import UNITS_OF_TIME, EventLayout, Kind
 
@@ -96,7 +97,8 @@ def layout_of(schema: object, columns: EventLayout, lateness: Lateness | None = 
     named = schema if isinstance(schema, Mapping) else {"": schema}
     if not named:
         raise DataError("the mapping of types to their schemas is empty")
-    layout = StreamLayout({str(name): _schema_of(each) for name, each in named.items()}, columns)
+    schemas = {str(name): extended(_schema_of(each), columns) for name, each in named.items()}
+    layout = StreamLayout(schemas, columns)
     source = layout.source()
     if lateness is None:
         return layout

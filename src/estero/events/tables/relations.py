@@ -4,6 +4,25 @@ A relation belongs to the connection on which it was made: only there are its ta
 frames known. While a result of it is open that connection refuses every other statement, the user's too.
 So it is read to its end at once, when it is first asked for, in the columns that a query needs; what does
 not fit well into memory waits in a file.
+
+Where the user declares an order, the relation also numbers its rows and leaves those out that cannot be
+relevant, in the same run. It tells as well whether each row is after the one before it in that order. If so,
+a row has one possible position; if not, all rows are read, as without a declared order.
+
+Measured (2 million rows of five columns, 3900 of them relevant, CPU time of one count, seconds):
+
+==========================  ========  ====
+relation                    all rows  some
+==========================  ========  ====
+a table in order                0.53  0.22
+``ORDER BY`` that order         0.66  0.42
+a table whose last rows tie     0.27  0.51
+``ORDER BY`` another order      0.82  1.40
+==========================  ========  ====
+
+The last two are run twice: whether there are ties is not known before the last row. Rejected: numbering by
+``OVER (ORDER BY …)``, so that several runs agree, 0.64 s for one of them; and NULL for what is left out, with
+all rows in a few columns, 0.18 s to read them, as much as for all columns.
 """
 
 from __future__ import annotations
@@ -11,13 +30,16 @@ from __future__ import annotations
 import tempfile
 import threading
 import weakref
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import NamedTuple
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
+from estero.classify.column_names import POSITION, RELATION_LAST, RELATION_UNSURE
 from estero.errors import DataError
 from estero.events.database import may_be_changed
 from estero.events.reading_errors import reading
@@ -25,6 +47,9 @@ from estero.events.reading_errors import reading
 IN_MEMORY = 256 << 20
 """Bytes of a relation that are kept in memory; a larger one is kept in a temporary file."""
 _ROWS = 131_072
+
+OneOf = Sequence[Mapping[str, frozenset[str]]]
+"""Rows that have, for one of these, in each of its columns one of its strings."""
 
 
 class _Kept(NamedTuple):
@@ -44,12 +69,29 @@ class _Kept(NamedTuple):
                     yield batch.select(columns)
 
 
-class Relation:
-    """A relation that is run once, when it is first read; each call gives a new stream of its rows.
+class Numbered(NamedTuple):
+    """Some rows of a relation with their positions, how many rows it has, and the last of them."""
 
-    `expect` says which columns will be asked for: it is run for these alone, and once more, for all, where
-    others are asked for then. Raises `DataError` where it cannot be run: its connection is closed, say, or
-    reads something else.
+    one_of: OneOf
+    kept: _Kept
+    rows: int
+    last: pa.RecordBatch | None
+
+    def has(self, columns: Sequence[str], one_of: OneOf) -> bool:
+        """Whether all rows that these conditions let pass are there, in these columns."""
+        return set(columns) <= set(self.kept.columns) and all(each in self.one_of for each in one_of)
+
+
+class _NotInOrderError(Exception):
+    """Raised where a row is not after the one before it, or is not known to be."""
+
+
+class Relation:
+    """A relation that is run once, by `run` or when it is first read; each call gives a stream of its rows.
+
+    `expect` says which columns will be asked for, and which rows: it is run for these alone, and once more
+    where others are asked for then, for all rows and, if it has to be, for all columns. Raises `DataError`
+    where it cannot be run: its connection is closed, say, or reads something else.
     """
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, *, in_memory: int = IN_MEMORY) -> None:
@@ -59,19 +101,71 @@ class Relation:
         self._in_memory = in_memory
         self._lock = threading.Lock()
         self._expected: Sequence[str] = self.schema.names
+        self._order: Sequence[str] = ()
+        self._one_of: OneOf = ()
         self._kept: _Kept | None = None
+        self._numbered: Numbered | None = None
 
     @property
     def columns(self) -> Sequence[str]:
         """Those that it is run for, as far as it is known."""
         return self._expected if self._kept is None else self._kept.columns
 
-    def expect(self, columns: Collection[str]) -> None:
-        """Only these columns will be asked for."""
+    def expect(self, columns: Collection[str], *, order: Sequence[str] = (), one_of: OneOf = ()) -> None:
+        """Only these columns will be asked for.
+
+        With `one_of` only such rows will, if each row is after the one before it in the columns of `order`,
+        which are among `columns`.
+        """
         names = self.schema.names
         if may_be_changed(names):  # one of two columns cannot be named
             return
         self._expected = [name for name in names if name in columns] or names[:1]
+        if order and all(_is_sorted_alike(self.schema.field(name).type) for name in order):
+            self._order, self._one_of = order, one_of
+
+    def with_columns(self, selected: str) -> Relation:
+        """The relation with more columns, as SQL selects them; `DataError` where that cannot be run."""
+        with _running():
+            return Relation(self._relation.project(f"*, {selected}"), in_memory=self._in_memory)
+
+    def run(self) -> None:
+        """Runs it now, for the columns that are expected, if it has not been run."""
+        if self.in_order() is None:
+            with self._lock:
+                if self._kept is None:
+                    self._kept = self._read(self._expected)
+
+    def in_order(self) -> Numbered | None:
+        """The rows that are expected, if each row is after the one before it; runs it for these, once.
+
+        None where that is not so, no order is declared, or all rows have been read before.
+        """
+        with self._lock:
+            if self._one_of and self._numbered is None and self._kept is None:
+                try:
+                    self._numbered = self._read_numbered()
+                except _NotInOrderError:
+                    self._one_of = ()
+            return self._numbered
+
+    def numbered(self, columns: Sequence[str], one_of: OneOf) -> pa.RecordBatchReader:
+        """A new stream of rows with their numbers in ``__position`` (int64), in these columns.
+
+        Rows may be left out that are none of `one_of`. Where the order is not known all rows come, without
+        numbers.
+        """
+        found = self.in_order()
+        if found is None or not found.has(columns, one_of):
+            return self(columns)
+        chosen = [*(self.schema.field(name) for name in columns), pa.field(POSITION, pa.int64())]
+        return pa.RecordBatchReader.from_batches(pa.schema(chosen), found.kept.rows([*columns, POSITION]))
+
+    def has(self, column: str, text: str) -> bool:
+        """Whether a text is among the strings of a column; runs it as far as the first."""
+        same = f"encode(CAST({_quoted(column)} AS VARCHAR)) = encode({_literal(text)})"
+        with _running():
+            return bool(self._relation.filter(same).limit(1).fetchall())
 
     def __call__(self, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
         """A new stream of its rows."""
@@ -86,27 +180,104 @@ class Relation:
         return pa.RecordBatchReader.from_batches(chosen, kept.rows(asked))
 
     def _read(self, columns: Sequence[str]) -> _Kept:
-        """Runs it for these columns."""
-        file, size = None, 0
-        batches: list[pa.RecordBatch] = []
+        """Runs it for these columns; in the declared order, where rows are numbered by it."""
         with _running():
-            whole = len(columns) == len(self.schema)
-            asked = self._relation if whole else self._relation.project(", ".join(map(_quoted, columns)))
+            asked = self._relation
+            if self._numbered is not None:
+                asked = asked.order(", ".join(f"{_quoted(name)} ASC NULLS LAST" for name in self._order))
+            if len(columns) < len(self.schema):
+                asked = asked.project(", ".join(map(_quoted, columns)))
         with _running(), closing(asked.to_arrow_reader(_ROWS)) as reader:
-            for batch in reader:
-                batches.append(batch)
-                size += batch.nbytes
-                if size > self._in_memory:
-                    file = self._written(reader)
-        return _Kept(columns, batches, file)
+            return self._held(columns, reader, reader.schema)
 
-    def _written(self, rest: pa.RecordBatchReader) -> tempfile._TemporaryFileWrapper[bytes]:
+    def _read_numbered(self) -> Numbered:
+        """Runs it for the rows that are expected; `_NotInOrderError` where it has no total order."""
+        here = ", ".join(map(_quoted, self._order))
+        before = ", ".join(f"lag({_quoted(name)}) OVER ()" for name in self._order)
+        # Rows are compared with NULL after all values, so it is asked for by itself.
+        missing = " OR ".join(f"{_quoted(name)} IS NULL" for name in self._order)
+        unsure = f"{missing} OR (lag(true) OVER () AND NOT row({here}) > row({before}))"
+        computed = {
+            POSITION: "row_number() OVER () - 1",
+            RELATION_UNSURE: f"coalesce({unsure}, false)",
+            RELATION_LAST: "lead(true) OVER () IS NULL",
+        }
+        named = [*map(_quoted, self._expected), *(f"{sql} AS {name}" for name, sql in computed.items())]
+        wanted = (
+            " AND ".join(_is_one_of(name, sorted(texts)) for name, texts in each.items())
+            for each in self._one_of
+        )
+        kept = " OR ".join((RELATION_UNSURE, RELATION_LAST, *(f"({each})" for each in wanted)))
+        with _running():
+            asked = self._relation.project(", ".join(named)).filter(kept)
+        columns = [*self._expected, POSITION]
+        with _running(), closing(asked.to_arrow_reader(_ROWS)) as reader:
+            steps = _Steps()
+            chosen = pa.schema([reader.schema.field(name) for name in columns])
+            held = self._held(columns, (batch.select(columns) for batch in steps.followed(reader)), chosen)
+        return Numbered(self._one_of, held, steps.rows, steps.last)
+
+    def _held(self, columns: Sequence[str], batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> _Kept:
+        """The batches, read to their end."""
+        file, size = None, 0
+        first: list[pa.RecordBatch] = []
+        rest = iter(batches)
+        for batch in rest:
+            first.append(batch)
+            size += batch.nbytes
+            if size > self._in_memory:
+                file = self._written(rest, schema)
+        return _Kept(columns, first, file)
+
+    def _written(
+        self, rest: Iterable[pa.RecordBatch], schema: pa.Schema
+    ) -> tempfile._TemporaryFileWrapper[bytes]:
         file = tempfile.NamedTemporaryFile(prefix="estero-relation-", suffix=".arrows")  # noqa: SIM115  it lives as long as this does
         weakref.finalize(self, file.close)
-        with pa.ipc.new_stream(file.name, rest.schema) as writer:
+        with pa.ipc.new_stream(file.name, schema) as writer:
             for batch in rest:
                 writer.write_batch(batch)
         return file
+
+
+class _Steps:
+    """Follows numbered rows: counts them, with those left out, and holds the last, which never is."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.last: pa.RecordBatch | None = None
+
+    def followed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches; raises `_NotInOrderError` at a row that is unsure, or numbered before another one."""
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            places = batch.column(POSITION).to_numpy()
+            in_turn = places[0] >= self.rows and bool((np.diff(places) > 0).all())
+            if not in_turn or batch.column(RELATION_UNSURE).true_count:
+                raise _NotInOrderError
+            self.rows = int(places[-1]) + 1
+            self.last = batch.slice(batch.num_rows - 1)
+            yield batch
+
+
+def _is_sorted_alike(kind: pa.DataType) -> bool:
+    """Whether values have one order on all connections; strings have not, where there is a collation."""
+    numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(numbers or pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def _is_one_of(column: str, texts: Sequence[str]) -> str:
+    """The condition that a column of strings, or of an ENUM, has one of these, or what is collated alike."""
+    if not texts:
+        return "false"
+    listed = ", ".join(map(_literal, texts))
+    return f"CAST({_quoted(column)} AS VARCHAR) IN ({listed})"
+
+
+def _literal(text: str) -> str:
+    """A string in DuckDB's SQL."""
+    return exp.Literal.string(text).sql("duckdb")
 
 
 def _quoted(name: str) -> str:

@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from estero.classify.column_names import event_column
-from estero.classify.columns import ColumnType, Tick, reference
+from estero.classify.columns import MOST_DIGITS, ColumnType, Tick, common_decimal, reference
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.sql_trees import cast
 from estero.errors import DataError
 from estero.events.database import EVENTS
 from estero.language.tree.schema import Kind
 
+_EXACT = frozenset({Kind.INT, Kind.DECIMAL})
+_INTEGERS = "DECIMAL(19,0)"
+"""What has all integers of 64 bits."""
 _HINT = "rename one of the two columns, or convert it"
 
 
@@ -91,6 +94,8 @@ def _common(name: str, one: TableColumn, other: TableColumn) -> TableColumn:
         return other if left.kind is Kind.NULL else one
     if kinds == {Kind.OPAQUE}:
         return TableColumn(one.type_name, one.engine_type, _merged(left, right))
+    if Kind.DECIMAL in kinds and kinds <= _EXACT:
+        return TableColumn(one.type_name, one.engine_type, _decimal(name, one, other))
     if len(kinds) == 1:
         tick: Tick = "ns" if "ns" in (left.tick, right.tick) else "us"
         return TableColumn(one.type_name, one.engine_type, ColumnType(left.kind, tick=tick))
@@ -102,6 +107,22 @@ def _common(name: str, one: TableColumn, other: TableColumn) -> TableColumn:
         column=name,
         hint=_HINT,
     )
+
+
+def _decimal(name: str, one: TableColumn, other: TableColumn) -> ColumnType:
+    """The decimals that have the values of both columns, which are of decimals and integers."""
+    types = [
+        str(each.column.cast) if each.column.kind is Kind.DECIMAL else _INTEGERS for each in (one, other)
+    ]
+    common = common_decimal(types)
+    if common is None:
+        raise DataError(
+            f"{name!r} is {types[0]} in the table of {one.type_name} and {types[1]} in that of "
+            f"{other.type_name}: together they need more than {MOST_DIGITS} digits",
+            column=name,
+            hint=_HINT,
+        )
+    return ColumnType(Kind.DECIMAL, common)
 
 
 def _merged(one: ColumnType, other: ColumnType) -> ColumnType:
@@ -117,6 +138,8 @@ def _merged(one: ColumnType, other: ColumnType) -> ColumnType:
         return ColumnType(Kind.OPAQUE, fields=tuple(fields.items()))
     if one.element is not None and other.element is not None:
         return ColumnType(Kind.OPAQUE, element=_merged(one.element, other.element))
+    if Kind.DECIMAL in (one.kind, other.kind):
+        return ColumnType(Kind.OPAQUE)
     if one.kind is other.kind:
         tick: Tick = "ns" if "ns" in (one.tick, other.tick) else "us"
         return ColumnType(one.kind, one.cast or other.cast, checked=one.checked or other.checked, tick=tick)
@@ -176,6 +199,8 @@ def _checked(name: str, here: TableColumn, fits: exp.Expr, bent: exp.Expr, said:
 
 def _engine_type(column: ColumnType) -> str:
     """The DuckDB type of a column that inputs with different types share."""
+    if column.kind is Kind.DECIMAL:
+        return str(column.cast)
     if column.kind is Kind.TIMESTAMP:
         return "TIMESTAMP_NS" if column.tick == "ns" else "TIMESTAMP"
     return {Kind.BOOL: "BOOLEAN", Kind.INT: "BIGINT", Kind.FLOAT: "DOUBLE"}.get(column.kind, "VARCHAR")

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NoReturn, TypeAlias, overload
 from typing import cast as typed_as
 
+from estero.arguments import checked, shown
 from estero.errors import NOWHERE
 from estero.language.builder.durations import duration_of, durations_of
 from estero.language.tree import expressions as e
@@ -27,11 +28,13 @@ from estero.language.tree.pattern import PartitionKey
 Operand: TypeAlias = "Expression | Condition | Value | timedelta"
 
 
+@checked
 def var(name: str) -> Variable:
     """The events marked `name`; ``var("a").price`` and ``var("a")["unit price"]`` are their attributes."""
     return Variable(name)
 
 
+@checked
 def attribute(name: str) -> Expression:
     """An attribute of the event at hand, for conditions inside ``var("a")[…]``."""
     return Expression(e.Attribute(_sound(name)))
@@ -43,6 +46,7 @@ def _sound(name: str) -> str:
     return name
 
 
+@checked
 def param(name: str) -> Expression:
     """``$name``: a constant, a list behind `is_in`, a length of time or a number, which `Query.bind` gives.
 
@@ -55,6 +59,7 @@ def param(name: str) -> Expression:
     return Expression(e.Parameter(None, name))
 
 
+@checked
 def call(function: str, *arguments: Operand) -> Expression:
     """A scalar function of the language.
 
@@ -66,6 +71,7 @@ def call(function: str, *arguments: Operand) -> Expression:
     return Expression(e.Call(function, tuple(map(_node, arguments))))
 
 
+@checked
 def case(*whens: tuple[Condition | Expression, Operand], otherwise: Operand = None) -> Expression:
     """The value behind the first condition that is true, else `otherwise`: ``CASE WHEN … END``.
 
@@ -75,15 +81,21 @@ def case(*whens: tuple[Condition | Expression, Operand], otherwise: Operand = No
     """
     if not whens:
         raise ValueError("a case needs at least one condition with its value")
+    for each in whens:
+        if len(each) != 2:
+            raise TypeError(f"a case takes pairs of a condition and its value, not {each!r}")
     cases = tuple(e.When(_in_case(condition), _node(value)) for condition, value in whens)
     return Expression(e.Case(cases, None if otherwise is None else _node(otherwise)))
 
 
 def _in_case(condition: Condition | Expression) -> e.Node:
     """A condition as one part of a larger one: ``X.a`` for each ``a`` in ``X[…]``."""
+    if not isinstance(condition, Condition | Expression):
+        raise TypeError(f"the condition of a case is one such as var('x').price > 5, not {shown(condition)}")
     return outside(condition).tree if isinstance(condition, Condition) else condition.tree
 
 
+@checked
 def cast(value: Operand, type: str) -> Expression:
     """The value as one of another type, NULL where it is none: ``CAST(e AS INTEGER)``.
 
@@ -96,6 +108,7 @@ def cast(value: Operand, type: str) -> Expression:
     return Expression(e.Cast(_node(value), name))
 
 
+@checked
 def aggregate(function: str, of: Expression | Variable, *, distinct: bool = False) -> Expression:
     """A value of all events marked with a variable: ``aggregate("avg", var("a").price) > 5``.
 
@@ -118,6 +131,7 @@ def aggregate(function: str, of: Expression | Variable, *, distinct: bool = Fals
     return Expression(e.Aggregate(name, str(variable), e.without_variable(of.tree), distinct))
 
 
+@checked
 def count(of: Expression | Variable, *, distinct: bool = False) -> Expression:
     """How many events are marked with a variable: ``count(x)``; of an attribute, how many have a value.
 
@@ -141,6 +155,7 @@ def closed(low: Value, high: Value) -> e.Range:
     return e.Range(_literal(low), _literal(high))
 
 
+@checked
 def holds(predicate: str, *arguments: Variable | Expression | Value) -> Condition:
     """A predicate over sets of events by its name: of variables, attributes of them, and constants.
 
@@ -150,6 +165,7 @@ def holds(predicate: str, *arguments: Variable | Expression | Value) -> Conditio
     return Condition(e.SetPredicate(predicate, tuple(map(_argument, arguments))))
 
 
+@checked
 def prev(value: Expression) -> Expression:
     """The value of the event before, among those marked with the same variable.
 
@@ -163,6 +179,7 @@ def prev(value: Expression) -> Expression:
             raise TypeError("prev takes an attribute of a variable")
 
 
+@checked
 def increasing(values: Expression) -> Condition:
     """Each of these events has a larger value than the one before it.
 
@@ -172,11 +189,13 @@ def increasing(values: Expression) -> Condition:
     return holds("increasing", values)
 
 
+@checked
 def decreasing(values: Expression) -> Condition:
     """Each of these events has a smaller value than the one before it: ``decreasing(a.price)``."""
     return holds("decreasing", values)
 
 
+@checked
 def outside(condition: Condition | Expression) -> Condition:
     """The same condition on ``X.a`` instead of ``X[… a …]``; it means the same.
 
@@ -186,6 +205,7 @@ def outside(condition: Condition | Expression) -> Condition:
     return Condition(e.over_logic(condition.as_filter().tree, _with_variable))
 
 
+@checked
 class Variable:
     """A variable of a pattern. Attributes whose name a method has are written ``var("a")["name"]``."""
 
@@ -209,6 +229,8 @@ class Variable:
         """An attribute by its name, or a condition on each of its events: ``a[p]``."""
         if isinstance(key, str):
             return Expression(e.Attribute(_sound(key), self.variable_name))
+        if not isinstance(key, Condition):
+            raise TypeError(f"{self}[…] takes the name of an attribute or a condition, not {shown(key)}")
         return Condition(e.EventFilter(self.variable_name, key.tree))
 
     def __repr__(self) -> str:
@@ -236,6 +258,7 @@ def _computing(operator: e.ArithmeticOperator) -> tuple[_Computing, _Computing]:
     return compute, lambda right, left: compute(left, right)
 
 
+@checked
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
     """A value of one event or of several; compared, it makes a `Condition`.
@@ -408,6 +431,7 @@ class Named:
     name: str
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A filter, or a predicate over one event; joined with ``&``, ``|`` and ``~``."""
@@ -425,11 +449,11 @@ class Condition:
 
     def __and__(self, other: Condition | Expression) -> Condition:
         own = self.tree.parts if isinstance(self.tree, e.And) and not self.is_group else (self.tree,)
-        return Condition(e.And((*own, other.as_filter().tree)))
+        return Condition(e.And((*own, _joined(other, "&").tree)))
 
     def __or__(self, other: Condition | Expression) -> Condition:
         own = self.tree.parts if isinstance(self.tree, e.Or) and not self.is_group else (self.tree,)
-        return Condition(e.Or((*own, other.as_filter().tree)))
+        return Condition(e.Or((*own, _joined(other, "|").tree)))
 
     def __invert__(self) -> Condition:
         """The opposite: of ``a[p]``, that p is not true of every event marked a."""
@@ -501,10 +525,22 @@ def _beside(computed: e.Node, value: object) -> e.Node:
     return _term(value) if isinstance(computed, e.Arithmetic | e.Negative) else _node(value)
 
 
+def _joined(other: object, sign: str) -> Condition:
+    """What is joined with a condition."""
+    if not isinstance(other, Condition | Expression):
+        raise TypeError(
+            f"{sign} joins conditions, and {shown(other)} is none: comparisons on both sides of it need "
+            f"parentheses, (…) {sign} (…)"
+        )
+    return other.as_filter()
+
+
 def _literal(value: object) -> e.Literal:
     if isinstance(value, float) and math.isnan(value):
         raise ValueError("NaN has no literal")
     if isinstance(value, datetime):
+        if value != value:  # noqa: PLR0124 - pandas' NaT is a datetime that does not equal itself
+            raise ValueError("NaT is no time: None stands for NULL")
         return e.Literal(value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC))
     if isinstance(value, timedelta):
         return e.Literal(duration_of(value))

@@ -17,23 +17,28 @@ from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Self, TypeAlias
+from enum import Enum
+from typing import Self, TypeAlias, TypeVar
 
+from estero.arguments import checked
 from estero.language.builder.conditions import Condition, Expression, Named, parameter_in
 from estero.language.builder.durations import Length, distances_of, number_of, unit_named, window_of
 from estero.language.tree import distances as d
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
 from estero.language.tree.durations import TimeUnit
+from estero.language.tree.names import suggestion
 
 PatternLike: TypeAlias = "PatternBuilder | p.Pattern"
 
 
+@checked
 def event(type: str, *, stream: str | None = None) -> PatternBuilder:
     """One event of a type, of any stream or of one; what the events are called unless `named` otherwise."""
     return PatternBuilder(p.EventType(type, stream))
 
 
+@checked
 def absent(what: str | PatternLike) -> AbsentEvent:
     """An event that must not happen `within` some time: a type, or one event with a name and conditions.
 
@@ -50,6 +55,7 @@ def absent(what: str | PatternLike) -> AbsentEvent:
     return AbsentEvent(p.EventType(what) if isinstance(what, str) else _pattern(what))
 
 
+@checked
 def select(pattern: PatternLike) -> QueryBuilder:
     """The query for all complex events of a pattern."""
     return QueryBuilder(q.QueryTree(_pattern(pattern)))
@@ -62,6 +68,7 @@ def tree_of(query: Built) -> q.QueryTree:
     return query if isinstance(query, q.QueryTree) else q.QueryTree(_pattern(query))
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class PatternBuilder:
     """A pattern to which more is added from left to right; `tree` is what it is so far."""
@@ -209,8 +216,8 @@ class PatternBuilder:
 
     def repeated(
         self,
-        least: int = 1,
-        most: int | None = None,
+        least: int | Expression = 1,
+        most: int | Expression | None = None,
         *,
         directly: bool = False,
         without: PatternLike | SequenceOf[PatternLike] = (),
@@ -231,9 +238,8 @@ class PatternBuilder:
         """
         absent = () if directly else _patterns(without)  # nothing lies between what follows directly
         step = p.Step(absent, distances_of(within, after, events, apart))
-        if least == 0 and most != 0:
-            return PatternBuilder(p.Iteration(self.tree, directly, 1, most, step)).optional()
-        return PatternBuilder(p.Iteration(self.tree, directly, least, most, step))
+        times = number_of(least), None if most is None else number_of(most)
+        return PatternBuilder(p.settled(p.Iteration(self.tree, directly, *times, step)))
 
     def optional(self) -> PatternBuilder:
         """This or nothing, as a part of a sequence: ``φ?``.
@@ -284,6 +290,7 @@ class PatternBuilder:
         return PatternBuilder(p.Strict(self.tree))
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class AbsentEvent:
     """An event that must not happen; `within` says for how long."""
@@ -305,6 +312,7 @@ class AbsentEvent:
         return AbsenceBuilder((p.Absence(self.event, d.Apart(">", length)),))
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class AbsenceBuilder:
     """What must not happen for some time, as a part of a sequence; it needs a part that happens."""
@@ -331,6 +339,7 @@ class AbsenceBuilder:
         return begun.then(*rest[1:]) if rest[1:] else begun
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class QueryBuilder:
     """A query to which clauses are added, in any order; a clause said again replaces the one before."""
@@ -373,7 +382,7 @@ class QueryBuilder:
         >>> print(select(event("a").repeated()).strategy("next"))
         SELECT NEXT * WHERE a+
         """
-        chosen = strategy if isinstance(strategy, q.Strategy) else q.Strategy[strategy.upper()]
+        chosen = strategy if isinstance(strategy, q.Strategy) else _member(q.Strategy, strategy)
         return replace(self, tree=replace(self.tree, strategy=chosen, disjoint=False))
 
     def longest(self, *, disjoint: bool = False) -> Self:
@@ -436,7 +445,7 @@ class QueryBuilder:
         >>> print(select(event("a").then(event("b"))).consume_by("any").limit(1))
         SELECT * WHERE a ; b CONSUME BY ANY LIMIT 1 PER END
         """
-        chosen = policy if isinstance(policy, q.Consume) else q.Consume[policy.upper()]
+        chosen = policy if isinstance(policy, q.Consume) else _member(q.Consume, policy)
         return replace(self, tree=replace(self.tree, consume=chosen))
 
     def limit(
@@ -465,6 +474,18 @@ class QueryBuilder:
         elif ticks is not None and attribute is not None:
             length = d.AttributeWindow(number_of(ticks), attribute)
         return replace(self, tree=replace(self.tree, limit=number_of(most), per=length))
+
+
+_Word = TypeVar("_Word", bound=Enum)
+
+
+def _member(words: type[_Word], word: str) -> _Word:
+    """The word of the language that a text says, in any case; ValueError, with those there are, for none."""
+    known = {each.name: each for each in words}
+    if word.upper() not in known:
+        near = suggestion(word.upper(), list(known))
+        raise ValueError(f"{word!r} is none of {', '.join(known)}" + (f": {near}" if near else ""))
+    return known[word.upper()]
 
 
 def _window(
@@ -515,7 +536,7 @@ def _shown_as(name: str, of: SequenceOf[str | Expression] | Expression) -> q.Sel
     """What an argument by name shows: an expression, or a label with some attributes."""
     if isinstance(of, Expression):
         return q.SelectExpression(of.tree, name)
-    if isinstance(of, str) or not of:
+    if not isinstance(of, SequenceOf) or isinstance(of, str) or not of:
         raise ValueError(f"the attributes of {name} are a list of at least one name")
     return q.SelectItem(name, tuple(map(_name_of, of)))
 

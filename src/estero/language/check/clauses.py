@@ -145,19 +145,20 @@ def check_length(
 def _wrong_length(window: d.Window, problems: Problems, what: str) -> bool:
     """Whether a window or distance is too short or too long, which is noted."""
     is_window = what == "window"
+    largest = INT_MAX - 1 if what in ("distance", "deadline") else INT_MAX  # the engine asks for one more
     match window:
         case d.EventWindow(events):
-            length, least, most = events, int(is_window), f"{INT_MAX} events"
+            length, least, most = events, int(is_window), f"{largest} events"
         case d.AttributeWindow(ticks):
-            length, least, most = ticks, 0, f"{INT_MAX} ticks"
+            length, least, most = ticks, 0, f"{largest} ticks"
         case d.DurationWindow(parts):
             # A negative part is wrong in any sum.
             length = min(window.nanoseconds, *(amount for amount, _ in parts))
             length = window.nanoseconds if length >= 0 else length
             least, most = 0, "292 years long"
-    if least <= length <= INT_MAX:
+    if least <= length <= largest:
         return False
-    if length > INT_MAX:
+    if length > largest:
         message = f"{_NAMED[what]} is at most {most}"
     else:
         message = (
@@ -168,9 +169,9 @@ def _wrong_length(window: d.Window, problems: Problems, what: str) -> bool:
         window.span,
         expected="a duration of at most 292 years, in whole units, none of them negative"
         if isinstance(window, d.DurationWindow)
-        else f"a whole number from {least} to {INT_MAX}",
+        else f"a whole number from {least} to {largest}",
         hint=_WITHOUT[what]
-        if what != "distance" or length > INT_MAX
+        if what != "distance" or length > largest
         else "what follows comes later, so that distances are positive",
     )
     return True

@@ -12,11 +12,11 @@ from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
 from estero.language.check.set_predicates import known_predicates, registered
 from estero.language.tree import expressions as e
-from estero.language.tree.functions import AGGREGATES, COMPARED, SCALAR_FUNCTIONS, SET_PREDICATES
+from estero.language.tree.functions import AGGREGATES, COMPARED, SCALAR_FUNCTIONS, SET_PREDICATES, SUMMED
 from estero.language.tree.names import SPELLING, listed, some, suggestion
 from estero.language.tree.paths import column_of, steps_of, variable_in
 from estero.language.tree.pattern import EventType, Filter
-from estero.language.tree.schema import NUMBERS, Kind
+from estero.language.tree.schema import Kind
 from estero.language.tree.selection import END_TIME, START_TIME, label_types
 from estero.language.tree.whole import DURATION, ENDS, TIME_OF
 from estero.language.tree.words import named, quoted
@@ -178,10 +178,10 @@ class VariablesChecker(KindChecker):
         if kind is not None and kind not in takes:
             given = str(e.with_variable(node.operand, variable))
             self._problems.add(
-                f"{node.function} takes {'numbers' if takes is NUMBERS else 'what can be compared'}, "
+                f"{node.function} takes {'numbers' if takes is SUMMED else 'what can be compared'}, "
                 f"and {given} is {kind.value}",
                 node.span,
-                expected="integers or floats" if takes is NUMBERS else COMPARABLE,
+                expected="integers or floats" if takes is SUMMED else COMPARABLE,
                 hint=f"count({given}) takes values of any kind",
             )
             return None

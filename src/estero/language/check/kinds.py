@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from fractions import Fraction
 from typing import Final
 
 from estero.errors import QueryError, Span
@@ -14,7 +16,7 @@ from estero.language.check.times import COMPUTED, NAMES, OPERANDS, TIMES, kind_c
 from estero.language.regex.parser import parse_regex
 from estero.language.tree import expressions as e
 from estero.language.tree.durations import Duration
-from estero.language.tree.functions import CASTS, SCALAR_FUNCTIONS, Constant, Function
+from estero.language.tree.functions import CASTS, SCALAR_FUNCTIONS, SUMMED, Constant, Function
 from estero.language.tree.literals import INT_MAX, INT_MIN, Value, literal_text
 from estero.language.tree.names import listed, some, suggestion
 from estero.language.tree.paths import element_of
@@ -31,6 +33,8 @@ _USES: Final = {
     Kind.BOOL: "a truth value is a condition by itself: X[ok], X[NOT ok]",
     Kind.INT: "numbers can be compared (= < BETWEEN IN) and used in arithmetic",
     Kind.FLOAT: "numbers can be compared (= < BETWEEN IN) and used in arithmetic",
+    Kind.DECIMAL: "decimals can be compared with decimals, integers and constants, and summed up; "
+    "CAST(d AS FLOAT) is a float to compute with",
     Kind.STRING: "strings can be compared (= < IN LIKE ~), joined by concat(a, b), and have a length(…)",
     Kind.TIMESTAMP: "timestamps can be compared and have a year(…), month(…), day(…), hour(…) and so on",
     Kind.DURATION: "durations can be compared, added and multiplied; seconds(…) of one is a number",
@@ -142,16 +146,33 @@ class KindChecker:
     def _compare(
         self, left: e.Node, first: Kind | None, right: e.Node, second: Kind | None, place: e.Node
     ) -> None:
+        for node, other in ((left, second), (right, first)):
+            if other is Kind.DECIMAL:
+                self._kept_exactly(node)
         if None in (first, second) or Kind.OPAQUE in (first, second):
             self.not_opaque(left, first)
             self.not_opaque(right, second)
-        elif first and second and not fit((first, second)):
+        elif first and second and not fit((_beside(left, first, second), _beside(right, second, first))):
             self._problems.add(
                 f"{first.value} cannot be compared with {second.value}",
                 place.span,
                 expected=f"two values of one kind, or numbers; {_what(left)} is {first.value}",
                 hint=_conversion(left, first, right, second),
             )
+
+    def _kept_exactly(self, node: e.Node) -> None:
+        """Note it where a constant beside a decimal has more digits than a float keeps."""
+        if not (isinstance(node, e.Literal) and isinstance(node.value, float)):
+            return
+        with suppress(ValueError):  # without a text
+            said = Fraction(self._problems.text[node.span.start : node.span.end].lstrip("-"))
+            if said != Fraction(repr(abs(node.value))):
+                self._problems.add(
+                    "this constant has more digits than are kept",
+                    node.span,
+                    expected="17 digits at most",
+                    hint=f"it is read as {node.value!r}",
+                )
 
     def not_opaque(self, node: e.Node, kind: Kind | None) -> None:
         """Note it where an expression of this kind cannot be compared with anything."""
@@ -276,8 +297,9 @@ class KindChecker:
         if kind is None or kind in wanted:
             return kind
         one = any_of_them = listed(sorted(each.value for each in wanted - {Kind.NULL, Kind.OPAQUE}))
-        if wanted is NUMBERS:
-            one, any_of_them = "an integer or a float", "numbers"
+        if wanted in (NUMBERS, SUMMED):
+            one = "an integer or a float" if wanted is NUMBERS else "an integer, a float or a decimal"
+            any_of_them = "numbers"
         self._problems.add(
             f"{operator} takes {any_of_them}, and {_what(operand)} is {kind.value}",
             operand.span,
@@ -392,6 +414,14 @@ class KindChecker:
         kinds = {kind for kind in found if kind}
         if kinds == NUMBERS:
             return Kind.FLOAT
+        if Kind.DECIMAL in kinds and name == "CASE":
+            self._problems.add(
+                "CASE does not choose among decimals",
+                node.span,
+                expected="values of another kind",
+                hint="CAST(d AS FLOAT) and CAST(d AS STRING) are such",
+            )
+            return None
         if len(kinds) > 1:
             self._problems.add(
                 f"{name} mixes {listed(sorted(kind.value for kind in kinds), 'and')}",
@@ -401,6 +431,12 @@ class KindChecker:
             )
             return None
         return kinds.pop() if kinds else None
+
+
+def _beside(node: e.Node, kind: Kind, other: Kind) -> Kind:
+    """The kind of one side of a comparison: beside a decimal, a constant is the decimal that is written."""
+    is_constant = isinstance(node, e.Literal | e.ListOf)
+    return Kind.DECIMAL if is_constant and (kind, other) == (Kind.FLOAT, Kind.DECIMAL) else kind
 
 
 def _numbered(function: Function) -> str:
@@ -441,4 +477,6 @@ def _conversion(left: e.Node, first: Kind, right: e.Node, second: Kind) -> str:
             return "timestamps have a difference, which is a duration: y.time - x.time"
         if own in NUMBERS and other is Kind.TIMESTAMP:
             return "an instant is written TIMESTAMP '2024-01-31 12:00:00'"
+    if {first, second} == {Kind.DECIMAL, Kind.FLOAT}:
+        return "a float is hardly ever the decimal that was meant: compare CAST(d AS FLOAT) with it"
     return _USES[Kind.BOOL] if Kind.BOOL in (first, second) else "compare it with a value of its own kind"

@@ -62,6 +62,11 @@ def notes(tree: QueryTree) -> Iterator[str]:
         )
 
 
+def leaving_out(tree: QueryTree) -> Iteration | None:
+    """The first repetition of a query that may leave out any number of events; None where there is none."""
+    return next((each for each, _ in _leaving_out(tree.pattern)), None)
+
+
 def _comparisons_with_itself(pattern: Pattern) -> Iterator[str]:
     filters = [node.condition for node in pattern.walk() if isinstance(node, Filter)]
     for each in (node for condition in filters for node in condition.walk()):

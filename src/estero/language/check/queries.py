@@ -22,6 +22,7 @@ from estero.language.check.ticks import in_ticks, select_in_ticks
 from estero.language.syntax.parser import parse_query
 from estero.language.tree import pattern as p
 from estero.language.tree.names import listed, suggestion
+from estero.language.tree.parameters import opened
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import Schema
 from estero.language.tree.selection import bound_names, label_types, paths_read
@@ -114,7 +115,7 @@ class _PatternCheck:
                 expected="{n,m} with m from 1",
                 hint="without it the pattern says the same",
             )
-        elif node.maximum is not None and node.maximum < node.minimum:
+        elif node.maximum is not None and node.maximum < node.minimum and not any(opened(node)):
             self.problems.add(
                 "the bounds of this repetition are reversed",
                 span,

@@ -18,6 +18,7 @@ from estero.language.tree.paths import column_of
 from estero.language.tree.pattern import EventType
 from estero.language.tree.schema import Kind
 from estero.language.tree.selection import END_TIME, FIXED, START_TIME, label_types
+from estero.language.tree.whole import DURATION
 from estero.language.tree.words import named, quoted
 
 Types = Mapping[str, tuple[EventType, ...]]
@@ -30,7 +31,7 @@ def check_selected(tree: q.QueryTree, known: KnownTypes, problems: Problems) -> 
     for item in tree.select or ():
         match item:
             case q.SelectItem():
-                _check_item(item, types, known, problems)
+                _check_item(item, tree, types, known, problems)
             case q.SelectExpression():
                 _check_name(item, tree, types, names, problems)
                 _SelectChecker(tree, types, known, problems).of_a_column(item.expression)
@@ -39,13 +40,20 @@ def check_selected(tree: q.QueryTree, known: KnownTypes, problems: Problems) -> 
 
 
 def _check_item(
-    item: q.SelectItem, types: dict[str, tuple[EventType, ...]], known: KnownTypes, problems: Problems
+    item: q.SelectItem,
+    tree: q.QueryTree,
+    types: dict[str, tuple[EventType, ...]],
+    known: KnownTypes,
+    problems: Problems,
 ) -> None:
     if item.label not in types:
         place = Span(item.span.start, min(item.span.end, item.span.start + len(quoted(item.label))))
         strategy = item.label.upper() if item.label.upper() in q.Strategy.__members__ else ""
         before = f"a strategy comes before what is shown: SELECT {strategy} *" if strategy else ""
-        problems.no_label(item.label, types, place, before)
+        if hint := _of_the_whole(item.label, tree):
+            problems.add(f"no event is marked {item.label}", place, expected=some(tuple(types)), hint=hint)
+        else:
+            problems.no_label(item.label, types, place, before)
         return
     kinds = known.together(types[item.label])
     for attribute in item.attributes or ():
@@ -54,6 +62,18 @@ def _check_item(
             name = column_of(attribute)
             message = f"the events marked {item.label} have no attribute {name}"
             problems.no_attribute(name, kinds or {}, problems.inner_span(item.span, quoted(name)), message)
+
+
+def _of_the_whole(name: str, tree: q.QueryTree) -> str:
+    """What to write for a value of the complex event where a label is expected; empty for other names."""
+    shown = quoted(name)
+    if name in {START_TIME, END_TIME}:
+        return f"every answer with a time has a column {shown}: leave it out"
+    if name == DURATION:
+        return "name it: duration AS lasted"
+    if any(name in bracket.alternatives for bracket in tree.partition_by):
+        return f"a key is always shown: leave it out (or show it again: {shown} AS {quoted(f'{name}_shown')})"
+    return ""
 
 
 def _check_name(

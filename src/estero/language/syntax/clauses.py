@@ -74,6 +74,11 @@ def unclosed(text: str) -> int | None:
     return open_at[-1] if open_at else None
 
 
+def is_nested(before: str, after: str) -> bool:
+    """Whether what stands between two texts is inside of brackets that are closed behind it."""
+    return unclosed(before) is not None and unclosed(before + after) is None
+
+
 def _words(text: str) -> Iterator[tuple[str, re.Match[str]]]:
     """Each piece, with the word that begins a clause in capitals, or the empty string."""
     before, clause = "", ""

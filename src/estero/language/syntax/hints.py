@@ -53,7 +53,7 @@ def _advice(found: Misplaced) -> str:
         return "the shortest query is SELECT * WHERE and an event type"
     if "$END" in accepted <= {"$END", "CONSUME", "LIMIT", "PER"}:
         return "the clauses come in this order, each once: PARTITION BY, WITHIN, CONSUME BY, LIMIT"
-    if accepted == {"INT"}:
+    if accepted <= {"INT", "PARAMETER"} and "INT" in accepted:
         return "write the number of repetitions as {2}, {2,} or {2,5}"
     if "SEMICOLON" in accepted:
         return "join two patterns by ; (later), : (the very next event), AND, OR, ALL or UNLESS"

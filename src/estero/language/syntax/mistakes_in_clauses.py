@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from estero.language.syntax.clauses import ORDER, clauses_of, is_used_as_name, unclosed
+from estero.language.syntax.clauses import ORDER, clauses_of, is_nested, is_used_as_name, unclosed
 from estero.language.syntax.misplaced import Finders, Misplaced, Mistake
 from estero.language.tree.durations import unit_of
 
@@ -197,8 +197,22 @@ def _window(found: Misplaced) -> Mistake | None:
     return None
 
 
+def _window_of_a_part(found: Misplaced) -> Mistake | None:
+    """A window that is meant for a part of the pattern."""
+    inside = found.word == "WITHIN" and is_nested(found.before, found.after)
+    if not inside and not (found.clause == "WITHIN" and found.kind in ("SEMICOLON", "COLON")):
+        return None
+    return Mistake(
+        "WITHIN is for the whole query, not for a part of its pattern",
+        "the time between two parts is a distance: a ;[<= 5 MINUTES] b; that of one part is compared: "
+        "FILTER last(x.ts) - first(x.ts) <= 5 MINUTES",
+        "WITHIN once, behind the whole pattern",
+    )
+
+
 FINDERS: Final[Finders] = (
     ("", _last_semicolon),
+    ("", _window_of_a_part),
     ("", _clause),
     ("", _beginning),
     ("", _and_between_clauses),

@@ -7,14 +7,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.errors import QueryError, Span
-from estero.language.syntax.cases import CaseWords
 from estero.language.syntax.productions import check_depth, node_of
 from estero.language.syntax.queries import CONJUNCTIVE, PRODUCTIONS
 from estero.language.syntax.syntax_errors import syntax_error
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.expressions import Node
 from estero.language.tree.pattern import Pattern
-from estero.language.tree.query import QueryTree
+from estero.language.tree.query import QueryTree, SelectExpression
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
@@ -68,22 +67,11 @@ def parser(start: str = "query") -> Lark:
     """The parser of the grammar that `start` is in, made once for each grammar."""
     if start in ("pattern", "condition"):
         return parser()
-    from lark import Lark
+    from estero.language.syntax.kept_tables import lark_of  # Lark is not loaded to import this
 
-    from estero.language.syntax.kept_tables import kept_tables  # Lark is not loaded to import this
-
-    name = "ceql.lark" if start == "query" else "conjunctive.lark"
-    starts = ["query", "pattern", "condition"] if start == "query" else [start]
-    return Lark.open_from_package(
-        __package__,
-        name,
-        parser="lalr",
-        lexer="basic",
-        start=starts,
-        propagate_positions=True,
-        postlex=CaseWords(),
-        cache=kept_tables(name),
-    )
+    if start == "query":
+        return lark_of("ceql.lark", ["query", "pattern", "condition"])
+    return lark_of("conjunctive.lark", [start])
 
 
 def _parse(text: str, start: str) -> Any:
@@ -140,6 +128,10 @@ _PRODUCTIONS: Final = {**PRODUCTIONS, **CONJUNCTIVE}
 
 def _check_depth(found: object) -> None:
     """Refuse what a recursive pass could not walk."""
-    root = found.pattern if isinstance(found, QueryTree) else found
-    if isinstance(root, Pattern | Node):
-        check_depth(root)
+    roots: list[object] = [found]
+    if isinstance(found, QueryTree):
+        computed = [each.expression for each in found.select or () if isinstance(each, SelectExpression)]
+        roots = [found.pattern, *computed]
+    for root in roots:
+        if isinstance(root, Pattern | Node):
+            check_depth(root)

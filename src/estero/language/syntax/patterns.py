@@ -22,6 +22,7 @@ from estero.language.tree import pattern as p
 from estero.language.tree.distances import Apart, Distance
 from estero.language.tree.literals import integer_value
 from estero.language.tree.names import suggestion
+from estero.language.tree.parameters import OpenNumber
 from estero.language.tree.paths import element_of, field_of, variable_in
 from estero.language.tree.selection import bound_names
 
@@ -295,21 +296,18 @@ def _take_step(chain: _Chain, operator: _Operator, before_absent: bool) -> None:
 
 def _as(children: Children, span: Span) -> p.Pattern:
     """``φ? AS x`` is ``(φ AS x)?``."""
-    pattern, variable = children[0], name_of(children[1])
-    if isinstance(pattern, p.Optional):
-        return replace(pattern, pattern=p.As(pattern.pattern, variable, span=span), span=span)
-    return p.As(pattern, variable, span=span)
+    return p.settled(p.As(children[0], name_of(children[1]), span=span))
 
 
 def _repeated(pattern: p.Pattern, contiguous: bool, times: tuple[int, int | None], span: Span) -> p.Pattern:
     """``φ{0,m}`` is ``(φ{1,m})?``."""
     least, most = times
-    if least == 0 and most != 0:
-        return p.Optional(p.Iteration(pattern, contiguous, 1, most, span=span), span=span)
-    return p.Iteration(pattern, contiguous, least, most, span=span)
+    return p.settled(p.Iteration(pattern, contiguous, least, most, span=span))
 
 
 def _times(token: Token) -> int:
+    if token.type == "PARAMETER":
+        return OpenNumber.of(token[1:], span_of(token))
     return integer_value(token, span_of(token))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from estero.errors import QueryError, Span
-from estero.language.syntax.clauses import clauses_of
+from estero.language.syntax.clauses import clauses_of, is_nested
 from estero.language.syntax.parser import parse_query
 from estero.language.tree.query import QueryTree
 
@@ -68,6 +68,9 @@ def read(text: str) -> Reading:
             if number is None or word in lost or "WHERE" not in {each for each, _ in clauses}:
                 break
             lost.add(word)
+            place = error.span.start
+            if place in {span.start for _, span in clauses} and is_nested(text[:place], text[place:]):
+                break  # what follows is the rest of the pattern
             left = _without(left, *clauses[number])
         else:
             return Reading(replace(tree, text=text), tuple(errors), frozenset(lost), clauses)

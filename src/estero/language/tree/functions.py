@@ -18,6 +18,11 @@ Kinds: TypeAlias = frozenset[Kind]
 _ANY: Final = frozenset(Kind)
 COMPARED: Final = _ANY - {Kind.OPAQUE}
 """The kinds of values that are compared."""
+_CHOSEN: Final = _ANY - {Kind.DECIMAL}
+_ORDERED: Final = COMPARED - {Kind.DECIMAL}
+"""What functions choose among: not decimals, of which several may have no type in common."""
+SUMMED: Final = NUMBERS | {Kind.DECIMAL}
+"""What `sum`, `avg`, `stddev` and `median` take."""
 _INT: Final = frozenset({Kind.INT})
 _STRING: Final = frozenset({Kind.STRING})
 _TIMESTAMP: Final = frozenset({Kind.TIMESTAMP})
@@ -114,7 +119,7 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
     "exp": _of_number(Kind.FLOAT, "e to the power of the argument", "exp"),
     "power": Function((NUMBERS, NUMBERS), Kind.FLOAT, "the first to the power of the second", "power(x, 2)"),
     "greatest": Function(
-        (COMPARED,),
+        (_ORDERED,),
         None,
         "the largest of several; NULLs do not count",
         "greatest(a, b)",
@@ -122,7 +127,7 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
         alike=True,
     ),
     "least": Function(
-        (COMPARED,),
+        (_ORDERED,),
         None,
         "the smallest of several; NULLs do not count",
         "least(a, b)",
@@ -164,10 +169,10 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
         constants={1: _DELIMITER, 2: _ORDINAL},
     ),
     "coalesce": Function(
-        (_ANY,), None, "the first of several that is not NULL", "coalesce(a, b)", repeated=True, alike=True
+        (_CHOSEN,), None, "the first of several that is not NULL", "coalesce(a, b)", repeated=True, alike=True
     ),
     "nullif": Function(
-        (COMPARED, COMPARED), None, "the first; NULL where the second equals it", "nullif(a, b)", alike=True
+        (_ORDERED, _ORDERED), None, "the first; NULL where the second equals it", "nullif(a, b)", alike=True
     ),
     "year": _of_time("the year of a timestamp in UTC", "year"),
     "quarter": _of_time("the quarter of a timestamp in UTC, 1 to 4", "quarter"),
@@ -203,17 +208,18 @@ CAST_TYPES: Final[Mapping[str, CastType]] = {
 }
 """How the types of CAST may be called, and what they are."""
 CASTS: Final[Mapping[CastType, tuple[Kind, Kinds]]] = {
-    "INTEGER": (Kind.INT, frozenset({Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.STRING})),
-    "FLOAT": (Kind.FLOAT, frozenset({Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.STRING})),
-    "STRING": (Kind.STRING, frozenset({Kind.STRING, Kind.INT, Kind.BOOL})),
+    "INTEGER": (Kind.INT, frozenset({Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.BOOL, Kind.STRING})),
+    "FLOAT": (Kind.FLOAT, frozenset({Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.BOOL, Kind.STRING})),
+    "STRING": (Kind.STRING, frozenset({Kind.STRING, Kind.INT, Kind.DECIMAL, Kind.BOOL})),
     "BOOLEAN": (Kind.BOOL, frozenset({Kind.BOOL, Kind.INT})),
     "TIMESTAMP": (Kind.TIMESTAMP, _TIMESTAMP),
 }
 """The kind that a type of CAST is, and the kinds that it takes.
 
-A float becomes an integer towards zero; a string becomes a number where it is one, written with digits, a
-sign, a point and an exponent, and without spaces. What is no number of the type is NULL. Engines write floats
-and timestamps differently, so they do not become strings.
+A float or a decimal becomes an integer towards zero; a decimal becomes the nearest float, and a string
+without zeros at its end. A string becomes a number where it is one, written with digits, a sign, a point and
+an exponent, and without spaces. What is no number of the type is NULL. Engines write floats and timestamps
+differently, so they do not become strings.
 """
 
 
@@ -228,10 +234,10 @@ class AggregateKind:
 
 AGGREGATES: Final[Mapping[AggregateFunction, AggregateKind]] = {
     "count": AggregateKind(_ANY, Kind.INT, "how many events, or how many values that are not NULL"),
-    "sum": AggregateKind(NUMBERS, None, "the sum"),
-    "avg": AggregateKind(NUMBERS, Kind.FLOAT, "the mean"),
-    "stddev": AggregateKind(NUMBERS, Kind.FLOAT, "the standard deviation of a sample"),
-    "median": AggregateKind(NUMBERS, Kind.FLOAT, "the value in the middle, or the mean of the two there"),
+    "sum": AggregateKind(SUMMED, None, "the sum; of decimals exact, up to 38 digits"),
+    "avg": AggregateKind(SUMMED, Kind.FLOAT, "the mean"),
+    "stddev": AggregateKind(SUMMED, Kind.FLOAT, "the standard deviation of a sample"),
+    "median": AggregateKind(SUMMED, Kind.FLOAT, "the value in the middle, or the mean of the two there"),
     "min": AggregateKind(COMPARED, None, "the smallest value"),
     "max": AggregateKind(COMPARED, None, "the largest value"),
     "first": AggregateKind(_ANY, None, "the value of the first event"),

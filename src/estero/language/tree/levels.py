@@ -74,10 +74,19 @@ def prefix_query(tree: QueryTree, parts: int) -> QueryTree:
     >>> print(prefix_query(whole, 2))
     SELECT * WHERE a ; b FILTER a.k = b.k WITHIN 9 EVENTS
     """
+    pattern = _of_what_is_bound(_prefix(tree.pattern, parts), set())
+    return replace(unchosen(tree), pattern=pattern, select=None)
+
+
+def unchosen(tree: QueryTree) -> QueryTree:
+    """The query with all complex events: without the strategy, DISJOINT and LIMIT, and nothing is consumed.
+
+    >>> from estero.language.syntax.parser import parse_query
+    >>> print(unchosen(parse_query("SELECT LONGEST DISJOINT a WHERE a ; b WITHIN 9 EVENTS LIMIT 3")))
+    SELECT a WHERE a ; b WITHIN 9 EVENTS
+    """
     return replace(
         tree,
-        pattern=_of_what_is_bound(_prefix(tree.pattern, parts), set()),
-        select=None,
         strategy=Strategy.ALL,
         disjoint=False,
         consume=Consume.NONE,

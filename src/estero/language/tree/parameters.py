@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from estero.errors import NOWHERE, Span
 from estero.language.tree import expressions as e
 from estero.language.tree.distances import DurationWindow
-from estero.language.tree.durations import TimeUnit
+from estero.language.tree.durations import Duration, TimeUnit
 from estero.language.tree.nodes import OpenText, SyntaxNode, with_changed
+from estero.language.tree.pattern import Pattern, settled
 
 T = TypeVar("T")
 
@@ -91,7 +92,8 @@ def _filled(tree: Any, change: Callable[[Open], object]) -> object:
                 return replace(tree, operand=operand, values=found)
             return e.In(operand, found, span=tree.span)  # type: ignore[arg-type]
         case SyntaxNode():
-            return with_changed(tree, lambda item: _filled(item, change))
+            found = with_changed(tree, lambda item: _filled(item, change))
+            return settled(found) if isinstance(found, Pattern) else found
         case tuple():
             return tuple(_filled(each, change) for each in tree)
         case _ if is_dataclass(tree) and not isinstance(tree, type):
@@ -99,6 +101,37 @@ def _filled(tree: Any, change: Callable[[Open], object]) -> object:
             return replace(tree, **{name: _filled(getattr(tree, name), change) for name in names})
         case _:
             return tree
+
+
+def beside_durations(tree: object) -> Iterator[e.Parameter]:
+    """The parameters of a tree in the place of numbers or durations: in what is computed, or beside that.
+
+    What is computed by ``+``, ``-``, ``*``, ``/`` or ``%``, and ``duration``, are never texts.
+    """
+    match tree:
+        case e.Arithmetic() | e.Comparison() | e.Between() | e.In():
+            terms = [each for each in tree.below() if isinstance(each, e.Node)]
+            if isinstance(tree, e.Arithmetic) or any(map(_is_reckoned, terms)):
+                yield from (each for each in terms if isinstance(each, e.Parameter))
+    if isinstance(tree, tuple):
+        for each in tree:
+            yield from beside_durations(each)
+    elif is_dataclass(tree):
+        for each in fields(tree):
+            yield from beside_durations(getattr(tree, each.name)) if each.compare else ()
+
+
+def _is_reckoned(term: e.Node) -> bool:
+    """Whether a value is computed of numbers, times or durations."""
+    match term:
+        case e.Arithmetic() | e.Negative() | e.Attribute("duration", None) | e.Literal(Duration()):
+            return True
+        case e.Aggregate(operand=e.Node() as operand):
+            return _is_reckoned(operand)
+        case e.Call(arguments=arguments):
+            return any(map(_is_reckoned, arguments))
+        case _:
+            return False
 
 
 def place_of(parameter: Open) -> Span:

@@ -231,6 +231,17 @@ class Optional(Pattern, level=_POSTFIX, form="{pattern:=}?"):
         return str(replace(repeated, minimum=0))
 
 
+def settled(pattern: Pattern) -> Pattern:
+    """The pattern with what may be left out at its top: ``φ{0,m}`` is ``(φ{1,m})?``, as is ``φ? AS x``."""
+    match pattern:
+        case Iteration(minimum=0, maximum=most) if most != 0:
+            return Optional(replace(pattern, minimum=1), span=pattern.span)
+        case As(Optional(inner), variable):
+            return Optional(As(inner, variable, span=pattern.span), span=pattern.span)
+        case _:
+            return pattern
+
+
 @dataclass(frozen=True, slots=True)
 class Start(Pattern, form="START({pattern})"):
     """``START(φ)``: only from the first position of the stream."""

@@ -105,20 +105,11 @@ class QueryTree:
     places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
-        strategy = "" if self.strategy is Strategy.ALL else f"{self.strategy.value} "
-        strategy += "DISJOINT " if self.disjoint else ""
-        if not strategy and self.select and _begins_like_strategy(self.select[0]):
-            strategy = "ALL "
-        shown = "*" if self.select is None else ", ".join(map(str, self.select)) or "NONE"
-        consume = "" if self.consume is Consume.NONE else self.consume.value
         return clauses_text(
-            ("SELECT", strategy + shown),
+            ("SELECT", select_text(self)),
             ("FROM", _names(self.streams)),
             ("WHERE", _where(self.pattern)),
-            ("PARTITION BY", ", ".join(map(str, self.partition_by))),
-            ("WITHIN", "" if self.window is None else str(self.window)),
-            ("CONSUME BY", consume),
-            ("LIMIT", limit_text(self.limit, self.per)),
+            ("", clauses_behind(self)),
         )
 
 
@@ -142,6 +133,27 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(map(quoted, names))
 
 
+def select_text(tree: QueryTree) -> str:
+    """What stands behind SELECT: the strategy, and what is shown."""
+    strategy = "" if tree.strategy is Strategy.ALL else f"{tree.strategy.value} "
+    strategy += "DISJOINT " if tree.disjoint else ""
+    if not strategy and tree.select and _begins_like_strategy(tree.select[0]):
+        strategy = "ALL "
+    shown = "*" if tree.select is None else ", ".join(map(str, tree.select)) or "NONE"
+    return strategy + shown
+
+
+def clauses_behind(tree: QueryTree) -> str:
+    """The clauses behind the pattern."""
+    consume = "" if tree.consume is Consume.NONE else tree.consume.value
+    return clauses_text(
+        ("PARTITION BY", ", ".join(map(str, tree.partition_by))),
+        ("WITHIN", "" if tree.window is None else str(tree.window)),
+        ("CONSUME BY", consume),
+        ("LIMIT", limit_text(tree.limit, tree.per)),
+    )
+
+
 def limit_text(limit: int | None, per: Window | None = None) -> str:
     """What stands behind LIMIT: how many, and of what."""
     return "" if limit is None else f"{integer_text(limit)} PER {'END' if per is None else per}"
@@ -149,4 +161,4 @@ def limit_text(limit: int | None, per: Window | None = None) -> str:
 
 def clauses_text(*clauses: tuple[str, str]) -> str:
     """The words and texts of clauses in a row, without those that are empty."""
-    return " ".join(f"{word} {text}" for word, text in clauses if text)
+    return " ".join(f"{word} {text}".lstrip() for word, text in clauses if text)

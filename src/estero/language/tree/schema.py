@@ -75,6 +75,7 @@ class Kind(Enum):
     BOOL = "a truth value"
     INT = "an integer"
     FLOAT = "a float"
+    DECIMAL = "a decimal"
     STRING = "a string"
     TIMESTAMP = "a timestamp"
     DURATION = "a duration"
@@ -83,16 +84,24 @@ class Kind(Enum):
 
 
 NUMBERS: Final = frozenset({Kind.INT, Kind.FLOAT})
+"""The kinds of numbers that are computed with. Decimals are compared and summed up, exactly."""
+HASHED: Final = frozenset({Kind.STRING, Kind.DECIMAL})
+"""Kinds whose values do not fit in 64 bits: their hashes are compared."""
+
+
+_EXACT: Final = frozenset({Kind.INT, Kind.DECIMAL})
 
 
 def fit(kinds: Iterable[Kind]) -> bool:
     """Whether values of these kinds can be compared with each other; NULL can be with all.
 
+    Decimals can be with integers, not with floats: a float is hardly ever the decimal that was meant.
+
     >>> fit([Kind.INT, Kind.FLOAT, Kind.NULL]), fit([Kind.INT, Kind.STRING]), fit([Kind.OPAQUE])
     (True, False, False)
     """
     known = set(kinds) - {Kind.NULL}
-    return Kind.OPAQUE not in known and (len(known) < 2 or known <= NUMBERS)
+    return Kind.OPAQUE not in known and (len(known) < 2 or known <= NUMBERS or known <= _EXACT)
 
 
 Attributes = Mapping[str, Kind]

@@ -12,9 +12,11 @@ from functools import cached_property
 from itertools import product
 from typing import Final
 
+from estero.arguments import checked
 from estero.automata.cea import CEA, FIRST, EventPredicate
-from estero.automata.inclusion import Letter, MarkedLetter, difference
+from estero.automata.inclusion import PAIR_CAP, Letter, MarkedLetter, difference
 from estero.automata.lacking import lacking
+from estero.language.builder.queries import Built
 from estero.language.tree.distances import EventWindow
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.literals import Value, literal_text
@@ -78,7 +80,10 @@ def _event_text(event: Mapping[str, Value]) -> str:
     return f"{event['type']}({', '.join(attributes)})" if attributes else str(event["type"])
 
 
-def equivalent(one: Query | str, other: Query | str) -> Counterexample | None:
+@checked
+def equivalent(
+    one: Query | Built | str, other: Query | Built | str, *, limit: int = PAIR_CAP
+) -> Counterexample | None:
     """A shortest stream on which the two queries find different complex events; None where there is none.
 
     None means: the same complex events (start, end, and all labels with their positions) on every stream.
@@ -88,7 +93,8 @@ def equivalent(one: Query | str, other: Query | str) -> Counterexample | None:
 
     Raises ValueError where it cannot be decided, with the reason: a query compares events with each other,
     the clauses differ, or a condition computes with attributes and no stream was found that tells the
-    queries apart. Raises `LimitExceeded` where the automata get too large.
+    queries apart. Raises `LimitExceeded` where the automata get too large: where more than `limit` pairs of
+    sets of their states would be compared, which takes some ten seconds.
 
     >>> equivalent("SELECT * WHERE A ; (B OR C)", "SELECT * WHERE (A ; B) OR (A ; C)") is None
     True
@@ -101,14 +107,17 @@ def equivalent(one: Query | str, other: Query | str) -> Counterexample | None:
     and not found by SELECT * WHERE A : B
     """
     comparison = _Comparison.of(one, other)
-    return _shortest(comparison, comparison.turned())
+    return _shortest(limit, comparison, comparison.turned())
 
 
-def contains(larger: Query | str, smaller: Query | str) -> Counterexample | None:
+@checked
+def contains(
+    larger: Query | Built | str, smaller: Query | Built | str, *, limit: int = PAIR_CAP
+) -> Counterexample | None:
     """A shortest stream on which `smaller` finds a complex event that `larger` does not; None: there is none.
 
-    As `equivalent`, for queries whose strategy is that of all complex events or STRICT, without CONSUME BY
-    and LIMIT.
+    As `equivalent`, with its `limit`, for queries whose strategy is that of all complex events or STRICT,
+    without CONSUME BY and LIMIT.
 
     >>> contains("SELECT * WHERE A ; B", "SELECT * WHERE A : B") is None
     True
@@ -118,12 +127,12 @@ def contains(larger: Query | str, smaller: Query | str) -> Counterexample | None
         raise ValueError(
             f"{comparison.chosen} chooses among complex events, so one query's need not be another's"
         )
-    return _shortest(comparison)
+    return _shortest(limit, comparison)
 
 
-def _shortest(*comparisons: _Comparison) -> Counterexample | None:
+def _shortest(limit: int, *comparisons: _Comparison) -> Counterexample | None:
     doubts: list[str] = []
-    found = [example for each in comparisons if (example := each.missing(doubts)) is not None]
+    found = [example for each in comparisons if (example := each.missing(doubts, limit)) is not None]
     if doubts and not found:
         raise ValueError(f"it is not decided whether the two queries find the same: {doubts[0]}")
     return min(found, key=lambda each: len(each.events), default=None)
@@ -140,8 +149,8 @@ class _Side:
     cea: CEA
 
     @classmethod
-    def of(cls, given: Query | str) -> _Side:
-        query = Query(given) if isinstance(given, str) else given
+    def of(cls, given: Query | Built | str) -> _Side:
+        query = given if isinstance(given, Query) else Query(given)
         statement = query.statement
         if not isinstance(statement, PatternStatement):
             raise ValueError(f"only queries with a pattern can be compared, not {query}")  # noqa: TRY004
@@ -164,7 +173,7 @@ class _Comparison:
     theirs: _Side
 
     @classmethod
-    def of(cls, one: Query | str, other: Query | str) -> _Comparison:
+    def of(cls, one: Query | Built | str, other: Query | Built | str) -> _Comparison:
         ours, theirs = _Side.of(one), _Side.of(other)
         for clause, first, second in _clauses(ours.query.tree, theirs.query.tree):
             if first != second:
@@ -192,16 +201,16 @@ class _Comparison:
         both = (*self.ours.cea.predicates, *self.theirs.cea.predicates)
         return tuple(dict.fromkeys(each for each in both if each != FIRST))
 
-    def missing(self, doubts: list[str]) -> Counterexample | None:
+    def missing(self, doubts: list[str], limit: int) -> Counterexample | None:
         """A shortest stream with a complex event that only we find; `doubts` gets what is left open."""
         suspected: list[Counterexample] = []
         for fixed in self._keys():
             kinds = kinds_of(self.predicates, fixed=fixed)
-            word = self._word(kinds)
+            word = self._word(kinds, limit)
             assumed = [] if word is None else [each for one in word[1] for each in kinds[one.letter].assumed]
             if assumed:
                 kinds = kinds_of(self.predicates, fixed=fixed, free=False)
-                word = self._word(kinds)
+                word = self._word(kinds, limit)
                 if word is None:
                     doubts.append(
                         f"{assumed[0]} may tell them apart, and is more than a comparison with a constant"
@@ -226,7 +235,7 @@ class _Comparison:
         for values in product(*choices):
             yield dict(zip(names, values, strict=True))
 
-    def _word(self, kinds: Sequence[Kind]) -> tuple[bool, tuple[MarkedLetter, ...]] | None:
+    def _word(self, kinds: Sequence[Kind], limit: int) -> tuple[bool, tuple[MarkedLetter, ...]] | None:
         """A shortest word that tells the two apart, and whether it begins the stream."""
         letters = [
             Letter(_bits(self.ours.cea, self.predicates, each), _bits(self.theirs.cea, self.predicates, each))
@@ -237,7 +246,9 @@ class _Comparison:
         asks_first = any(FIRST in side.cea.predicates for side in (self.ours, self.theirs))
         found = []
         for first in (True, False) if asks_first else (True,):
-            word = difference(self.ours.cea, self.theirs.cea, letters, first=first, longest=longest)
+            word = difference(
+                self.ours.cea, self.theirs.cea, letters, first=first, longest=longest, limit=limit
+            )
             if word is not None:
                 found.append((first, word))
         return min(found, key=lambda each: len(each[1]) + (not each[0]), default=None)

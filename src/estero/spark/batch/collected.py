@@ -15,8 +15,9 @@ import pyarrow.parquet
 from estero.answers.report import LABEL_KEY, MATCH_KEY, MEASURE_KEY, SUPPRESSED_KEY
 from estero.answers.writers import write_answer
 from estero.errors import DataError
+from estero.spark.connectors.address import located
 from estero.spark.failures import jobs
-from estero.spark.files.files import Paths, check_rows, located
+from estero.spark.files.files import Paths, check_rows
 from estero.spark.frames import quoted
 from estero.spark.rows import rows_of
 from estero.spark.work import NAME

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -150,6 +151,17 @@ def _postgresql(rest: str, options: dict[str, str]) -> Address:
 
 def _listed(schemes: tuple[str, ...]) -> str:
     return ", ".join(_EXAMPLES[scheme] for scheme in schemes)
+
+
+def located(path: str) -> str:
+    """A local path with a scheme, so that Spark's default file system does not matter; nothing is encoded.
+
+    >>> located("s3a://bucket/events")
+    's3a://bucket/events'
+    >>> located("/data/100% here")
+    'file:///data/100% here'
+    """
+    return path if "://" in path else f"file://{Path(path).absolute()}"
 
 
 def trigger_of(text: str | None) -> dict[str, Any]:

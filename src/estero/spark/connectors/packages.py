@@ -96,6 +96,18 @@ def stream_session(
     address, and `EnvironmentProblem` where a connector cannot be fetched or Spark does not start.
     """
     addresses = (source_address(source), sink_address(sink))
+    return session_with(addresses, master=master, packages=packages, jars=jars, config=config)
+
+
+def session_with(
+    addresses: Iterable[Address],
+    *,
+    master: str = "local[*]",
+    packages: Iterable[str] = (),
+    jars: Iterable[str] = (),
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The same for places at `addresses`; raises `EnvironmentProblem` as `stream_session` does."""
     settings = session_settings(addresses, __version__, packages=packages, jars=jars)
     try:
         return local_session(master, config=settings | dict(config or {}))

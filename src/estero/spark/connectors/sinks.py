@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from estero.errors import DataError
 from estero.spark.connectors import postgresql
-from estero.spark.connectors.address import Address, sink_address, trigger_of
+from estero.spark.connectors.address import Address, located, sink_address, trigger_of
 from estero.spark.connectors.packages import connecting
-from estero.spark.files.files import located
 from estero.spark.frames import quoted
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from estero.errors import DataError
 from estero.events.files.paths import files_of
 from estero.events.inputs import open_input
-from estero.spark.connectors.address import Address, source_address
+from estero.spark.connectors.address import Address, located, source_address
 from estero.spark.connectors.packages import connecting, stream_session
 from estero.spark.failures import first_sentence, jobs
 from estero.spark.files import files
-from estero.spark.files.files import located
 from estero.spark.files.text_files import TextReading
 
 if TYPE_CHECKING:

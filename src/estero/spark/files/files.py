@@ -18,10 +18,14 @@ import pyarrow as pa
 
 from estero.errors import DataError
 from estero.events.database import connect
+from estero.events.files.paths import in_store
 from estero.events.files.temporary_files import is_pipe
 from estero.events.inputs import Input, open_inputs
 from estero.events.reading_errors import reading
 from estero.events.tables.shown_types import plain_type
+from estero.spark.connectors.address import located
+from estero.spark.connectors.packages import session_with
+from estero.spark.connectors.stores import store_address, store_frame
 from estero.spark.failures import jobs
 from estero.spark.files.parquet_files import parquet_frame
 from estero.spark.files.partitions import finding, typed
@@ -49,18 +53,31 @@ def read_events(
 ) -> DataFrame:
     """The events in a file, glob or directory (Parquet, CSV, JSON lines, Arrow) as a DataFrame.
 
-    A list of these, of whatever formats, is read as one. Uses the session that is running, else starts one on
-    `master`. Names and types of columns are those that `Query.run` sees in the same files, with the columns
-    that directories name (``year=2024``). `csv_options` mean the same, too: those of DuckDB that say how
-    a CSV file is written: delim, header, names, types, timestampformat, nullstr, quote, escape. Arrow files
-    are read by this process and sent to Spark.
+    A path may also be in a store that this Spark reads (``s3a://bucket/events.parquet``, ``hdfs://…``), with
+    the suffix of its format or one in front (``csv:s3a://…``), or a Delta table (``delta:DIR``); Spark alone
+    reads these, and options of its reader follow a ``?``. A list of paths, of whatever formats, is read as
+    one. Uses the session that is running, else starts one on `master`. Names and types of columns in files
+    are those that `Query.run` sees in them, with the columns that directories name (``year=2024``).
+    `csv_options` mean the same, too: those of DuckDB that say how a CSV file is written: delim, header,
+    names, types, timestampformat, nullstr, quote, escape. Arrow files are read by this process and sent to
+    Spark.
 
     Raises `DataError` where the files cannot be read, and `EnvironmentProblem` where Spark cannot start; a
     malformed row is found by the job that meets it.
     """
-    opened = _opened(path, csv_options)  # says what is wrong before a session is waited for
-    spark = local_session(master)
-    return _together([_frame(spark, each, csv_options) for each in opened])
+    several = _several(path)
+    stores = {each: store_address(each) for each in several if in_store(each)}
+    here = [each for each in several if each not in stores]
+    if csv_options and not here:
+        raise DataError(
+            "csv_options are for files of this machine, and these are read by Spark alone",
+            hint="write options of Spark's reader behind the path: csv:s3a://bucket/events?sep=;",
+        )
+    # Says what is wrong with files before a session is waited for.
+    opened = _opened(here, csv_options) if here or not stores else []
+    spark = session_with(stores.values(), master=master) if stores else local_session(master)
+    frames = [store_frame(spark, each) for each in stores.values()]
+    return _together([*frames, *(_frame(spark, each, csv_options) for each in opened)])
 
 
 def _opened(path: Paths, csv_options: Mapping[str, object] | None) -> list[Input]:
@@ -107,26 +124,17 @@ def _together(frames: Sequence[DataFrame]) -> DataFrame:
 def check_rows(path: Paths, csv_options: Mapping[str, object] | None = None) -> None:
     """Reads every row of text files in this process; a malformed one is a `DataError` with file and line.
 
-    Spark says that a row is malformed, and not which one. What comes through a pipe has gone by.
+    Spark says that a row is malformed, and not which one. What comes through a pipe has gone by, and what
+    lies in a store is Spark's alone.
     """
-    if any(map(is_pipe, _several(path))):
+    here = [each for each in _several(path) if not in_store(each)]
+    if not here or any(map(is_pipe, here)):
         return
-    for found in _opened(path, csv_options):
+    for found in _opened(here, csv_options):
         if found.layout is not None:
             with connect() as connection, reading(found.file):
                 for _ in connection.sql(found.layout.query).to_arrow_reader(_ROWS):
                     pass
-
-
-def located(path: str) -> str:
-    """A local path with a scheme, so that Spark's default file system does not matter; nothing is encoded.
-
-    >>> located("s3a://bucket/events")
-    's3a://bucket/events'
-    >>> located("/data/100% here")
-    'file:///data/100% here'
-    """
-    return path if "://" in path else f"file://{Path(path).absolute()}"
 
 
 def as_named(path: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from estero.errors import EnvironmentProblem
+from estero.system.private_files import exposure, make_folder
 
 OLDEST_JAVA = 17
 """Spark 4 does not start on anything older."""
@@ -78,9 +79,15 @@ def shim_home(runtime: Path, cache: Path) -> Path:
     script = _SHIM.format(unwanted=_UNWANTED_OPTION, java=shlex.quote(str(runtime / "bin" / "java")))
     digest = hashlib.sha256(script.encode()).hexdigest()[:12]
     home = cache / f"java-{digest}"
+    make_folder(cache)
+    for folder in (cache, home, home / "bin"):
+        why = exposure(folder)
+        if why is not None:
+            raise EnvironmentProblem(
+                f"No Java is run from {folder}, because {why}: XDG_CACHE_HOME names another folder for it."
+            )
     if _is_complete(home):
         return home
-    cache.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".java-", dir=cache))
     try:
         for each in runtime.iterdir():

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from estero.errors import EnvironmentProblem
 from estero.spark.failures import ended_by_interrupt, first_sentence
 from estero.spark.sessions.java import find_java_home
+from estero.system.processes import searches_here
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
@@ -28,6 +29,8 @@ LOCAL_SHUFFLE_PARTITIONS = 8
 """Spark's own 200 would mean 200 Python tasks for a few megabytes on a laptop."""
 
 _STATE = "org.apache.spark.sql.execution.streaming.state"
+
+_SAFE_PATH = "spark.executorEnv.PYTHONSAFEPATH"
 
 _UNCAUGHT = 'Exception in thread "main" '
 
@@ -94,7 +97,16 @@ def _loopback(master: str) -> dict[str, str]:
     """Local mode speaks to itself only: works without a network, opens no port to others."""
     if not master.startswith("local"):
         return {}
-    return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} | _safe_path()
+
+
+def _safe_path() -> dict[str, str]:
+    """Has local workers look for modules in the current directory only if this process does.
+
+    Spark starts them as ``python -m pyspark.daemon`` there, and a file called like a module of Python would
+    run in its place.
+    """
+    return {} if searches_here() else {_SAFE_PATH: "1"}
 
 
 def _package_path() -> str:

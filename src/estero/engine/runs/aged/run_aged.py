@@ -199,7 +199,7 @@ def grow_older(ages, aged, events, cursor, place, partition, oldest):  # type: i
                 if clock == NONE:
                     break
                 target = ages.later[state, clock]
-                count = queues.ahead[entry] + queues.after[entry]
+                count = np.int64(queues.ahead[entry]) + queues.after[entry]
                 length = entries.length[entry]
                 room = 3 * count + 2 * length + 24
                 other = NONE if target == DEAD else find_entry(entries, aged.partitions, partition, target)
@@ -291,8 +291,8 @@ def advance(tables, ages, aged, found, events, cursor, gaps, consume):  # type: 
 
         # 1. Look up every row; count the room.
         touched = 0
-        lengths = 0
-        fills = 0
+        lengths = np.int64(0)
+        fills = np.int64(0)
         entry = partitions.first[partition]
         while entry != NONE:
             row = tables.row_of[entries.state[entry], event_class]

@@ -341,7 +341,8 @@ def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor,
                 fired.transition[fires] = transition
                 fires += 1
                 insertions += waits
-                ends += tables.accepts[transition]
+                if tables.accepts[transition]:
+                    ends += 1
         if fires > 0:
             short_of_partitions = False
             if forgotten is not None:

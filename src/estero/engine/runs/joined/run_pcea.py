@@ -404,7 +404,8 @@ def advance_pcea(tables, heaps, index, ordered, forgotten, fired, found, events,
                 fired.first[fires] = heaps
                 insertions += waits
                 in_order += waits_in_order
-                ends += tables.final[target]
+                if tables.final[target]:
+                    ends += 1
         if fires > 0:
             made = SPINE * insertions
             short_of_values = False

@@ -303,7 +303,7 @@ def advance(tables, contest, spanned, found, events, cursor, gaps, consume, orde
     before it knows its room; all else is written afterwards.
     """
     arena, members, spans, partitions, made = spanned
-    order, windowed, visible, _ = ordering
+    order, windowed, visible, _, _ = ordering
     while cursor.at < cursor.last:
         if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
             return FULL
@@ -329,11 +329,11 @@ def advance(tables, contest, spanned, found, events, cursor, gaps, consume, orde
             if first_row != IDLE:
                 births = tables.first[first_row + 1] - tables.first[first_row] + 1
         touched = births
-        moves = births
-        most = births
+        moves = np.int64(births)
+        most = np.int64(births)
         span = partitions.first[partition]
         while span != NONE:
-            here = births
+            here = np.int64(births)
             member = spans.first[span]
             while member != NONE:
                 row = tables.row_of[members.state[member], event_class]

@@ -242,6 +242,26 @@ def drop_key(cells, elements, keys, groups, joins, key):  # type: ignore[no-unty
 
 
 @kernel
+def drop_later(arena, cells, elements, keys, groups, joins, key, start):  # type: ignore[no-untyped-def]
+    """Drops the elements of a key that start after event `start`, and the key where none is left.
+
+    Its front has rising starts.
+    """
+    last = NONE
+    element = keys.first[key]
+    while element != NONE and arena.start[cells.node[elements.head[element]]] <= start:
+        last = element
+        element = elements.next[element]
+    if last == NONE:
+        drop_key(cells, elements, keys, groups, joins, key)
+    elif element != NONE:
+        drop_elements(cells, elements, element)
+        elements.next[last] = NONE
+        keys.last[key] = last
+        keys.newest[key] = arena.start[cells.node[elements.head[last]]]
+
+
+@kernel
 def drop_hopeless(arena, cells, elements, keys, groups, joins, group):  # type: ignore[no-untyped-def]
     """Drops elements of a group for which the newest key has better ones, where larger registers are better.
 

@@ -47,8 +47,9 @@ class Program(NamedTuple):
     """`RegisterTables` for kernels, int32 but for the lengths.
 
     joins [J]: registers that some label set checks for equality. columns [labels, J]: the column that
-    label set l compares with register joins[j], -1 where it does not. nearest: larger registers are better,
-    as all that is asked of them is NEAR.
+    label set l compares with register joins[j], -1 where it does not. clock [R]: the column that NEAR
+    compares with a register, -1 where there is none, or several. nearest: larger registers are better, as all
+    that is asked of them is NEAR.
     """
 
     first: NDArray[np.int32]
@@ -58,6 +59,7 @@ class Program(NamedTuple):
     length: NDArray[np.int64]
     joins: NDArray[np.int32]
     columns: NDArray[np.int32]
+    clock: NDArray[np.int32]
     nearest: bool
 
 
@@ -66,7 +68,7 @@ def program_of(tables: RegisterTables | None) -> Program:
     if tables is None:
         empty = np.zeros(0, np.int32)
         lengths, columns = np.zeros(0, np.int64), np.zeros((0, 0), np.int32)
-        return Program(empty, empty, empty, empty, lengths, empty, columns, nearest=False)
+        return Program(empty, empty, empty, empty, lengths, empty, columns, empty, nearest=False)
     first, action, register, value = (np.array(column, np.int32) for column in tables[1:5])
     length = np.array(tables.length, np.int64)
     for label in range(first.size - 1):
@@ -80,8 +82,12 @@ def program_of(tables: RegisterTables | None) -> Program:
         for step in steps:
             if action[step] == EQUAL and int(register[step]) not in unset:
                 columns[label, np.searchsorted(joins, register[step])] = value[step]
+    clock = np.full(tables.registers, -1, np.int32)
+    for near in np.unique(register[action == NEAR]).tolist():
+        compared = np.unique(value[(action == NEAR) & (register == near)])
+        clock[near] = compared[0] if compared.size == 1 else -1
     nearest = bool(np.isin(action, (NEAR, STORE)).all())
-    return Program(first, action, register, value, length, joins, columns, nearest)
+    return Program(first, action, register, value, length, joins, columns, clock, nearest)
 
 
 @inlined

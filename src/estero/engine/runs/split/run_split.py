@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, report
 from estero.engine.jit import inlined, kernel
 from estero.engine.runs.run_cea import (
+    ANY_FAR,
     DEAD,
     IDLE,
     MISSING,
@@ -34,6 +35,7 @@ from estero.engine.runs.split.fronts import (
     drop_empty_groups,
     drop_hopeless,
     drop_key,
+    drop_later,
     find_key,
     merge_front,
     new_element,
@@ -51,6 +53,10 @@ NEEDS = "need_cells", "need_elements", "need_keys", "need_runs", "need_merging",
 
 SKIP, STAY = -1, -2
 """In place of a label-set id: the runs read the event unmarked and move; they stay, and accept."""
+
+
+NOT_APART, LAST_ENDS, FIRST_ENDS = 0, 1, 2
+"""Whether what is chosen of each start shares no events, and which of its ends that is."""
 
 
 class Taken(NamedTuple):
@@ -106,12 +112,16 @@ class Order(NamedTuple):
     `windowed` says whether runs that start later can outlive better ones; visible bool[label sets] which
     marks count for the support (empty: all). With `each`, what is best is reported of each start, and not of
     all of them; then all runs have to mark the event with which they begin: supports tell starts apart.
+    Of what is reported then the last end of each start is chosen, or the first, and `apart` says whether what
+    is chosen in a partition shares no events: by ascending start, as far as it does not begin before the last
+    one chosen has ended.
     """
 
     order: int
     windowed: bool
     visible: NDArray[np.bool_]
     each: bool = False
+    apart: int = NOT_APART
 
 
 @kernel
@@ -205,6 +215,62 @@ def offer(arena, cells, elements, element, event, oldest, best, order, each, fou
     return best
 
 
+@inlined
+def is_late(tables, program, keys, key, state, events, place):  # type: ignore[no-untyped-def]
+    """Whether a key in `state` waits in vain: what it remembers is too far back for all that can follow."""
+    for register in range(program.clock.size):
+        column = program.clock[register]
+        reach = tables.reach[state, register]
+        if column >= 0 and reach != ANY_FAR and keys.status[key, register] == SET:
+            value = np.uint64(events.values[place, column])
+            if value - np.uint64(keys.registers[key, register]) >= np.uint64(reach):
+                return True
+    return False
+
+
+@kernel
+def drop_excluded(split, joins, partition, found, seen, event, oldest, apart):  # type: ignore[no-untyped-def]
+    """Drops the runs of a partition that start after one that is chosen and has ended at `event`.
+
+    found[seen] … are the roots of this event. The oldest open start is chosen if it has an end and no older
+    one, of those that are closed, has ended at or after it; then all that start up to its end are not. What
+    is older ended at `blocked` at the latest, unless all that started up to its end was dropped with it.
+    """
+    arena, cells, elements, keys, groups, partitions, _ = split
+    chosen = arena.start[found.root[seen]]
+    for place in range(seen + 1, found.size[0]):
+        chosen = min(chosen, arena.start[found.root[place]])
+    clear = chosen > partitions.blocked[partition]
+    group = partitions.first[partition]
+    while clear and group != NONE:
+        key = groups.first[group]
+        while key != NONE:
+            element = keys.first[key]
+            while element != NONE:
+                start = arena.start[cells.node[elements.head[element]]]
+                if start >= chosen:
+                    break
+                clear &= start < oldest
+                element = elements.next[element]
+            key = keys.next[key]
+        group = groups.next[group]
+    if not clear:
+        partitions.blocked[partition] = event
+        return
+    if apart == FIRST_ENDS:
+        drop_partition(cells, elements, keys, groups, joins, partitions, partition)
+        return
+    group = partitions.first[partition]
+    while group != NONE:
+        key = groups.first[group]
+        while key != NONE:
+            following = keys.next[key]
+            drop_later(arena, cells, elements, keys, groups, joins, key, chosen)
+            key = following
+        group = groups.next[group]
+    drop_empty_groups(groups, partitions, partition)
+
+
 @kernel
 def advance(tables, program, split, found, events, cursor, gaps, consume, ordering):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, until one of the codes; resumable with more room.
@@ -214,7 +280,7 @@ def advance(tables, program, split, found, events, cursor, gaps, consume, orderi
     step forgets what has left the window before it knows its room; all else is written afterwards.
     """
     arena, cells, elements, keys, groups, partitions, runs = split
-    order, windowed, visible, each = ordering
+    order, windowed, visible, each, apart = ordering
     while cursor.at < cursor.last:
         if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
             return FULL
@@ -242,7 +308,7 @@ def advance(tables, program, split, found, events, cursor, gaps, consume, orderi
                     return GROW
                 taken = take_row(tables, program, keys, NONE, 0, row, events, place, in_gap, runs, taken)
         fills = taken
-        lengths = 0
+        lengths = np.int64(0)
         emptied = False
         group = partitions.first[partition]
         while group != NONE:
@@ -281,7 +347,7 @@ def advance(tables, program, split, found, events, cursor, gaps, consume, orderi
                         ):
                             key = following
                             continue
-                    if keys.newest[key] < oldest:
+                    if keys.newest[key] < oldest or is_late(tables, program, keys, key, state, events, place):
                         drop_key(cells, elements, keys, groups, program.joins, key)
                         key = following
                         continue
@@ -451,6 +517,8 @@ def advance(tables, program, split, found, events, cursor, gaps, consume, orderi
                         group = groups.next[group]
                     if group != NONE:
                         drop_hopeless(arena, cells, elements, keys, groups, program.joins, group)
+            if apart != NOT_APART and found.size[0] > seen:
+                drop_excluded(split, program.joins, partition, found, seen, event, oldest, apart)
             if is_consumed(partitions, partition, cursor, consume, found.size[0] > seen):
                 drop_partition(cells, elements, keys, groups, program.joins, partitions, partition)
         is_read(partitions, partition, events, place, cursor, in_gap, taken)

@@ -29,7 +29,7 @@ class SplitRuns(CeaRuns):
         super().__init__(automaton, settings)
         visible = np.array([] if settings.visible is None else settings.visible, np.bool_)
         windowed = settings.window is not None or settings.each
-        self._order = Order(settings.order, windowed, visible, settings.each)
+        self._order = Order(settings.order, windowed, visible, settings.each, settings.apart)
         self._program = program_of(settings.registers)
         self._registers = 0 if settings.registers is None else settings.registers.registers
         self._cells = new_cells(ROOM)

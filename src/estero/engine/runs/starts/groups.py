@@ -5,6 +5,9 @@ starts of a partition that are in one state are a *group*, which moves as a whol
 there are groups, however many starts they have. A group is a list of *blocks*, sets of starts that have the
 same end so far, in a forest of disjoint sets (Tarjan, Efficiency of a Good But Not Linear Set Union
 Algorithm). Where a group accepts, all its blocks become one: each start is in a block of its own once.
+
+The last end of a start is known when its window has passed. Its first end is known at once (SHORTEST), and
+blocks stay single starts; what DISJOINT leaves is known once no earlier start is open that could exclude it.
 """
 
 from __future__ import annotations
@@ -63,17 +66,19 @@ class Groups(NamedTuple):
 class Tracks(NamedTuple):
     """Of each partition its first group, its newest event and the end of the last one kept (DISJOINT), int32.
 
+    undecided int32: the first event of which DISJOINT has not decided yet, where it looks at partitions.
     ordinal int64: that of the newest event, or of a dropped one behind it that was read.
     """
 
     first: NDArray[np.int32]
     newest: NDArray[np.int32]
     until: NDArray[np.int32]
+    undecided: NDArray[np.int32]
     ordinal: NDArray[np.int64]
 
 
 class Decided(NamedTuple):
-    """Starts whose end is known, with that end, int32, by ascending start; size[0] counts them."""
+    """Starts whose end is known, with that end, int32, as they are decided; size[0] counts them."""
 
     start: NDArray[np.int32]
     end: NDArray[np.int32]
@@ -98,8 +103,8 @@ def new_groups(capacity: int) -> Groups:
 
 def new_tracks(capacity: int) -> Tracks:
     """`capacity` partitions in which nothing has happened."""
-    first, newest, until = (np.full(capacity, NONE, np.int32) for _ in range(3))
-    return Tracks(first, newest, until, np.full(capacity, -1, np.int64))
+    first, newest, until, undecided = (np.full(capacity, NONE, np.int32) for _ in range(4))
+    return Tracks(first, newest, until, undecided, np.full(capacity, -1, np.int64))
 
 
 def new_decided(capacity: int) -> Decided:
@@ -144,8 +149,11 @@ def put(history, groups, tracks, partition, state, head, tail):  # type: ignore[
 
 
 @kernel
-def move(tables, history, groups, tracks, partition, event_class):  # type: ignore[no-untyped-def]
-    """Moves the groups of a partition; all rows are known."""
+def move(tables, history, groups, tracks, partition, event_class, longest):  # type: ignore[no-untyped-def]
+    """Moves the groups of a partition; all rows are known. Starts that can no longer end count no longer.
+
+    Not so with `longest`: they may have ended before.
+    """
     moving = NONE
     before = NONE
     group = tracks.first[partition]
@@ -160,6 +168,10 @@ def move(tables, history, groups, tracks, partition, event_class):  # type: igno
             else:
                 groups.next[before] = following
             if tables.skip[row] == DEAD:
+                block = NONE if longest else groups.head[group]
+                while block != NONE:
+                    history.parent[block] = NONE
+                    block = history.chain[block]
                 give_back(groups, group)
             else:
                 groups.state[group] = tables.skip[row]
@@ -176,8 +188,31 @@ def move(tables, history, groups, tracks, partition, event_class):  # type: igno
         moving = following
 
 
+@inlined
+def take(decided, start, end):  # type: ignore[no-untyped-def]
+    """The end of a start is known."""
+    place = decided.size[0]
+    decided.start[place] = start
+    decided.end[place] = end
+    decided.size[0] = place + 1
+
+
+@inlined
+def end_all(history, decided, block, event, oldest, disjoint):  # type: ignore[no-untyped-def]
+    """Notes `event` as the first end of a list of starts; they are decided if they exclude no others."""
+    while block != NONE:
+        following = history.chain[block]
+        if disjoint != NOT_DISJOINT:
+            history.last[block] = event
+        else:
+            if block >= oldest:
+                take(decided, block, event)
+            history.parent[block] = NONE
+        block = following
+
+
 @kernel
-def accept(tables, history, groups, tracks, partition, event, longest):  # type: ignore[no-untyped-def]
+def accept(tables, history, groups, tracks, decided, partition, event, oldest, longest, disjoint):  # type: ignore[no-untyped-def]
     """Notes `event` as the end of all starts in accepting states; those that need no other one are done."""
     before = NONE
     group = tracks.first[partition]
@@ -186,13 +221,16 @@ def accept(tables, history, groups, tracks, partition, event, longest):  # type:
         state = groups.state[group]
         if tables.accepts[state]:
             top = groups.head[group]
-            block = history.chain[top]
-            while block != NONE:
-                history.parent[block] = top
-                block = history.chain[block]
-            history.chain[top] = NONE
-            history.last[top] = event
-            groups.tail[group] = top
+            if not longest:
+                end_all(history, decided, top, event, oldest, disjoint)
+            else:
+                block = history.chain[top]
+                while block != NONE:
+                    history.parent[block] = top
+                    block = history.chain[block]
+                history.chain[top] = NONE
+                history.last[top] = event
+                groups.tail[group] = top
             if not longest or not tables.continues[state]:
                 if before == NONE:
                     tracks.first[partition] = following
@@ -206,27 +244,54 @@ def accept(tables, history, groups, tracks, partition, event, longest):  # type:
 
 
 @kernel
-def decide(history, tracks, decided, cursor, until, disjoint):  # type: ignore[no-untyped-def]
-    """Takes the ends of the starts before event `until` as they are: no later ones count."""
+def settle(history, tracks, decided, cursor, start, oldest, last, longest, disjoint):  # type: ignore[no-untyped-def]
+    """Decides starts before event `last` in ascending order, up to one that is open; that one, or the next.
+
+    Starts before `oldest` keep the ends that they have, and others the first end, if they are not open. Where
+    DISJOINT looks at partitions, and not with `longest`, `start` and those behind it are of one partition.
+    """
+    while start != NONE and start < last:
+        following = start + 1
+        if disjoint == DISJOINT_IN_PARTITIONS and not longest:
+            following = history.following[start]
+        if history.parent[start] != NONE:
+            partition = history.partition[start]
+            kept = tracks.until[partition] if disjoint == DISJOINT_IN_PARTITIONS else cursor.until
+            if disjoint == NOT_DISJOINT or start > kept:
+                end = history.last[top_of(history, start)]
+                if end == NONE and start >= oldest:
+                    break
+                if end != NONE:
+                    cursor.until = end
+                    tracks.until[partition] = end
+                    take(decided, start, end)
+            if not longest:
+                history.parent[start] = NONE
+        start = following
+    return start
+
+
+@kernel
+def decide(history, tracks, decided, cursor, until, last, longest, disjoint):  # type: ignore[no-untyped-def]
+    """Takes the ends of the starts before event `until` as they are: no later ones count.
+
+    Events before `last` are read.
+    """
+    if longest or disjoint != DISJOINT_IN_PARTITIONS:
+        if cursor.decided < until:
+            cursor.decided = settle(
+                history, tracks, decided, cursor, cursor.decided, until, until, longest, disjoint
+            )
+        return
     while cursor.decided < until:
         start = cursor.decided
         cursor.decided = start + 1
-        if history.parent[start] == NONE:
-            continue
-        end = history.last[top_of(history, start)]
-        if end == NONE:
-            continue
-        partition = history.partition[start]
-        kept = tracks.until[partition] if disjoint == DISJOINT_IN_PARTITIONS else cursor.until
-        if disjoint != NOT_DISJOINT:
-            if start <= kept:
-                continue
-            cursor.until = end
-            tracks.until[partition] = end
-        place = decided.size[0]
-        decided.start[place] = start
-        decided.end[place] = end
-        decided.size[0] = place + 1
+        if history.parent[start] != NONE:
+            partition = history.partition[start]
+            first = tracks.undecided[partition]
+            tracks.undecided[partition] = settle(
+                history, tracks, decided, cursor, first, until, last, longest, disjoint
+            )
 
 
 @kernel
@@ -239,7 +304,8 @@ def follow(tables, history, groups, tracks, decided, oldest, cursor, gaps, longe
     while cursor.at < cursor.last:
         event = cursor.behind + cursor.at
         partition = history.partition[event]
-        decide(history, tracks, decided, cursor, oldest[cursor.at] - cursor.origin, disjoint)
+        since = oldest[cursor.at] - cursor.origin
+        decide(history, tracks, decided, cursor, since, event, longest, disjoint)
         event_class = history.event_class[event]
         ordinal = history.ordinal[event]
         in_gap = gaps and tracks.first[partition] != NONE and ordinal - tracks.ordinal[partition] > 1
@@ -263,7 +329,7 @@ def follow(tables, history, groups, tracks, decided, oldest, cursor, gaps, longe
             cursor.need_groups = 1
             return GROW
         if touched > 0:
-            move(tables, history, groups, tracks, partition, event_class)
+            move(tables, history, groups, tracks, partition, event_class, longest)
         if first_row != IDLE and tables.skip[first_row] != DEAD:
             history.parent[event] = event
             put(history, groups, tracks, partition, tables.skip[first_row], event, event)
@@ -272,7 +338,15 @@ def follow(tables, history, groups, tracks, decided, oldest, cursor, gaps, longe
             tracks.ordinal[partition] = tracks.ordinal[partition] + 1 if touched > 0 else ordinal - 1
             continue
         if touched > 0:
-            accept(tables, history, groups, tracks, partition, event, longest)
+            accept(tables, history, groups, tracks, decided, partition, event, since, longest, disjoint)
+            if not longest and disjoint != NOT_DISJOINT:
+                by_partition = disjoint == DISJOINT_IN_PARTITIONS
+                first = tracks.undecided[partition] if by_partition else cursor.decided
+                first = settle(history, tracks, decided, cursor, first, since, event + 1, longest, disjoint)
+                if by_partition:
+                    tracks.undecided[partition] = first
+                else:
+                    cursor.decided = first
         tracks.ordinal[partition] = ordinal
         cursor.at += 1
     return DONE
@@ -286,6 +360,8 @@ def link(history, tracks, first, last):  # type: ignore[no-untyped-def]
         before = tracks.newest[partition]
         if before != NONE:
             history.following[before] = event
+        if tracks.undecided[partition] == NONE:
+            tracks.undecided[partition] = event
         tracks.newest[partition] = event
 
 

@@ -3,6 +3,8 @@
 First pass: where each start ends last, or first, without a look at marks (`groups`). Second pass, over what
 is given alone: what is marked between a start and its end (`replay`). What DISJOINT leaves shares no events,
 so both passes are linear in the events.
+
+The first end of a start is known when it is read, the last one when the window has passed.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from estero.engine.runs.spans.run_spans import new_made
 from estero.engine.runs.spans.spans import free_members, new_members
 from estero.engine.runs.starts import groups, replay
 from estero.engine.runs.starts.groups import (
+    DISJOINT_IN_PARTITIONS,
     NOT_DISJOINT,
     new_decided,
     new_groups,
@@ -66,8 +69,8 @@ class Unmarked(Protocol):
 class StartRuns(NumberedEvents):
     """See `recognizer.Runs`; `unmarked` is the automaton without its marks, with the same classes.
 
-    With `in_order` roots come in the order of their ends, which takes until no start before an end is open;
-    else as soon as they are decided.
+    With `in_order` roots come in the order of their ends, which takes until no start before an end is open.
+    Else what is decided is found after `decide`, in that order each time.
     """
 
     room = 1 << 16
@@ -100,6 +103,7 @@ class StartRuns(NumberedEvents):
         self._visible = np.array([] if settings.visible is None else settings.visible, np.bool_)
         self._oldest = np.empty(0, np.int64)
         self._waiting = _NO_PAIRS
+        self._deciding = False
         self._pairs = _pairs_of(_NO_PAIRS)
         self._start_over()
 
@@ -131,6 +135,7 @@ class StartRuns(NumberedEvents):
             self._forget_events()
         self._append(*self._numbers_of(batch), batch.ordinal)
         self._oldest = np.ascontiguousarray(starts, np.int64)
+        self._deciding = False
         cursor["behind"] = first - cursor["origin"]
         cursor["at"], cursor["first"] = 0, first
 
@@ -184,11 +189,12 @@ class StartRuns(NumberedEvents):
             code = self._replay(found)
             if code != DONE:
                 return code
-            if self._release():
+            if (self.in_order or self._deciding) and self._release():
                 continue
             if self._cursor["at"] >= last:
                 return DONE
             self._follow()
+            self._take_decided()
 
     def _follow(self) -> None:
         """Reads the events, all that were asked for."""
@@ -208,21 +214,40 @@ class StartRuns(NumberedEvents):
     def decide(self, until: int) -> None:
         """Starts before event number `until` have the ends that they have."""
         cursor = self._cursor
-        place = min(until - int(cursor["origin"]), self._events_known)
-        groups.decide(self._history, self._tracks, self._decided, cursor, place, self._chosen.disjoint)
+        known = self._events_known
+        place = min(until - int(cursor["origin"]), known)
+        pools = self._history, self._tracks, self._decided
+        groups.decide(*pools, cursor, place, known, self._chosen.longest, self._chosen.disjoint)
+        self._take_decided()
+        self._deciding = True
+
+    def _take_decided(self) -> None:
+        """What is decided waits to be given."""
+        size = int(self._decided.size[0])
+        if size:
+            start, end = self._waiting
+            start = np.concatenate((start, self._decided.start[:size]))
+            self._waiting = start, np.concatenate((end, self._decided.end[:size]))
+            self._decided.size[0] = 0
+
+    @property
+    def _waits_for_others(self) -> bool:
+        """Whether starts that are decided later may end before those that are decided, or where these do.
+
+        Those whose first ends count are decided at these, or in ascending order of starts that share no
+        events in what DISJOINT looks at: the whole stream, or a partition.
+        """
+        if self._chosen.longest:
+            return self.in_order or self._chosen.limit is not None
+        return self.in_order and self._chosen.disjoint == DISJOINT_IN_PARTITIONS
 
     def _release(self) -> bool:
         """Takes what is decided and may be given as the pairs to be replayed; whether there are any."""
-        size = int(self._decided.size[0])
         start, end = self._waiting
-        if size:
-            start = np.concatenate((start, self._decided.start[:size]))
-            end = np.concatenate((end, self._decided.end[:size]))
-            self._decided.size[0] = 0
         if not start.size:
             return False
         ready = np.ones(start.size, np.bool_)
-        if self.in_order or self._chosen.limit is not None:
+        if self._waits_for_others:
             ready = end < self._cursor["decided"]
         self._waiting = start[~ready], end[~ready]
         start, end = start[ready], end[ready]
@@ -325,6 +350,9 @@ class StartRuns(NumberedEvents):
         history.following[:size] = np.maximum(history.following[first:last] - first, NONE)
         for moved in (tracks.newest, tracks.until):
             np.maximum(moved - first, NONE, out=moved)
+        numbers, places = np.unique(history.partition[:size], return_index=True)
+        tracks.undecided[:] = NONE
+        tracks.undecided[numbers] = places
         self._events_known = size
         self._put(state, np.maximum(end - first, NONE), begun)
         self._waiting = self._waiting[0] - np.int32(first), self._waiting[1] - np.int32(first)

@@ -1,0 +1,54 @@
+"""How many complex events with one end a strategy may have to choose from, where each is checked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from estero.automata.residual import Residual
+from estero.engine.walk.matches import Matches
+from estero.errors import EnvironmentProblem, LimitExceeded
+from estero.language.tree.query import Strategy
+from estero.plan.plan import residual_text
+
+VARIABLE: Final = "ESTERO_CANDIDATES"
+"""The variable of the environment that says how many there may be."""
+ORDINARY: Final = 10_000_000
+"""So many are checked in some 20 seconds."""
+
+
+def most_candidates() -> int:
+    """How many complex events with one end are checked before a strategy gives up choosing."""
+    text = os.environ.get(VARIABLE, "")
+    if not text:
+        return ORDINARY
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise EnvironmentProblem(f"{VARIABLE} is {text!r}: set it to a number from 1 on, or not at all")
+    return int(text)
+
+
+def bounded(
+    chunks: Iterable[Matches], most: int, strategy: Strategy, residuals: Sequence[Residual]
+) -> Iterator[Matches]:
+    """The same chunks; raises `LimitExceeded` where an end has more than `most` complex events."""
+    end, before = -1, 0
+    for chunk in chunks:
+        last = int(chunk.end[-1])
+        here = int(np.count_nonzero(chunk.end == last))
+        before = before + here if last == end else here
+        end = last
+        if before > most:
+            raise LimitExceeded(
+                f"SELECT {strategy.value} has more than {most:,} complex events with one end to choose from"
+                f"{_because(residuals)}: make the window shorter, let steps leave nothing out "
+                "(as A+[NOT A] does), or allow more by setting the variable "
+                f"{VARIABLE} of the environment"
+            )
+        yield chunk
+
+
+def _because(residuals: Sequence[Residual]) -> str:
+    return f", as the filter {residual_text(residuals[0])} is asked of each of them" if residuals else ""

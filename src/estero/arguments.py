@@ -1,0 +1,294 @@
+"""Arguments of public functions, checked against the annotations before anything is done with them.
+
+``limit("3")`` is a TypeError that names the function, the argument, what it takes and what it was given,
+instead of whatever goes wrong later inside. What else is wrong with an argument (a negative limit, a text
+that is no query) the function says itself.
+
+Libraries do this, too, and were measured: beartype takes 0.13 s to be imported, typeguard 0.41 s and pydantic
+0.49 s, where ``import estero`` takes 0.03 s; and all of them have to import the classes that are named in
+annotations: Arrow, pandas, Polars, Spark. Here a class is recognised by its name among those of the value,
+so nothing is imported, and the messages are Estero's own.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from numbers import Integral, Real
+from types import FunctionType
+from typing import Any, Final, Literal, TypeVar
+
+from estero.errors import legible
+
+Checked = TypeVar("Checked")
+
+LONGEST_SHOWN = 40
+"""Characters of a value that a message shows."""
+
+
+def checked(what: Checked) -> Checked:
+    """The function, or the class with its public methods, whose arguments are checked at each call.
+
+    Raises TypeError, before the function runs, for an argument that its annotation does not allow. A single
+    string may stand for a sequence of strings. Annotations that say ``object`` or ``Any`` allow everything,
+    and so do names that only type checkers know, but for those of classes that messages have a word for.
+    """
+    if isinstance(what, type):
+        for name, each in list(vars(what).items()):
+            if isinstance(each, FunctionType) and (name == "__init__" or not name.startswith("_")):
+                setattr(what, name, _function(each))
+        return what
+    function: Checked = _function(what)
+    return function
+
+
+def _function(function: Any) -> Any:
+    if all(text in _ANYTHING for name, text in function.__annotations__.items() if name != "return"):
+        return function
+    checks: list[_Arguments] = []  # made at the first call
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        if not checks:
+            checks.append(_Arguments.of(function))
+        checks[0].check(arguments, named)
+        return function(*arguments, **named)
+
+    return call
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What an annotation allows: whether a value is one, and how to say what it is."""
+
+    allows: Callable[[Any], bool]
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    """What each argument of a function may be: those by place, the rest of them, and those by name."""
+
+    name: str
+    places: tuple[tuple[str, _Kind], ...]
+    rest: tuple[str, _Kind] | None
+    named: dict[str, _Kind]
+    others: _Kind | None
+
+    @classmethod
+    def of(cls, function: Any) -> _Arguments:
+        """What the annotations of a function say."""
+        places, rest, named, others = [], None, {}, None
+        for name, parameter in signature(function).parameters.items():
+            text = parameter.annotation
+            kind = _ANY if text is Parameter.empty else _kind(text, function.__globals__)
+            if parameter.kind is Parameter.VAR_POSITIONAL:
+                rest = name, kind
+            elif parameter.kind is Parameter.VAR_KEYWORD:
+                others = kind
+            else:
+                if parameter.kind is not Parameter.KEYWORD_ONLY:
+                    places.append((name, kind))
+                if parameter.kind is not Parameter.POSITIONAL_ONLY:
+                    named[name] = kind
+        owner, _, own = function.__qualname__.rpartition(".")
+        name = owner.rpartition(".")[2] if own == "__init__" else own
+        return cls(f"{name}()", tuple(places), rest, named, others)
+
+    def check(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        """Raises TypeError for the first argument that is not what it may be."""
+        for (name, kind), value in zip(self.places, arguments, strict=False):
+            if not kind.allows(value):
+                raise self._refused(name, kind, value)
+        for value in arguments[len(self.places) :]:
+            if self.rest is not None and not self.rest[1].allows(value):
+                raise self._refused(*self.rest, value)
+        for name, value in named.items():
+            known = self.named.get(name, self.others)
+            if known is not None and not known.allows(value):
+                raise self._refused(name, known, value)
+
+    def _refused(self, name: str, kind: _Kind, value: object) -> TypeError:
+        taken = " or ".join(dict.fromkeys(kind.words))
+        return TypeError(f"{self.name} takes {taken} as {name}, not {shown(value)}")
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: constants as they are, others by their class."""
+    if value is None or isinstance(value, str | int | float | bytes):
+        try:
+            text = legible(repr(value))
+        except ValueError:  # an integer of more digits than Python writes
+            return "an integer of thousands of digits"
+        return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+    return f"{_article(type(value).__name__)} {legible(type(value).__name__)}"
+
+
+def _article(word: str) -> str:
+    return "an" if word[:1].lower() in "aeiou" else "a"
+
+
+# ── Annotations ──────────────────────────────────────────────────────────────────────────────────
+
+_ANY: Final = _Kind(lambda _: True)
+_ANYTHING: Final = {"object", "Any"}
+_SAID: Final = {
+    "PatternBuilder": 'a pattern such as event("A")',
+    "AbsenceBuilder": 'absent("A").within("1 hour")',
+    "Expression": 'an expression such as var("x").price',
+    "Condition": 'a condition such as var("x").price > 5',
+    "Variable": 'a variable such as var("x")',
+    "Named": "count(…).named(…)",
+    "Query": "a query",
+    "Table": "an Arrow table",
+    "datetime": "a datetime",
+    "PathLike": "a path",
+    "BinaryIO": "a file open for bytes",
+}
+"""Classes as messages call them; those that are left out are for the package itself."""
+_INTERNAL: Final = {
+    *("Pattern", "QueryTree", "ConjunctiveTree", "Range", "Statement", "QueryBuilder", "Strategy", "Consume"),
+}
+_OPEN: Final = {
+    *(
+        "Operand",
+        "Value",
+        "Length",
+        "timedelta",
+        "Given",
+        "Hashable",
+        "AsyncIterable",
+        "Run",
+        "Tables",
+        "ShownAnswer",
+    ),
+}
+"""Transitions, constants of all kinds, lengths of time: where they are read, it is said which there are; and
+protocols, which a value has without being called so."""
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+_PLAIN: Final = {
+    "str": _Kind(lambda value: isinstance(value, str), ("a string",)),
+    "int": _Kind(_is_whole, ("an integer",)),
+    "float": _Kind(_is_number, ("a number",)),
+    "bool": _Kind(
+        lambda value: isinstance(value, bool) or type(value).__name__ == "bool", ("True or False",)
+    ),
+    "bytes": _Kind(lambda value: isinstance(value, bytes), ("bytes",)),
+    "range": _Kind(lambda value: isinstance(value, range), ("a range",)),
+    "slice": _Kind(lambda value: isinstance(value, slice), ("a slice",)),
+    "None": _Kind(lambda value: value is None, ("None",)),
+    "PathLike": _Kind(lambda value: hasattr(value, "__fspath__"), ("a path",)),
+    "BinaryIO": _Kind(lambda value: hasattr(value, "write"), ("a file open for bytes",)),
+}
+
+
+def _kind(annotation: object, names: Mapping[str, Any]) -> _Kind:
+    """What an annotation allows, in a module with these names."""
+    if isinstance(annotation, str):
+        return _of_node(ast.parse(annotation.strip(), mode="eval").body, names)
+    parts = getattr(annotation, "__args__", ())
+    if type(annotation).__name__ in ("UnionType", "Union"):
+        return _one_of([_kind(each, names) for each in parts])
+    if annotation is type(None) or annotation is None:
+        return _PLAIN["None"]
+    origin = getattr(annotation, "__origin__", None)
+    if origin is Literal:
+        return _literal(parts)
+    if origin is not None:
+        return _generic(origin.__name__, [_kind(each, names) for each in parts])
+    if type(annotation).__name__ == "ForwardRef":
+        return _kind(annotation.__forward_arg__, names)  # type: ignore[attr-defined]
+    if isinstance(annotation, type):
+        return _named(annotation.__name__, {annotation.__name__: annotation})
+    return _ANY
+
+
+def _of_node(node: ast.expr, names: Mapping[str, Any]) -> _Kind:
+    match node:
+        case ast.BinOp(left, ast.BitOr(), right):
+            return _one_of([_of_node(left, names), _of_node(right, names)])
+        case ast.Constant(None):
+            return _PLAIN["None"]
+        case ast.Constant(str() as text):
+            return _kind(text, names)
+        case ast.Subscript(ast.Name("Literal"), values):
+            allowed = ast.literal_eval(values)
+            return _literal(allowed if isinstance(allowed, tuple) else (allowed,))
+        case ast.Subscript(ast.Name(name), ast.Tuple(parts)) if name != "Callable":
+            return _generic(name, [_of_node(each, names) for each in parts])
+        case ast.Subscript(ast.Name(name), part) if name != "Callable":
+            return _generic(name, [_of_node(part, names)])
+        case ast.Subscript(ast.Name("Callable")):
+            return _Kind(callable, ("a function",))
+        case ast.Name(name):
+            return _named(name, names)
+        case ast.Attribute(ast.Name(module), name):
+            return _named(name, getattr(names.get(module), "__dict__", {}))
+        case _:
+            return _ANY
+
+
+def _literal(several: tuple[Any, ...]) -> _Kind:
+    return _Kind(
+        lambda value: any(type(value) is type(each) and value == each for each in several),
+        tuple(map(repr, several)),
+    )
+
+
+def _named(name: str, names: Mapping[str, Any]) -> _Kind:
+    """What a name allows: one of Python's classes, an alias that the module knows, or a class."""
+    if name in _PLAIN:
+        return _PLAIN[name]
+    if name in _ANYTHING or name in _OPEN:
+        return _ANY
+    known = names.get(name)
+    if isinstance(known, type):
+        words = (_SAID.get(name, f"{_article(name)} {name}"),) if name not in _INTERNAL else ()
+        return _Kind(lambda value: known in type(value).__mro__, words)  # protocols refuse isinstance
+    if known is not None:
+        return _kind(known, names)
+    if name not in _SAID:
+        return _ANY
+    return _Kind(lambda value: any(each.__name__ == name for each in type(value).__mro__), (_SAID[name],))
+
+
+def _one_of(kinds: Collection[_Kind]) -> _Kind:
+    words = tuple(word for each in kinds for word in each.words)
+    if any(each is _ANY for each in kinds):
+        return _ANY
+    return _Kind(lambda value: any(each.allows(value) for each in kinds), words)
+
+
+def _generic(name: str, parts: list[_Kind]) -> _Kind:
+    """What a collection of such values allows; lengths of tuples are not looked at."""
+    of = " or ".join(word.replace("a string", "strings") for word in parts[-1].words)
+    if name == "tuple":
+        return _Kind(lambda value: isinstance(value, tuple | list), ("a tuple",))
+    if name in ("Mapping", "dict"):
+        return _Kind(
+            lambda value: isinstance(value, Mapping) and all(map(parts[0].allows, value)), ("a mapping",)
+        )
+    if name in ("Sequence", "SequenceOf", "list", "Iterable"):
+        return _Kind(lambda value: _is_of(parts[0], value), (f"a list of {of}" if of else "a list",))
+    return _ANY
+
+
+def _is_of(part: _Kind, value: Any) -> bool:
+    """Whether a value is a collection of such parts; what passes once is not read for it."""
+    if isinstance(value, str):
+        return part.allows(value)
+    if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable) or hasattr(value, "columns"):
+        return False
+    return not isinstance(value, Collection) or all(map(part.allows, value))

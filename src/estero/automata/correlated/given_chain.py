@@ -1,0 +1,154 @@
+"""Chain automata as users give them: told apart where several runs mark alike, or as automata with filters.
+
+A chain that indices serve is made deterministic first, where it has to be (Theorem 8 of "Towards streaming
+evaluation of queries with correlation"). Any other becomes an automaton in which each event that enters a
+state begins an instance, to which the next marked event belongs as well; what the two are compared by is a
+filter inside that instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from estero.automata.cea import ALWAYS, CEA, NO_LABELS, Guard, Transition, from_first
+from estero.automata.chain import ORDERS, Chain, ChainTransition, Neighbours, is_range
+from estero.automata.compile.compile_pattern import Compiled
+from estero.automata.correlated.chain_builder import MIXED, ChainBuilder, NoChainError, in_written_order
+from estero.automata.residual import Hidden, Residual
+from estero.language.check.kinds import kind_of
+from estero.language.tree import expressions as e
+from estero.language.tree.schema import HASHED, Kind, Schema
+
+MOST_POINTED: Final = 6
+"""The most disequalities of a transition that wait in an ED-index: 1,956 skip pointers for each event."""
+
+BEFORE, HERE = "before", "here"
+"""The variables of a filter between neighbours."""
+
+
+def indexed(chain: Chain, schema: Schema, *, windowed: bool) -> Chain | str:
+    """The chain, deterministic where several of its runs mark alike; a phrase where no index serves it."""
+    if chain.anchored:
+        return "its runs begin at the first event only, and there are few of these"
+    listed = not windowed and not chain.ordered
+    chain = replace(chain, transitions=tuple(map(_written, chain.transitions)))
+    for each in chain.transitions:
+        why = _unserved(each, schema.column_kinds, listed=listed)
+        if why:
+            return why
+    builder = ChainBuilder(schema, listed=listed, different=MOST_POINTED)
+    try:
+        return builder.told_apart(chain)
+    except NoChainError as reason:
+        return str(reason)
+
+
+def _written(transition: ChainTransition) -> ChainTransition:
+    """The transition with its comparisons in the order that indices ask for."""
+    return replace(transition, comparisons=in_written_order(transition.comparisons))
+
+
+def _unserved(transition: ChainTransition, kinds: Mapping[str, Kind], *, listed: bool) -> str:
+    """Why no index serves what a transition compares, as a phrase; empty where one does."""
+    different = transition.different
+    if listed:
+        if len(different) > MOST_POINTED:
+            return (
+                f"an event and the one before it are compared by {len(different)} disequalities, and an "
+                f"index has {MOST_POINTED} at most: seven would take 13,699 pointers for each event"
+            )
+        return ""
+    orders = transition.by(*ORDERS)
+    one = len(orders) + len(different) <= 1 or (not different and len(orders) == 2 and is_range(*orders))
+    if not one:
+        asked = " and ".join(each.operator for each in (*orders, *different))
+        return (
+            f"an event and the one before it are compared by {asked}: under a window or beside an order, an "
+            "index has one of these, or one range"
+        )
+    for each in (*orders, *different):
+        left, right = (
+            kind_of(side, kinds) if _known(side, kinds) else None for side in (each.left, each.right)
+        )
+        if left is not None and right is not None and left is not right:
+            return MIXED if each in different else "it compares an integer with a float"
+        if each in orders and {left, right} & HASHED:
+            return "it orders strings or decimals"
+    return ""
+
+
+def _known(side: e.Node, kinds: Mapping[str, Kind]) -> bool:
+    return all(node.name in kinds for node in side.walk() if isinstance(node, e.Attribute))
+
+
+# ---------------------------------------------------------------------------------------- as filters
+
+
+def with_filters(chain: Chain) -> Compiled:
+    """An automaton that marks what the chain marks, and filters for what the chain compares."""
+    return _Filtered(chain).compiled()
+
+
+class _Filtered:
+    """States are 0, where runs begin, the copies of those of the chain, and the last one, where they end.
+
+    A state with a transition to itself has two copies, which take turns: else an event would begin the next
+    instance of a place before it could belong to the last one.
+    """
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        again = {each.source for each in chain.transitions if each.source == each.target}
+        copies = [(state, turn) for state in range(len(chain.states)) for turn in range(1 + (state in again))]
+        self._number = {copy: number for number, copy in enumerate(copies, start=1)}
+
+    def compiled(self) -> Compiled:
+        """The automaton and its residuals."""
+        chain, last = self._chain, len(self._number) + 1
+        marking = [
+            Transition(source, Guard(frozenset({each.predicate})), each.labels, target, frozenset(hidden))
+            for number, each in enumerate(chain.transitions)
+            for source, entered in self._ways(each)
+            for target, hidden in self._marks(number, source, entered, last)
+        ]
+        going_on = {each.source for each in marking} - {0}
+        kept = [each for each in marking if each.target == last or each.target in going_on]
+        waiting = [Transition(state, ALWAYS, NO_LABELS, state) for state in sorted(going_on)]
+        transitions = tuple(dict.fromkeys((*kept, *waiting)))
+        automaton = CEA(last + 1, frozenset({0}), frozenset({last}), transitions, chain.predicates)
+        automaton = from_first(automaton) if chain.anchored else automaton
+        return Compiled(automaton, tuple(dict.fromkeys(self._residuals())))
+
+    def _ways(self, each: ChainTransition) -> Iterator[tuple[int, int]]:
+        """From which copy to which one a transition leads."""
+        for (state, turn), number in self._number.items():
+            if state == each.source:
+                yield number, self._number[each.target, 1 - turn if state == each.target else 0]
+        if each.source is None:
+            yield 0, self._number[each.target, 0]
+
+    def _marks(
+        self, number: int, source: int, entered: int, last: int
+    ) -> Iterator[tuple[int, tuple[Hidden, ...]]]:
+        """The targets of a transition that enters a copy, with the hidden labels of its event."""
+        each = self._chain.transitions[number]
+        belongs = (Hidden(source, f"{HERE} {number}"),) if each.comparisons else ()
+        yield entered, (*belongs, Hidden(entered), Hidden(entered, BEFORE))
+        if each.target in self._chain.final:
+            yield last, belongs
+
+    def _residuals(self) -> Iterator[Residual]:
+        for number, each in enumerate(self._chain.transitions):
+            for source, _ in self._ways(each):
+                bindings = (
+                    (BEFORE, Hidden(source, BEFORE)),
+                    (HERE, Hidden(source, f"{HERE} {number}")),
+                )
+                for one in each.comparisons:
+                    yield Residual(_compared(one), bindings, place=source)
+
+
+def _compared(neighbours: Neighbours) -> e.Node:
+    return replace(neighbours, right=e.with_variable(neighbours.right, HERE)).said(BEFORE)

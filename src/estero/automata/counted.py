@@ -1,0 +1,123 @@
+"""Conditions on how many events a variable has, such as ``count(x) <= 3``, counted by the states of runs.
+
+A state then says how many events a run has marked so far, up to the largest number that the condition names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from estero.automata.cea import CEA, Transition
+from estero.automata.exploration import explore, leaving
+from estero.automata.residual import Key, Residual
+from estero.language.tree import expressions as e
+
+MOST_STATES: Final = 2_000
+"""An automaton that would get more states by counting is left as it is."""
+
+_HOLDS: Final[dict[str, Callable[[int, int], bool]]] = {
+    "=": int.__eq__,
+    "!=": int.__ne__,
+    "<": int.__lt__,
+    "<=": int.__le__,
+    ">": int.__gt__,
+    ">=": int.__ge__,
+}
+
+
+class Counted(NamedTuple):
+    """An automaton that counts, and the conditions that are left."""
+
+    automaton: CEA
+    residuals: tuple[Residual, ...]
+
+
+def with_counts(automaton: CEA, residuals: Iterable[Residual]) -> Counted:
+    """The automaton of the same complex events, among which those of one label are as many as asked."""
+    left = []
+    for residual in residuals:
+        most = largest_count(residual)
+        if most is None or automaton.states * (most + 2) > MOST_STATES:
+            left.append(residual)
+        else:
+            automaton = _counting(automaton, residual, most)
+    return Counted(automaton, tuple(left))
+
+
+def largest_count(residual: Residual) -> int | None:
+    """The largest number with which a condition compares how many events a label has; None of others."""
+    condition = residual.condition
+    plain = residual.place is None and residual.nearby is None and not residual.refuted
+    if not plain or not isinstance(condition, e.Node) or len(residual.bindings) != 1:
+        return None
+    numbers: list[int] = []
+    for part in e.joined_by_logic(condition):
+        compared = list(part.children())
+        if not isinstance(part, e.Comparison | e.Between) or sum(map(_is_count, compared)) != 1:
+            return None
+        constants = [each.value for each in compared if isinstance(each, e.Literal)]
+        known = [each for each in constants if isinstance(each, int)]
+        if len(known) != len(compared) - 1:
+            return None
+        numbers += known
+    return max(0, *numbers)
+
+
+def _counting(automaton: CEA, residual: Residual, most: int) -> CEA:
+    """States are pairs of a state and how many events are marked so far; one more than `most` is any more."""
+    ((_, key),) = residual.bindings
+    steps = leaving(automaton.transitions)
+
+    def after(pair: tuple[int, int]) -> list[tuple[Transition, tuple[int, int]]]:
+        state, count = pair
+        counted = [(each, min(most + 1, count + _adds(each, key))) for each in steps[state]]
+        return [
+            (each, (each.target, number))
+            for each, number in counted
+            if each.target not in automaton.final or _holds(residual.condition, number)
+        ]
+
+    begun = [(state, 0) for state in sorted(automaton.initial)]
+    found = list(explore(begun, after))
+    pairs = dict.fromkeys([*begun, *(target for _, _, target in found)])
+    numbers = {pair: number for number, pair in enumerate(pairs)}
+    return replace(
+        automaton,
+        states=len(numbers),
+        initial=frozenset(numbers[pair] for pair in begun),
+        final=frozenset(number for (state, _), number in numbers.items() if state in automaton.final),
+        transitions=tuple(
+            replace(each, source=numbers[source], target=numbers[target]) for source, each, target in found
+        ),
+        origins=tuple(automaton.origins[state] for state, _ in numbers) if automaton.origins else (),
+    )
+
+
+def _adds(transition: Transition, key: Key) -> int:
+    return int(transition.carries(key))
+
+
+def _is_count(node: e.Node) -> bool:
+    return isinstance(node, e.Aggregate) and node.function == "count" and node.operand is None
+
+
+def _holds(condition: object, count: int) -> bool:
+    match condition:
+        case e.And(parts):
+            return all(_holds(part, count) for part in parts)
+        case e.Or(parts):
+            return any(_holds(part, count) for part in parts)
+        case e.Not(part):
+            return not _holds(part, count)
+        case e.Comparison(operator, left, right):
+            return _HOLDS[operator](_number(left, count), _number(right, count))
+        case e.Between(operand, low, high):
+            return _number(low, count) <= _number(operand, count) <= _number(high, count)
+        case _:
+            raise ValueError(f"{condition} does not count")
+
+
+def _number(node: e.Node, count: int) -> int:
+    return node.value if isinstance(node, e.Literal) and isinstance(node.value, int) else count

@@ -1,0 +1,82 @@
+"""Whether of the complex events with one start and one end there is always one that marks all that others do.
+
+Then it is the one that NEXT chooses, and conditions that stay true as more is marked (`growing`) are asked of
+nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from estero.automata.cea import CEA, Transition
+from estero.automata.exploration import leaving, reached
+from estero.automata.residual import Key
+from estero.automata.simulation import Simulation
+
+MOST_TESTS: Final = 500_000
+"""Pairs of states that are looked at; beyond them there may be no greatest complex event."""
+
+_At = tuple[frozenset[int], frozenset[int]]
+"""The states of all runs of a start, and those of the runs that have marked all that any of them has."""
+
+
+def has_greatest(automaton: CEA, classes: Sequence[int], keys: frozenset[Key]) -> bool:
+    """Whether some run marks all that others do from its start to its end, with all of their `keys`.
+
+    That is so if it can be followed from event to event: some steps mark what any does, to states from which
+    runs can do whatever they can from others (a simulation, which may be missed, and so may a yes).
+    `classes` are the bits that events can have.
+    """
+    search = _Search(automaton, classes, keys)
+    try:
+        for _ in reached([(automaton.initial, automaton.initial)], search.after):
+            pass
+    except _NoneError:
+        return False
+    return True
+
+
+class _NoneError(Exception):
+    """No step marks what all others do."""
+
+
+class _Search:
+    def __init__(self, automaton: CEA, classes: Sequence[int], keys: frozenset[Key]) -> None:
+        useful = automaton.leading_to(automaton.final, lambda _: True)
+        self._leaving = leaving(each for each in automaton.transitions if each.target in useful)
+        self._final, self._classes, self._keys = automaton.final, classes, keys
+        self._simulation = Simulation(automaton, keys)
+        self._tests = 0
+
+    def after(self, at: _At) -> list[_At]:
+        """What follows an event of each class; what ends there is not followed any more."""
+        found: dict[_At, None] = {}
+        for bits in self._classes:
+            steps, own = (self._steps(states, bits) for states in at)
+            self._largest(*(_into(self._final, each, True) for each in (steps, own)))
+            following = self._largest(*(_into(self._final, each, False) for each in (steps, own)))
+            if following[0]:
+                found[following] = None
+        return list(found)
+
+    def _steps(self, states: Iterable[int], bits: int) -> list[Transition]:
+        return [each for state in states for each in self._leaving[state] if each.guard.allows(bits)]
+
+    def _largest(self, steps: Sequence[Transition], own: Sequence[Transition]) -> _At:
+        """Where `steps` lead, and where those of its `own` ones do that mark what all of `steps` mark."""
+        targets = frozenset(each.target for each in steps)
+        marked = any(each.labels for each in steps)
+        asked = [key for key in self._keys if any(each.carries(key) for each in steps)]
+        largest = frozenset(
+            each.target for each in own if bool(each.labels) >= marked and all(map(each.carries, asked))
+        )
+        self._tests += len(targets) * len(largest)
+        if self._tests > MOST_TESTS or not self._simulation.of_sets(largest, targets):
+            raise _NoneError
+        return targets, largest
+
+
+def _into(final: frozenset[int], steps: Sequence[Transition], ends: bool) -> list[Transition]:
+    """The steps to final states, or to others if not `ends`."""
+    return [each for each in steps if (each.target in final) == ends]

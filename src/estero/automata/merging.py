@@ -1,0 +1,180 @@
+"""Inclusion by the sets of states that are alike: those that two automata are in after the same word.
+
+Both automata are made deterministic on the way, and sets that have to be alike are put into classes, so that
+a pair is left out whose sets are in one class already (Hopcroft and Karp; Bonchi and Pous, "Checking NFA
+equivalence with bisimulations up to congruence", section 2). What the first automaton finds and the second
+does not is where the union of both differs from the second. Words are looked at in the order of their
+lengths, and a pair that is left out is told apart by no shorter word than those before it: the first
+difference is a shortest one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from estero.automata.cea import CEA, FIRST, LabelSet
+from estero.automata.exploration import leaving
+from estero.errors import LimitExceeded
+
+Mark = tuple[int, LabelSet]
+"""The number of a letter, and labels."""
+
+
+class _Reached(NamedTuple):
+    """The sets of states, as bits, that are reached by a word: of both automata, and of the second alone."""
+
+    both: int
+    other: int
+    length: int
+    last: Mark | None = None
+    before: _Reached | None = None
+
+    def word(self) -> tuple[Mark, ...]:
+        found = []
+        here: _Reached | None = self
+        while here is not None and here.last is not None:
+            found.append(here.last)
+            here = here.before
+        return tuple(reversed(found))
+
+
+def difference_by_classes(
+    ours: CEA,
+    theirs: CEA,
+    letters: Sequence[tuple[int, int]],
+    *,
+    first: bool,
+    longest: int | None,
+    limit: int,
+) -> tuple[Mark, ...] | None:
+    """A shortest word that `ours` accepts and `theirs` does not; None where there is none.
+
+    `letters` are the bits of kinds of events for either automaton. Words have `longest` events at most, and
+    with `first` their first event is the first of the stream. Raises `LimitExceeded` where more than `limit`
+    pairs of sets would be compared.
+    """
+    sides = _Side(ours, 0), _Side(theirs, ours.states)
+    final = sides[0].final | sides[1].final
+    start = _Reached(sides[0].initial | sides[1].initial, sides[1].initial, 0)
+    classes = _Classes()
+    if not first:
+        classes.joined(start.both, start.other)
+    queue = deque([start])
+    compared = 0
+    while queue:
+        here = queue.popleft()
+        if longest is not None and here.length >= longest:
+            continue
+        for number, bits in enumerate(letters):
+            at_start = first and here.length == 0
+            moves = [side.moves(here.both, own, at_start) for side, own in zip(sides, bits, strict=True)]
+            alone = sides[1].moves(here.other, bits[1], at_start)
+            for labels in moves[0]:
+                both, other = moves[0][labels] | moves[1].get(labels, 0), alone.get(labels, 0)
+                if both == other or not classes.joined(both, other):
+                    continue
+                following = _Reached(both, other, here.length + 1, (number, labels), here)
+                if both & final and not other & final:
+                    return following.word()
+                compared += 1
+                if compared > limit:
+                    raise LimitExceeded(
+                        f"comparing the two patterns takes more than {limit:,} steps: bound the iterations "
+                        "of the patterns, compare parts of them, or give a larger limit="
+                    )
+                queue.append(following)
+    return None
+
+
+@dataclass(slots=True)
+class _Side:
+    """The transitions of an automaton whose states are bits from `shift` on."""
+
+    cea: CEA
+    shift: int
+    initial: int = field(init=False)
+    final: int = field(init=False)
+    _mask: int = field(init=False)
+    _first: int = 0
+    _steps: dict[tuple[int, int], list[tuple[LabelSet, int]]] = field(default_factory=dict)
+    _moves: dict[tuple[int, int], dict[LabelSet, int]] = field(default_factory=dict)
+    _leaving: list[list[tuple[int, int, LabelSet, int]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        cea = self.cea
+        useful = cea.leading_to(cea.final, lambda _: True)
+        self.initial = sum(1 << self.shift + state for state in cea.initial)
+        self.final = sum(1 << self.shift + state for state in cea.final)
+        self._mask = (1 << cea.states) - 1 << self.shift
+        if cea.predicates[-1:] == (FIRST,):
+            self._first = 1 << len(cea.predicates) - 1
+        after = leaving(each for each in cea.transitions if each.target in useful)
+        self._leaving = [
+            [
+                (
+                    _word(each.guard.present),
+                    _word(each.guard.absent),
+                    each.labels,
+                    1 << self.shift + each.target,
+                )
+                for each in after[state]
+            ]
+            for state in range(cea.states)
+        ]
+
+    def moves(self, states: int, bits: int, at_start: bool) -> dict[LabelSet, int]:
+        """The states that follow `states` by their labels."""
+        bits |= self._first if at_start else 0
+        key = states & self._mask, bits
+        if key not in self._moves:
+            found: dict[LabelSet, int] = {}
+            for state in _bits(key[0] >> self.shift):
+                for labels, target in self._of(state, bits):
+                    found[labels] = found.get(labels, 0) | target
+            self._moves[key] = found
+        return self._moves[key]
+
+    def _of(self, state: int, bits: int) -> list[tuple[LabelSet, int]]:
+        if (state, bits) not in self._steps:
+            self._steps[state, bits] = [
+                (labels, target)
+                for present, absent, labels, target in self._leaving[state]
+                if bits & present == present and not bits & absent
+            ]
+        return self._steps[state, bits]
+
+
+class _Classes:
+    """Classes of sets of states that have to be alike."""
+
+    def __init__(self) -> None:
+        self._above: dict[int, int] = {}
+
+    def joined(self, one: int, other: int) -> bool:
+        """Whether two sets were in different classes, which are one from now on."""
+        one, other = self._class_of(one), self._class_of(other)
+        if one != other:
+            self._above[one] = other
+        return one != other
+
+    def _class_of(self, states: int) -> int:
+        top = states
+        while (above := self._above.get(top, top)) != top:
+            top = above
+        while states != top:
+            self._above[states], states = top, self._above[states]
+        return top
+
+
+def _word(bits: frozenset[int]) -> int:
+    return sum(1 << bit for bit in bits)
+
+
+def _bits(word: int) -> Iterator[int]:
+    while word:
+        lowest = word & -word
+        yield lowest.bit_length() - 1
+        word ^= lowest

@@ -1,0 +1,43 @@
+"""A note on filters that are asked of very many complex events before a strategy chooses among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from estero.language.check.notes import leaving_out
+from estero.language.tree.expressions import Aggregate, Node, SetPredicate
+from estero.language.tree.pattern import Filter, shortened
+from estero.language.tree.query import QueryTree, Strategy
+from estero.language.tree.schema import Schema
+from estero.plan.plan import Layout, Plan, residual_text
+
+UNKNOWN: Final = Layout(Schema(shared={}), type_column="type", tick_ns=1)
+"""The layout of events of which nothing is known."""
+
+
+def may_list_many(tree: QueryTree) -> bool:
+    """Whether a plan has to tell if there is such a filter."""
+    chooses = tree.strategy not in (Strategy.ALL, Strategy.STRICT)
+    filters = (each.condition for each in tree.pattern.walk() if isinstance(each, Filter))
+    return chooses and any(map(_is_of_sets, filters)) and leaving_out(tree) is not None
+
+
+def many_candidates(plan: Plan) -> Iterator[str]:
+    """A line for the first filter that is asked of each complex event before the strategy chooses."""
+    asked = next((each for each in plan.residuals if _is_of_sets(each.condition)), None)
+    iteration = leaving_out(plan.tree)
+    if asked is None or iteration is None or plan.chooses or not may_list_many(plan.tree):
+        return
+    yield (
+        f"{residual_text(asked)} is asked of each complex event before {plan.strategy.value} chooses, and "
+        f"{shortened(iteration)} may leave out any event: n events can give 2^n at one end; "
+        "steps that leave nothing out, such as A+[NOT A], give few"
+    )
+
+
+def _is_of_sets(condition: object) -> bool:
+    """Whether a condition is known only of all events of a variable: registers never check it."""
+    return isinstance(condition, Node) and any(
+        isinstance(each, Aggregate | SetPredicate) for each in condition.walk()
+    )

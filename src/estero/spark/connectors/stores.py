@@ -1,0 +1,37 @@
+"""Places that Spark alone reads, such as ``s3a://bucket/events.parquet`` → a batch DataFrame of events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from estero.errors import DataError
+from estero.spark.connectors.address import Address, located, source_address
+from estero.spark.connectors.packages import connecting
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "csv": {"mode": "FAILFAST", "header": True, "inferSchema": True},
+    "json": {"mode": "FAILFAST"},
+}
+
+
+def store_address(path: str) -> Address:
+    """The address of a place that Spark alone reads; raises `DataError` for a topic, which has no end."""
+    place = source_address(path)
+    if place.scheme == "kafka":
+        raise DataError(
+            f"{place}: messages keep coming", hint="estero stream reads them; in Python, read_stream(…)"
+        )
+    return place
+
+
+def store_frame(spark: SparkSession, place: Address) -> DataFrame:
+    """The events at an address, as Spark's own reader finds them; its options follow a ``?``.
+
+    Raises `DataError` where there is nothing to read, and `EnvironmentProblem` where a connector is missing.
+    """
+    with connecting(place):
+        reader = spark.read.format(place.scheme)
+        return reader.options(**_OPTIONS.get(place.scheme, {}) | place.options).load(located(place.place))

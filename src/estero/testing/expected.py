@@ -1,0 +1,164 @@
+"""What is expected of a query, as users write it, and whether what was found is that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from estero.answers.complex_event import AnswerColumns
+from estero.answers.shown_values import ShownDuration
+from estero.errors import DataError
+from estero.language.tree.names import some
+from estero.testing.short_events import duration_in
+from estero.testing.ways import Marked, Shown
+
+Expected = Mapping[str, Any]
+"""A complex event: for each label the positions of its events, or the only one; for other names the value."""
+
+_DIGITS = 12
+"""Floats that are equal in so many digits are equal: sums have no one order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The complex events that are expected; `labels` are compared, or only the values of `names`."""
+
+    rows: tuple[Shown, ...]
+    labels: bool
+    names: frozenset[str]
+    durations: frozenset[str]
+
+    @staticmethod
+    def of(expected: Iterable[Expected], schema: pa.Schema, events: int) -> Wanted:
+        """What is expected of an answer with this schema, over so many events.
+
+        Values that nobody names are not compared, and where all that is named are values, marks are not.
+        ValueError for what no answer of these columns can have.
+        """
+        columns = AnswerColumns.of(schema)
+        places = {**columns.partition, **columns.measures}
+        given = [dict(each) for each in expected]
+        labels = {name for each in given for name in each if name not in places or name in columns.labels}
+        for name in sorted(labels - set(columns.labels)):
+            raise _not_shown(name, columns)
+        names = frozenset(name for each in given for name in each) - labels
+        for each in given:
+            if missing := sorted(names - set(each)):
+                raise ValueError(
+                    f"{missing[0]} is expected of one complex event and not of {each}: name it in all"
+                )
+        types = {name: schema.field(places[name]).type for name in names}
+        rows = tuple(
+            Shown(
+                _marks({name: value for name, value in each.items() if name in labels}, events),
+                tuple((name, _value(each[name], types[name])) for name in sorted(names)),
+            )
+            for each in given
+        )
+        durations = frozenset(name for name, kind in types.items() if pa.types.is_duration(kind))
+        return Wanted(rows, bool(labels) or not names, names, durations)
+
+    def of_found(self, found: Iterable[Shown]) -> list[Shown]:
+        """What was found, as far as it is compared."""
+        return [
+            Shown(
+                each.marks if self.labels else (),
+                tuple((name, _comparable(value)) for name, value in each.values if name in self.names),
+            )
+            for each in found
+        ]
+
+    def compared(self, found: Sequence[Shown]) -> list[tuple[str, Shown]]:
+        """The complex events that are missing, unexpected and as expected, each with that word."""
+        there, asked = Counter(found), Counter(self.rows)
+        kinds = {"missing": asked - there, "unexpected": there - asked, "as expected": there & asked}
+        return [(kind, each) for kind, which in kinds.items() for each in sorted(which.elements(), key=repr)]
+
+    def values_shown(self, rows: Sequence[tuple[str, Shown]]) -> str:
+        """The values of complex events, a line for each, behind the word that stands before it."""
+        width = max((len(word) for word, each in rows if each.values), default=0)
+        return "\n".join(f"{word:<{width}}  {self._text(each)}" for word, each in rows if each.values)
+
+    def _text(self, row: Shown) -> str:
+        shown = {
+            name: ShownDuration.of(value) if name in self.durations and value is not None else value
+            for name, value in row.values
+        }
+        return ", ".join(f"{name} = {value!r}" for name, value in shown.items())
+
+
+def _not_shown(name: str, columns: AnswerColumns) -> ValueError:
+    shown = [*columns.labels, *columns.partition, *columns.measures]
+    if not shown:
+        return ValueError(
+            f"{name} is expected, and the query shows nothing: say how many complex events there are"
+        )
+    advice = "" if columns.labels else "; it shows no label, so positions cannot be compared"
+    return ValueError(f"{name} is expected, and the query shows {some(shown, word='and')}{advice}")
+
+
+def _marks(expected: Mapping[str, Any], events: int) -> Marked:
+    marked: dict[str, tuple[int, ...]] = {}
+    for label, given in expected.items():
+        places = (
+            (given,) if isinstance(given, int) else tuple(given) if isinstance(given, Iterable) else (None,)
+        )
+        if not all(type(place) is int for place in places):
+            raise ValueError(f"{label} is a label: expected are positions of its events, not {given!r}")
+        for place in places:
+            if not 0 <= place < events:
+                raise ValueError(f"{label} is expected at {place}, and positions are 0 to {events - 1}")
+        marked[label] = places
+    return tuple(sorted((label, tuple(sorted(each))) for label, each in marked.items() if each))
+
+
+def _value(given: Any, kind: pa.DataType) -> Any:
+    """An expected value of a column of this type, in the form in which it is found."""
+    if given is None:
+        return None
+    try:
+        if pa.types.is_duration(kind):
+            length = duration_in(given) if isinstance(given, str) else given
+            return length // timedelta(microseconds=1) * 1000 if isinstance(length, timedelta) else _refuse()
+        if pa.types.is_timestamp(kind) and isinstance(given, str):
+            given = datetime.fromisoformat(given)
+        if isinstance(given, datetime):
+            given = given if given.tzinfo else given.replace(tzinfo=UTC)
+            return _comparable(given if kind.tz else given.astimezone(UTC).replace(tzinfo=None))
+        if pa.types.is_decimal(kind) and isinstance(given, float):
+            return Decimal(repr(given))
+        if isinstance(given, int | float | Decimal) != _is_number(kind) and not pa.types.is_nested(kind):
+            _refuse()
+    except (ValueError, TypeError, AttributeError, DataError):
+        raise ValueError(f"{given!r} is expected of a column of type {kind}") from None
+    return _comparable(given)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+    return any(is_kind(kind) for is_kind in numbers)
+
+
+def _refuse() -> Any:
+    raise ValueError
+
+
+def _comparable(value: Any) -> Any:
+    """A value that equals what people take for the same: NaN too, and floats in all digits that matter."""
+    if isinstance(value, float):
+        return "NaN" if value != value else float(f"{value:.{_DIGITS}g}")  # noqa: PLR0124  (NaN)
+    if isinstance(value, Decimal):
+        return value
+    if isinstance(value, list | tuple):
+        return tuple(map(_comparable, value))
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)
+    if isinstance(value, dict):
+        return tuple((name, _comparable(each)) for name, each in value.items())
+    return value if isinstance(value, date | str | int | timedelta | bytes) or value is None else str(value)

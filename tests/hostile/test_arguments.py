@@ -1,0 +1,318 @@
+"""Wrong things given to every public function: each is taken, or refused with a message of Estero's own."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import estero
+import estero.testing
+from estero import EsteroError, attribute, event, var
+from estero.testing import events
+
+TEXT = "SELECT * WHERE A AS a ; B AS b WITHIN 9 EVENTS"
+STREAM = events("A(k=1, v=1.5) B(k=1, v=2.5) A(k=2, v=0.5)")
+HOME = Path(estero.__file__).parent
+
+WRONG: dict[str, Any] = {
+    "None": None,
+    "True": True,
+    "-1": -1,
+    "0": 0,
+    "2**63": 2**63,
+    "10**40": 10**40,
+    "1.5": 1.5,
+    "nan": float("nan"),
+    "empty": "",
+    "newline": "\n",
+    "escape": "\x1b[31m",
+    "surrogate": "\ud800",
+    "text": "longst",
+    "list text": "['A']",
+    "bytes": b"A",
+    "no list": [],
+    "list of None": [None],
+    "pairs": [("A", 1)],
+    "mapping": {"A": 1},
+    "set": {"A"},
+    "object": object(),
+    "class": int,
+    "function": lambda: None,
+    "table": STREAM,
+    "no table": pa.table({}),
+    "scalar": pa.scalar(1),
+    "frame": STREAM.to_pandas(),
+    "array": np.arange(3),
+    "NaT": pd.NaT,
+    "time": datetime(2020, 1, 1, tzinfo=UTC),
+    "duration": timedelta(days=-1),
+    "path": Path("no such file"),
+    "attribute": attribute("k"),
+    "variable": var("a"),
+    "condition": var("a").k > 1,
+    "pattern": event("A"),
+    "range": range(3),
+    "slice": slice(None, None, -1),
+}
+
+
+def _query() -> estero.Query:
+    return estero.query(TEXT)
+
+
+def _answer() -> estero.Answer:
+    return _query().run(STREAM, type="type")
+
+
+def _recognizer() -> Any:
+    return _query().recognizer(STREAM.schema, type="type")
+
+
+def _built() -> Any:
+    return estero.select(event("A").then(event("B"))).within(events=9)
+
+
+def _sequence() -> Any:
+    return event("A").named("a").then(event("B").named("b"))
+
+
+STEPS = [("s", "A", {"a"}, "t"), ("t", "B", {"b"}, "f")]
+LAYOUT = {"type": "type", "time": None, "order": (), "time_unit": None, "types": ()}
+FILE = Path(tempfile.gettempdir()) / "never.csv"
+
+CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
+    "absent": (lambda: estero.absent, ("A",), {}),
+    "absent.within": (lambda: estero.absent("A").within, ("1 hour",), {"ticks": None, "attribute": None}),
+    "absence.then": (lambda: estero.absent("A").within("1 hour").then, (event("B"), event("A")), {}),
+    "aggregate": (lambda: estero.aggregate, ("sum", var("a").k), {"distinct": False}),
+    "attribute": (lambda: estero.attribute, ("k",), {}),
+    "automaton": (
+        lambda: estero.automaton,
+        (STEPS,),
+        {
+            "initial": "s",
+            "final": "f",
+            "anchored": False,
+            "types": ["A", "B"],
+            "select": "*",
+            "partition_by": (),
+            "within": None,
+            "consume_by": None,
+            "limit": None,
+        },
+    ),
+    "automaton event": (lambda: _transition(1), ("A",), {}),
+    "automaton labels": (lambda: _transition(2), ("a",), {}),
+    "automaton state": (lambda: _transition(3), ("t",), {}),
+    "call": (lambda: estero.call, ("length", var("a").k), {}),
+    "case": (lambda: estero.case, ((var("a").k > 1, 2),), {"otherwise": 3}),
+    "cast": (lambda: estero.cast, (var("a").k, "INTEGER"), {}),
+    "check": (lambda: estero.check, (TEXT, STREAM), LAYOUT),
+    "closed": (lambda: estero.closed, (1, 2), {}),
+    "conjunctive": (lambda: estero.conjunctive, ("Q(x) <- A(x), B(x)",), {}),
+    "constant": (lambda: estero.constant, (1,), {}),
+    "contains": (lambda: estero.contains, (TEXT, TEXT), {}),
+    "count": (lambda: estero.count, (var("a"),), {"distinct": False}),
+    "decreasing": (lambda: estero.decreasing, (var("a").k,), {}),
+    "equivalent": (lambda: estero.equivalent, (TEXT, TEXT), {}),
+    "event": (lambda: estero.event, ("A",), {"stream": None}),
+    "holds": (lambda: estero.holds, ("increasing", var("a").k), {}),
+    "increasing": (lambda: estero.increasing, (var("a").k,), {}),
+    "outside": (lambda: estero.outside, (var("a").k > 1,), {}),
+    "param": (lambda: estero.param, ("p",), {}),
+    "predicate": (lambda: estero.predicate, (), {"name": "near"}),
+    "prev": (lambda: estero.prev, (var("a").k,), {}),
+    "query": (lambda: estero.query, (TEXT,), {}),
+    "Query": (lambda: estero.Query, (TEXT,), {}),
+    "query_of_text": (lambda: estero.query_of_text, (TEXT,), {}),
+    "restore": (lambda: estero.restore, (TEXT, b"none"), {"key": None, "partials": False}),
+    "select": (lambda: estero.select, (event("A"),), {}),
+    "var": (lambda: estero.var, ("a",), {}),
+    "var[…]": (lambda: var("a").__getitem__, ("k",), {}),
+    "expression[…]": (lambda: var("a").k.__getitem__, ("k",), {}),
+    "events": (lambda: estero.testing.events, ("A",), {"type": "type", "time": "time"}),
+    "assert_matches": (
+        lambda: estero.testing.assert_matches,
+        (TEXT, STREAM, 1),
+        {"engines": ["duckdb"], "type": "type", "time": "time", "time_unit": None},
+    ),
+    **{
+        f"expression.{name}": (lambda name=name: getattr(var("a").k, name), arguments, {})  # type: ignore[misc]
+        for name, arguments in {
+            "is_in": (1, 2),
+            "between": (1, 2),
+            "like": ("x%",),
+            "matches": ("x",),
+            "named": ("n",),
+            "__add__": (1,),
+            "__mod__": (2,),
+            "__eq__": (1,),
+            "__lt__": (1,),
+            "__and__": (var("a").k > 1,),
+        }.items()
+    },
+    **{
+        f"pattern.{name}": (lambda name=name: getattr(_sequence(), name), arguments, named)  # type: ignore[misc]
+        for name, (arguments, named) in {
+            "named": (("x",), {}),
+            "then": (
+                (event("C"),),
+                {"without": (), "within": "1 hour", "after": None, "events": 3, "apart": ()},
+            ),
+            "followed_directly_by": ((event("C"),), {"without": (), "within": None, "apart": ()}),
+            "or_": ((event("C"),), {}),
+            "and_": ((event("C"),), {}),
+            "all_with": ((event("C"),), {}),
+            "unless": ((event("C"),), {}),
+            "where": ((var("a").k > 1,), {}),
+            "repeated": ((1, 2), {"directly": False, "without": (), "within": None, "events": 3}),
+            "renamed": (("a", "x"), {}),
+            "keep": (("a",), {}),
+            "partitioned_by": (("k",), {}),
+        }.items()
+    },
+    **{
+        f"built.{name}": (lambda name=name: getattr(_built(), name), arguments, named)  # type: ignore[misc]
+        for name, (arguments, named) in {
+            "show": (("A",), {"n": estero.count(var("A"))}),
+            "strategy": (("next",), {}),
+            "longest": ((), {"disjoint": True}),
+            "from_streams": (("s",), {}),
+            "partition_by": (("k",), {}),
+            "within": (("1 hour",), {"events": None, "ticks": None, "attribute": None, "hours": 1}),
+            "consume_by": (("any",), {}),
+            "limit": ((1,), {"per": "1 hour", "ticks": None, "attribute": None}),
+            "bind": (({},), {"p": 1}),
+            "run": ((STREAM,), LAYOUT),
+        }.items()
+    },
+    "bind": (
+        lambda: estero.query("SELECT * WHERE A AS a FILTER a[k > $p]").bind,
+        ({"p": 1},),
+        {},
+    ),
+    "run": (
+        lambda: _query().run,
+        (STREAM,),
+        {**LAYOUT, "csv_options": None},
+    ),
+    "recognizer": (
+        lambda: _query().recognizer,
+        (STREAM.schema,),
+        {**LAYOUT, "lateness": None, "partials": False},
+    ),
+    "query.check": (lambda: _query().check, (STREAM,), LAYOUT),
+    "explain": (lambda: _query().explain, (STREAM,), LAYOUT),
+    "query.automaton": (lambda: _query().automaton, (STREAM,), LAYOUT),
+    "push": (lambda: _recognizer().push, (STREAM,), {}),
+    "on_match": (lambda: _recognizer().on_match, (print,), {}),
+    "snapshot": (lambda: _recognizer().snapshot, (), {"key": None}),
+    "limit": (lambda: _answer().limit, (1,), {}),
+    "sample": (lambda: _answer().sample, (1,), {"seed": 1}),
+    "share": (lambda: _answer().share, (0, 2), {}),
+    "funnel": (lambda: _answer().funnel, (), {"by_partition": False}),
+    "partials": (lambda: _answer().partials, (), {"chosen": False}),
+    "why_not": (lambda: _answer().why_not, (1,), {}),
+    "answer[…]": (lambda: _answer().__getitem__, (0,), {}),
+    "write": (lambda: _answer().write, (FILE,), {"format": "csv", "positions": False}),
+    "plot": (lambda: _answer().plot, (), {"y": "v", "limit": 3}),
+    "rows.limit": (lambda: _answer().rows().limit, (1,), {}),
+    "rows.write": (lambda: _answer().rows().write, (FILE,), {"format": "csv"}),
+}
+"""Public functions, with arguments that are right."""
+
+
+def _transition(place: int) -> Callable[[Any], Any]:
+    def make(given: Any) -> Any:
+        first = list(STEPS[0])
+        first[place] = given
+        return estero.automaton([tuple(first), STEPS[1]], initial="s", final="f")
+
+    return make
+
+
+def _cases(arguments: tuple[Any, ...], named: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """The right arguments with one of them wrong."""
+    for name, wrong in WRONG.items():
+        for place in range(len(arguments)):
+            yield f"{place}={name}", (*arguments[:place], wrong, *arguments[place + 1 :]), named
+        for each in named:
+            yield f"{each}={name}", arguments, {**named, each: wrong}
+
+
+def _used(found: object) -> None:
+    """What is done with what a function gives, so that what is lazy is not left undone."""
+    str(found)
+    if isinstance(found, estero.Answer):
+        found.count()
+        found.limit(3).to_arrow()
+    elif isinstance(found, estero.Query):
+        found.notes()
+
+
+def _is_clear(error: BaseException) -> bool:
+    """Whether an error is Estero's own: of its kinds, or raised by a statement of its own."""
+    if isinstance(error, EsteroError | OSError):
+        return True
+    if not isinstance(error, TypeError | ValueError | IndexError):
+        return False
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not Path(trace.tb_frame.f_code.co_filename).is_relative_to(HOME):
+        return False
+    raising = {each.offset for each in dis.get_instructions(trace.tb_frame.f_code) if "RAISE" in each.opname}
+    return trace.tb_lasti in raising
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_wrong_arguments_are_refused_clearly(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    raw = []
+    function, arguments, named = CALLS[name]
+    for said, places, others in _cases(arguments, named):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", estero.EsteroWarning)
+                _used(function()(*places, **others))
+        except Exception as error:  # noqa: BLE001 - all of them are judged
+            if not _is_clear(error):
+                raw.append(f"{said}: {type(error).__name__}: {error}"[:200])
+    assert raw == []
+
+
+def test_every_public_function_is_tried() -> None:
+    tried = {name.rpartition(".")[2] for name in CALLS}
+    untried = {"Answer", "ComplexEvent", "ContinuousRecognizer", "warm"}  # these are not made by users
+    public = {name for name in estero.__all__ if not _is_error(name)}
+    assert public - tried == untried
+    for kind in (estero.Query, estero.Answer):
+        methods = {
+            name for name, each in vars(kind).items() if inspect.isfunction(each) and not name.startswith("_")
+        }
+        assert {name for name in methods if _takes_arguments(getattr(kind, name))} - tried <= {
+            *("plan", "recognizer_of", "partials_recognizer_of", "with_distinct"),
+        }
+
+
+def _is_error(name: str) -> bool:
+    found = getattr(estero, name)
+    return isinstance(found, type) and issubclass(found, Exception)
+
+
+def _takes_arguments(method: Callable[..., Any]) -> bool:
+    return len(inspect.signature(method).parameters) > 1
