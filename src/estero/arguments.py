@@ -62,10 +62,11 @@ def _function(function: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What an annotation allows: whether a value is one, and how to say what it is."""
+    """What an annotation allows: whether a value is one, how to say so, and which constants it names."""
 
     allows: Callable[[Any], bool]
     words: tuple[str, ...] = ()
+    constants: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,10 @@ class _Arguments:
         return cls(f"{name}()", tuple(places), rest, named, others)
 
     def check(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        """Raises TypeError for the first argument that is not what it may be."""
+        """Raises TypeError for the first argument that is not what it may be.
+
+        Where constants of its type are allowed, and it is another, that is a ValueError.
+        """
         for (name, kind), value in zip(self.places, arguments, strict=False):
             if not kind.allows(value):
                 raise self._refused(name, kind, value)
@@ -111,9 +115,10 @@ class _Arguments:
             if known is not None and not known.allows(value):
                 raise self._refused(name, known, value)
 
-    def _refused(self, name: str, kind: _Kind, value: object) -> TypeError:
+    def _refused(self, name: str, kind: _Kind, value: object) -> TypeError | ValueError:
         taken = " or ".join(dict.fromkeys(kind.words))
-        return TypeError(f"{self.name} takes {taken} as {name}, not {shown(value)}")
+        error = ValueError if type(value) in map(type, kind.constants) else TypeError
+        return error(f"{self.name} takes {taken} as {name}, not {shown(value)}")
 
 
 def shown(value: object) -> str:
@@ -244,6 +249,7 @@ def _literal(several: tuple[Any, ...]) -> _Kind:
     return _Kind(
         lambda value: any(type(value) is type(each) and value == each for each in several),
         tuple(map(repr, several)),
+        several,
     )
 
 
@@ -268,7 +274,8 @@ def _one_of(kinds: Collection[_Kind]) -> _Kind:
     words = tuple(word for each in kinds for word in each.words)
     if any(each is _ANY for each in kinds):
         return _ANY
-    return _Kind(lambda value: any(each.allows(value) for each in kinds), words)
+    constants = tuple(constant for each in kinds for constant in each.constants)
+    return _Kind(lambda value: any(each.allows(value) for each in kinds), words, constants)
 
 
 def _generic(name: str, parts: list[_Kind]) -> _Kind:

@@ -81,7 +81,7 @@ class Started:
     def _start(self, lock: io.FileIO) -> int:
         self.times += 1
         self.lock = os.fdopen(os.dup(lock.fileno()), "rb")
-        return 0
+        return os.getpid()  # no child of this process: 0 would be waited for as any of them
 
     def asked(self) -> list[Wanted]:
         found = []

@@ -61,9 +61,9 @@ def test_a_recognizer_and_its_snapshot_are_told() -> None:
 
 def test_what_it_cannot_be_is_said() -> None:
     query = estero.query(LATER)
-    with pytest.raises(ValueError, match="distinct is") as wrong:
+    with pytest.raises(ValueError, match="as distinct") as wrong:
         query.run(EVENTS, **LAYOUT, distinct="start")  # type: ignore[arg-type]
-    assert str(wrong.value) == "distinct is \"marks\", or None for all complex events, not 'start'"
+    assert str(wrong.value) == "run() takes 'marks' or None as distinct, not 'start'"
     windowed = estero.query(f"{LATER} WITHIN 3 SECONDS")
     with pytest.raises(ValueError, match='partials and distinct="marks" do not go together'):
         windowed.recognizer(EVENTS.schema, **LAYOUT, distinct="marks", partials=True)

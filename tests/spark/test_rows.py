@@ -133,5 +133,5 @@ def test_streams_have_the_same_rows(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_bad_requests_are_refused(spark: SparkSession) -> None:
-    with pytest.raises(ValueError, match="rows is \"events\", or None for complex events, not 'all'"):
+    with pytest.raises(ValueError, match=r"recognize\(\) takes 'events' or None as rows, not 'all'"):
         recognize(frame(spark), QUERY, **TIMED, rows="all")  # type: ignore[arg-type]
