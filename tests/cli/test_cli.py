@@ -416,6 +416,9 @@ def test_explain_draws_the_automaton_where_it_is_asked_to(night: Path, tmp_path:
     svg = (tmp_path / "automaton.svg").read_text(encoding="utf-8")
     assert svg.endswith("</svg>\n")
     assert "<!-- • Wind, calm -->" in svg
+    other = estero("explain", night / "frost.ceql", "--svg", tmp_path / "automaton.png")
+    assert "automaton.png does not end in .svg" in " ".join(other.stderr.split())
+    assert not (tmp_path / "automaton.png").exists()
     lost = estero("explain", night / "frost.ceql", "--svg", tmp_path / "nowhere" / "automaton.svg")
     assert (lost.exit_code, lost.stdout) == (1, "")
 

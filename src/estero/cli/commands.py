@@ -276,6 +276,10 @@ def explain(
     debug: Debug = False,
 ) -> None:
     """Show how a query is evaluated: plan, guarantee, filters, automaton and, with events, the SQL."""
+    if svg is not None and svg.suffix.lower() != ".svg":
+        raise typer.BadParameter(
+            f"{svg.name} does not end in .svg, and the automaton is drawn as SVG only", param_hint="--svg"
+        )
     load_predicates(predicates)
     parsed = query_in(query, param)
     if why_not:
