@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import subprocess
 import sys
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from estero.errors import DataError
+from estero.errors import DataError, EsteroError
 from estero.events.sources import Source, open_source
 from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Plan
-from estero.queries.texts import query
+from estero.queries.texts import query, restore
 from estero.recognize.in_process import time_type
 from estero.recognize.recognition import Recognition
 from estero.recognize.state_bytes import FORMAT, State, read, written
@@ -256,6 +258,31 @@ def test_arrays_of_objects_are_refused() -> None:
     with pytest.raises(DataError) as caught:
         read(state)
     assert str(caught.value) == SENSELESS
+
+
+_HEADERS = ["-1", "[]", "{}", "null", '"x"', "true", "[[", "[" * 100_000, "1e999", "", "\0", str(2**70)]
+_PARTS: list[object] = [-1, 0, None, [], {}, "x", True, [1], ["x"], 2**70, 1.5, [[]], "SECONDS", [None]]
+
+
+@pytest.mark.parametrize("name", ["kind", "query", "plan", "layout"])
+def test_a_state_with_another_header_is_refused_clearly(name: str) -> None:
+    state = read(
+        query(PLAIN).recognizer(events("AB").schema, type="type", time="time", time_unit="s").snapshot()
+    )
+    layout = json.loads(state.about["layout"])
+    others = [{**state.about, name: each} for each in _HEADERS]
+    others.append({key: each for key, each in state.about.items() if key != name})
+    if name == "layout":
+        changed = [{**layout, key: part} for key in layout for part in _PARTS]
+        changed += [{key: part for key, part in layout.items() if key != left} for left in layout]
+        others += [{**state.about, name: json.dumps(each)} for each in (*changed, {**layout, "more": "x"})]
+    for about in others:
+        with suppress(EsteroError):  # some headers are right, too; nothing else is raised
+            restore(PLAIN, written(State(about, dict(state.arrays))))
+    if name == "layout":
+        with pytest.raises(DataError) as caught:
+            restore(PLAIN, written(State({**state.about, "layout": "-1"}, dict(state.arrays))))
+        assert str(caught.value) == SENSELESS
 
 
 # ------------------------------------------------------------------------------------------- keys

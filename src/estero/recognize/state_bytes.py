@@ -163,6 +163,7 @@ def sound_content() -> Iterator[None]:
         TypeError,
         OverflowError,
         OSError,
+        RecursionError,
         struct.error,
         pa.ArrowException,
     ) as error:

@@ -73,18 +73,31 @@ class StreamLayout:
 
     @classmethod
     def of_state(cls, text: str, arrays: dict[str, NDArray[np.uint8]]) -> StreamLayout:
-        """From both again; takes the schemas out of `arrays`."""
+        """From both again; takes the schemas out of `arrays`. Raises ValueError for another text."""
         named = [name for name in arrays if name.startswith(_SCHEMA)]
         schemas = {
             name.removeprefix(_SCHEMA): pa.ipc.read_schema(pa.py_buffer(arrays.pop(name))) for name in named
         }
         said = json.loads(text)
+        if not isinstance(said, dict) or not all(_is_said(name, value) for name, value in said.items()):
+            raise ValueError("no layout is said so")
         lateness, unit = said.pop("lateness"), said.pop("time_unit")
         columns = EventLayout(
             **said | {name: tuple(said[name]) for name in ("order", "types")},
             time_unit=None if unit is None else TimeUnit[unit],
         )
         return cls(schemas, columns, lateness)
+
+
+def _is_said(name: str, value: object) -> bool:
+    """Whether a part of a layout has a value of its type."""
+    match name:
+        case "lateness":
+            return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+        case "order" | "types":
+            return isinstance(value, list) and all(isinstance(each, str) for each in value)
+        case _:
+            return value is None or isinstance(value, str | bool)
 
 
 def layout_of(schema: object, columns: EventLayout, lateness: Lateness | None = None) -> StreamLayout:
