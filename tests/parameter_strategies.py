@@ -14,9 +14,10 @@ from estero.language.tree.query import QueryTree
 
 
 def with_parameters(tree: QueryTree) -> tuple[str, dict[str, object]]:
-    """The text of a query with a parameter for each constant of its pattern, and their values."""
+    """The text of a query with parameters for the constants of its pattern and SELECT, and their values."""
     opening = _Opening()
-    return str(replace(tree, pattern=opening.part(tree.pattern))), opening.values
+    select = None if tree.select is None else tuple(map(opening.part, tree.select))
+    return str(replace(tree, pattern=opening.part(tree.pattern), select=select)), opening.values
 
 
 class _Opening:
@@ -33,7 +34,7 @@ class _Opening:
     def node(self, node: e.Node) -> e.Node | None:
         if isinstance(node, e.In):
             members = [each.value for each in node.members if isinstance(each, e.Literal)]
-            alike = len(set(map(type, members))) == 1 and len(members) == len(node.members)
+            alike = len(set(map(type, members))) == 1 and len(set(members)) == len(node.members)
             return e.InList(node.operand, e.ListOf(self._named(members))) if alike else None
         if isinstance(node, e.Literal) and node.value is not None:
             return e.Parameter(None, self._named(node.value))
@@ -48,8 +49,6 @@ class _Opening:
             most = None if part.maximum is None else self.number(part.maximum)
             part = replace(part, minimum=least, maximum=most)
             return replace(part, pattern=self.part(part.pattern), step=self.part(part.step))
-        if isinstance(part, e.Call | e.SetPredicate):
-            return part  # some arguments have to be constants
         if isinstance(part, e.Node):
             changed = self.node(part)
             return changed or with_changed(part, self.part)

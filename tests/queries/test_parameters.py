@@ -17,14 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import estero
-from estero import event, param, select, var
+from estero import call, event, param, select, var
 from estero.cli.options import with_values
+from estero.language.syntax.parser import parse_condition
+from estero.language.tree import expressions as e
+from estero.language.tree.functions import SCALAR_FUNCTIONS
 from estero.language.tree.query import QueryTree
 from estero.queries.parameters import value_in
 from estero.reference.queries import Event, evaluate_query
 from full_strategies import full_queries
 from laws.evaluators import in_process
 from parameter_strategies import with_parameters
+from select_strategies import with_measures
 from step_strategies import stepped_queries
 from strategies import TICK, queries, streams
 
@@ -335,6 +339,114 @@ def test_a_text_that_is_no_duration_is_refused_there() -> None:
     assert error.value.expected == "a duration, such as '5 minutes' or a timedelta"
 
 
+# ------------------------------------------------------------- constants of functions, and of automata
+
+
+@pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
+def test_arguments_of_functions_have_parameters(name: str) -> None:
+    called = parse_condition(SCALAR_FUNCTIONS[name].example)
+    assert isinstance(called, e.Call)
+    numbered = [(f"p{place}", each) for place, each in enumerate(called.arguments)]
+    values = {key: each.value for key, each in numbered if isinstance(each, e.Literal)}
+    arguments = [f"${key}" if key in values else f"x.{each}" for key, each in numbered]
+    constants = [str(each) if key in values else f"x.{each}" for key, each in numbered]
+    for text in ("SELECT {} AS c WHERE A AS x", "SELECT x WHERE A AS x FILTER {} IS NULL"):
+        query = estero.query(text.format(f"{name}({', '.join(arguments)})"))
+        assert query.parameters == tuple(values)
+        assert query.bind(values) == estero.query(text.format(f"{name}({', '.join(constants)})"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "value", "message", "expected"),
+    [
+        ("round(x.x, $v) > 1", 16, "round cannot take 16 here", "a whole number from 0 to 15"),
+        ("round(x.x, $v) > 1", "a", "round cannot take 'a' here", "a whole number from 0 to 15"),
+        ("split_part(x.s, $v, 1) = ''", "", "split_part cannot take '' here", "a string that is not"),
+        ("split_part(x.s, '-', $v) = ''", 0, "split_part cannot take 0 here", "a whole number from 1"),
+        ("date_trunc($v, x.time) = x.time", "min", "date_trunc cannot take 'min' here", "'year', "),
+        ("substring(x.s, $v) = ''", "a", "substring takes an integer, and $v is a string", "an integer"),
+        ("seconds($v) > x.x", 5, "seconds takes a duration, and $v is an integer", "a duration"),
+    ],
+)
+def test_a_constant_that_a_function_does_not_take_is_said_with_its_parameter(
+    condition: str, value: object, message: str, expected: str
+) -> None:
+    with pytest.raises(estero.QueryError) as error:
+        estero.query(f"SELECT * WHERE A AS x FILTER {condition}").bind(v=value)
+    message += ", the value of $v" if message.endswith("here") else ""
+    assert (error.value.message, error.value.found, error.value.others) == (message, "$v", ())
+    assert error.value.expected.startswith(expected)
+
+
+def test_functions_with_parameters_find_what_they_find_with_constants() -> None:
+    a = var("a")
+    conditions = (call("round", a.x, param("digits")) == param("x")) & (
+        call("date_trunc", param("unit"), a.time) == a.time
+    )
+    query = select(event("A").named("a").where(conditions))
+    values: dict[str, object] = {"digits": 1, "x": 0.5, "unit": "minute"}
+    assert estero.query(query).parameters == ("digits", "x", "unit")
+    assert starts(query.bind(values)) == [0]
+    bound = estero.query("SELECT $c AS c, round(x.x, $digits) AS r WHERE A AS x FILTER x.k = $k")
+    assert sorted(bound.parameters) == ["c", "digits", "k"]
+    answer = bound.bind(c="said", digits=0, k=1).run(EVENTS, **LAYOUT).to_arrow()
+    assert answer.select(["c", "r"]).to_pylist() == [{"c": "said", "r": 1.0}]
+    recognizer = bound.bind(c="said", digits=0, k=1).recognizer(EVENTS.schema, **LAYOUT)
+    assert recognizer.why_slow is None
+    assert [each.measures["c"] for row in EVENTS.to_pylist() for each in recognizer.push(row)] == ["said"]
+    assert "seconds(1 MINUTE)" in str(estero.query("SELECT seconds($d) AS c WHERE A").bind(d="1 minute"))
+
+
+@pytest.mark.parametrize(
+    ("transitions", "values"),
+    [
+        (
+            [("p", "A[k >= $p]", "a", "q"), ("q", "*", (), "q"), ("q", "B[round(x, $d) < 2]", "b", "r")],
+            {"p": 1, "d": 0},
+        ),
+        (
+            [("p", "A[k >= $p]", "a", "q"), ("q", "B[x < $d]", "b", "r", "before.k + $q < k")],
+            {"p": 1, "d": 2, "q": 0},
+        ),
+        ([("p", "A[k IN $p]", "a", "q"), ("q", "B", "b", "r", "[<= $d]")], {"p": [1, 3], "d": "1 minute"}),
+        (
+            [
+                ([], "A[k = $p]", "a", "p"),
+                ([], "A[k = $q]", "c", "q"),
+                (["p", "q"], "B", "b", "r", "p.k + $d = x + 2 AND q.k = x + 3"),
+            ],
+            {"p": 1, "q": 3, "d": 1},
+        ),
+    ],
+)
+def test_automata_have_parameters(transitions: list[tuple[Any, ...]], values: dict[str, object]) -> None:
+    def made(of: list[tuple[Any, ...]]) -> estero.Query:
+        return estero.automaton(of, initial=None if of[0][0] == [] else "p", final="r", types=["A", "B"])
+
+    def written(text: object) -> Any:
+        for name, value in values.items():
+            said = "{1, 3}" if value == [1, 3] else "1 MINUTES" if value == "1 minute" else repr(value)
+            text = text.replace(f"${name}", said) if isinstance(text, str) else text
+        return text
+
+    query, constant = made(transitions), made([tuple(map(written, each)) for each in transitions])
+    assert set(query.parameters) == set(values)
+    with pytest.raises(estero.QueryError, match="no value"):
+        query.run(EVENTS, **LAYOUT)
+    bound = query.bind(values)
+    assert bound.parameters == ()
+    assert starts(bound) == starts(constant) != []
+
+
+def test_an_automaton_whose_values_make_it_ambiguous_is_refused_when_they_are_bound() -> None:
+    transitions: list[tuple[Any, ...]] = [([], "A[k > 0]", "a", "p"), ([], "A[k > $v]", "a", "q")]
+    ends = [([each], "B[k = 0]", "b", "r") for each in ("p", "q")]
+    gathers = (["p", "q"], "C", "b", "r", "p.k = k AND q.k = k")
+    query = estero.automaton([*transitions, *ends, gathers], final="r", types=["A", "B", "C"])
+    with pytest.raises(ValueError, match="two runs of this automaton mark the same events alike"):
+        query.bind(v=0)
+
+
 # ---------------------------------------------------------------------------------- random queries
 
 
@@ -347,3 +459,12 @@ def test_with_values_a_query_finds_what_it_finds_with_constants(tree: QueryTree,
     bound = query.bind(values)
     assert bound.parameters == ()
     assert in_process(bound.tree, events) == evaluate_query(replace(tree, limit=None), events, tick=TICK)
+
+
+@settings(max_examples=100)
+@given(with_measures(queries()))
+def test_values_of_select_are_what_constants_are(tree: QueryTree) -> None:
+    text, values = with_parameters(tree)
+    query = estero.Query(text)
+    assert set(query.parameters) == set(values)
+    assert query.bind(values) == estero.Query(str(tree))

@@ -19,9 +19,11 @@ from estero.automata.residual import Apartness, Residual
 from estero.errors import LimitExceeded
 from estero.language.syntax.parser import parse_query
 from estero.language.tree import pattern as p
+from estero.language.tree.parameters import without_places
 from estero.language.tree.query import clauses_text
-from estero.language.tree.words import named, quoted
-from estero.queries.decisions.ambiguity import ambiguity
+from estero.language.tree.words import quoted
+from estero.queries.decisions.ambiguity import refuse_ambiguous
+from estero.queries.parameters import names_of
 from estero.queries.pattern_statement import AutomatonStatement
 from estero.queries.query import Distinct, Query
 from estero.queries.statement import raise_first
@@ -109,8 +111,8 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
     residuals: tuple[Residual, ...] = ()
     if compares_or_gathers(given):
         machine = runs_of(given, initial, final, types, anchored=anchored)
-        if isinstance(machine, PCEA):
-            _check_unambiguous(machine)
+        if isinstance(machine, PCEA) and not names_of(machine):
+            refuse_ambiguous(machine)
     else:
         read = automaton_of(given, initial, final, types)
         machine = from_first(read.automaton) if anchored else read.automaton
@@ -129,8 +131,8 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
     )
     statement = AutomatonStatement(
         parse_query(text),
-        automaton=machine,
-        residuals=residuals,
+        automaton=without_places(machine),
+        residuals=without_places(residuals),
         filtered=filter is not None,
         reason=reason,
     )
@@ -157,25 +159,6 @@ def _as_pattern(
     steps = [each.condition.distances for each in residuals if isinstance(each.condition, Apartness)]
     apart = (p.Sequence((outline, outline), (p.Link(distances=each),)) for each in steps)
     return either([outline, *apart]), reason
-
-
-def _check_unambiguous(machine: PCEA) -> None:
-    found = ambiguity(machine)
-    if found is None:
-        return
-    events = " ".join(
-        f"{each.type}({', '.join(f'{named(name)}={value!r}' for name, value in each.attributes.items())})"
-        for each in found.stream
-    )
-    if found.by_one:
-        raise ValueError(
-            f"one run of this automaton marks an event twice, for instance of {events}: runs that it gathers "
-            "have that event in common; give it different labels in them, or let their events differ"
-        )
-    raise ValueError(
-        f"two runs of this automaton mark the same events alike, for instance those of {events}: "
-        "make the conditions of its transitions exclude one another, or give them different labels"
-    )
 
 
 def _bracket(names: str | Sequence[str]) -> str:

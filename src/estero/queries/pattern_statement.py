@@ -46,12 +46,17 @@ class PatternStatement(Statement):
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
         del type_column
-        missing = [] if schema is None else refuse_open(self.tree, self.tree.text)
+        missing = [] if schema is None else refuse_open(self._whole, self.tree.text)
         return missing or check_query(self.tree, schema)
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return names_of(self.tree)
+        return names_of(self._whole)
+
+    @property
+    def _whole(self) -> object:
+        """What has parameters."""
+        return self.tree
 
     def bound(self, values: Mapping[str, object]) -> PatternStatement:
         tree = bound(self.tree, values, self.tree.text)
@@ -59,7 +64,7 @@ class PatternStatement(Statement):
         return replace(self, tree=tree)
 
     def _plan(self, layout: Layout) -> Plan:
-        raise_first(refuse_open(self.tree, self.tree.text))
+        raise_first(refuse_open(self._whole, self.tree.text))
         return plan_of(self.tree, layout)
 
     def compiled(self) -> Compiled:
@@ -67,7 +72,7 @@ class PatternStatement(Statement):
 
         Raises `LimitExceeded` where it gets too large, and `QueryError` for parameters without values.
         """
-        raise_first(refuse_open(self.tree, self.tree.text))
+        raise_first(refuse_open(self._whole, self.tree.text))
         interval = self.tree.strategy is Strategy.STRICT
         return compile_pattern(self.tree.pattern, self.tree.streams, interval=interval)
 
@@ -116,8 +121,24 @@ class AutomatonStatement(PatternStatement):
         clauses = " ".join([*beside, *filter(None, [clauses_behind(self.tree)])])
         return "\n".join(f"-- {line}" for line in filter(None, (self.reason, *lines, clauses)))
 
+    @property
+    def _whole(self) -> object:
+        return (self.tree, self.automaton, self.residuals)
+
+    def bound(self, values: Mapping[str, object]) -> AutomatonStatement:
+        from estero.queries.decisions.ambiguity import refuse_ambiguous
+
+        whole = (self.tree, self.automaton, self.residuals)
+        tree, machine, residuals = bound(whole, values, self.tree.text)
+        raise_first(check_query(tree))
+        found = replace(self, tree=tree, automaton=machine, residuals=residuals)
+        if isinstance(machine, PCEA) and not found.parameters:
+            refuse_ambiguous(machine)
+        return found
+
     def compiled(self) -> Compiled:
         """The automaton that was given; what it compares and gathers is left out."""
+        raise_first(refuse_open(self._whole, self.tree.text))
         machine = self.automaton if isinstance(self.automaton, CEA) else skeleton(self.automaton)
         interval = self.tree.strategy is Strategy.STRICT
         left = (*self.residuals, *(beside_automaton(self.tree.pattern) if self.filtered else ()))
@@ -136,6 +157,7 @@ class AutomatonStatement(PatternStatement):
         return [*found, *unfit.values()]
 
     def _plan(self, layout: Layout) -> Plan:
+        raise_first(refuse_open(self._whole, self.tree.text))
         return plan_of(
             self.tree,
             layout,

@@ -28,6 +28,8 @@ COMPARABLE: Final = "an attribute that holds truth values, numbers, strings or t
 Lookup = Callable[[e.Attribute], Kind | None]
 """The kind of an attribute; None where it is not known or wrong (and noted as a problem)."""
 
+_LONGEST: Final = 60
+"""How much of a constant a message shows."""
 _NULL: Final = e.Literal(None)
 _USES: Final = {
     Kind.BOOL: "a truth value is a condition by itself: X[ok], X[NOT ok]",
@@ -156,7 +158,7 @@ class KindChecker:
             self._problems.add(
                 f"{first.value} cannot be compared with {second.value}",
                 place.span,
-                expected=f"two values of one kind, or numbers; {_what(left)} is {first.value}",
+                expected=f"two values of one kind, or numbers; {self._named(left)} is {first.value}",
                 hint=_conversion(left, first, right, second),
             )
 
@@ -301,7 +303,7 @@ class KindChecker:
             one = "an integer or a float" if wanted is NUMBERS else "an integer, a float or a decimal"
             any_of_them = "numbers"
         self._problems.add(
-            f"{operator} takes {any_of_them}, and {_what(operand)} is {kind.value}",
+            f"{operator} takes {any_of_them}, and {self._named(operand)} is {kind.value}",
             operand.span,
             expected=one,
             hint=_USES[kind],
@@ -374,12 +376,17 @@ class KindChecker:
         if name == "contains" and self._is_in_list(node):
             return Kind.BOOL
         kinds = [
-            self._takes(name, argument, function.taken(place)) for place, argument in enumerate(arguments)
+            self._constant(name, argument, function.constants[place])
+            if place in function.constants
+            else self._takes(name, argument, function.taken(place))
+            for place, argument in enumerate(arguments)
         ]
-        for place, constant in function.constants.items():
-            if place < len(arguments):
-                self._constant(name, arguments[place], constant)
         return function.gives or (self._alike(name, node, kinds) if function.alike else kinds[0])
+
+    def _named(self, node: e.Node) -> str:
+        """What an expression is called in a message: a value that was bound, by its parameter."""
+        text = self._problems.text[node.span.start : node.span.end]
+        return text if isinstance(node, e.Literal) and text.startswith("$") else _what(node)
 
     def _is_in_list(self, node: e.Call) -> bool:
         """Whether ``contains`` looks at the elements of a list; a value of another kind is noted."""
@@ -400,14 +407,28 @@ class KindChecker:
         values = [when.value for when in node.whens] + ([node.default] if node.default else [])
         return self._alike("CASE", node, list(map(self.kind, values)))
 
-    def _constant(self, name: str, argument: e.Node, constant: Constant) -> None:
-        if not (isinstance(argument, e.Literal) and constant.allows(argument.value)):
-            self._problems.add(
-                f"{name} takes a constant here",
-                argument.span,
-                expected=constant.expected,
-                hint=f"for example {SCALAR_FUNCTIONS[name].example}",
-            )
+    def _constant(self, name: str, argument: e.Node, constant: Constant) -> Kind | None:
+        """Note it where an argument is none of the constants that are allowed, or no parameter for one."""
+        kind = self.kind(argument)
+        if isinstance(argument, e.Parameter):
+            return kind
+        message = f"{name} takes a constant here"
+        if isinstance(argument, e.Literal):
+            if constant.allows(argument.value):
+                return kind
+            message = f"{name} cannot take {_cut(str(argument))} here{self._bound_to(argument)}"
+        self._problems.add(
+            message,
+            argument.span,
+            expected=constant.expected,
+            hint=f"for example {SCALAR_FUNCTIONS[name].example}",
+        )
+        return None
+
+    def _bound_to(self, constant: e.Node) -> str:
+        """Which parameter a constant is the value of, in words; empty where it is written itself."""
+        text = self._problems.text[constant.span.start : constant.span.end]
+        return f", the value of {text}" if text.startswith("$") else ""
 
     def _alike(self, name: str, node: e.Node, found: Sequence[Kind | None]) -> Kind | None:
         """The kind of one of the arguments, whichever it is."""
@@ -431,6 +452,10 @@ class KindChecker:
             )
             return None
         return kinds.pop() if kinds else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _beside(node: e.Node, kind: Kind, other: Kind) -> Kind:

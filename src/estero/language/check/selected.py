@@ -113,7 +113,7 @@ class _SelectChecker(VariablesChecker):
     def of_a_column(self, expression: e.Node) -> None:
         """Note what is wrong with the expression of a column."""
         self.kind(expression)
-        if isinstance(expression, e.Literal) and expression.value is None:
+        if expression == e.Literal(None):
             self._problems.add(
                 "NULL has no kind of its own",
                 expression.span,

@@ -7,7 +7,7 @@ and `ListOf` of expressions.py). Whoever evaluates a tree refuses one that has a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -15,8 +15,10 @@ from estero.errors import NOWHERE, Span
 from estero.language.tree import expressions as e
 from estero.language.tree.distances import DurationWindow
 from estero.language.tree.durations import Duration, TimeUnit
+from estero.language.tree.functions import SCALAR_FUNCTIONS
 from estero.language.tree.nodes import OpenText, SyntaxNode, with_changed
 from estero.language.tree.pattern import Pattern, settled
+from estero.language.tree.schema import Kind
 
 T = TypeVar("T")
 
@@ -68,12 +70,29 @@ def opened(tree: object) -> Iterator[Open]:
         isinstance(tree, e.ListOf) and tree.is_open
     ):
         yield tree
-    elif isinstance(tree, tuple):
-        for each in tree:
+    else:
+        for each in _below(tree):
             yield from opened(each)
-    elif is_dataclass(tree):
-        for each in fields(tree):
-            yield from opened(getattr(tree, each.name)) if each.compare else ()
+
+
+def _below(tree: object) -> Iterable[object]:
+    """The parts of a tree of nodes, of a tuple, or of an automaton."""
+    if isinstance(tree, tuple):
+        return tree
+    if isinstance(tree, Mapping):
+        return tree.values()
+    return [getattr(tree, each.name) for each in fields(tree) if each.compare] if is_dataclass(tree) else ()
+
+
+def without_places(tree: T) -> T:
+    """The same tree with parameters that stand nowhere in the text of a query."""
+
+    def change(parameter: Open) -> object:
+        if isinstance(parameter, OpenNumber | OpenText):
+            return type(parameter).of(parameter.name, NOWHERE)
+        return replace(parameter, span=NOWHERE)
+
+    return filled(tree, change)
 
 
 def filled(tree: T, change: Callable[[Open], object]) -> T:
@@ -96,6 +115,8 @@ def _filled(tree: Any, change: Callable[[Open], object]) -> object:
             return settled(found) if isinstance(found, Pattern) else found
         case tuple():
             return tuple(_filled(each, change) for each in tree)
+        case Mapping():
+            return {key: _filled(value, change) for key, value in tree.items()}
         case _ if is_dataclass(tree) and not isinstance(tree, type):
             names = [each.name for each in fields(tree) if each.compare]
             return replace(tree, **{name: _filled(getattr(tree, name), change) for name in names})
@@ -106,19 +127,21 @@ def _filled(tree: Any, change: Callable[[Open], object]) -> object:
 def beside_durations(tree: object) -> Iterator[e.Parameter]:
     """The parameters of a tree in the place of numbers or durations: in what is computed, or beside that.
 
-    What is computed by ``+``, ``-``, ``*``, ``/`` or ``%``, and ``duration``, are never texts.
+    What is computed by ``+``, ``-``, ``*``, ``/`` or ``%``, and ``duration``, are never texts, nor are
+    arguments of functions that take durations.
     """
     match tree:
         case e.Arithmetic() | e.Comparison() | e.Between() | e.In():
             terms = [each for each in tree.below() if isinstance(each, e.Node)]
             if isinstance(tree, e.Arithmetic) or any(map(_is_reckoned, terms)):
                 yield from (each for each in terms if isinstance(each, e.Parameter))
-    if isinstance(tree, tuple):
-        for each in tree:
-            yield from beside_durations(each)
-    elif is_dataclass(tree):
-        for each in fields(tree):
-            yield from beside_durations(getattr(tree, each.name)) if each.compare else ()
+        case e.Call(name, arguments) if name in SCALAR_FUNCTIONS:
+            for place, argument in enumerate(arguments):
+                taken = SCALAR_FUNCTIONS[name].taken(place)
+                if isinstance(argument, e.Parameter) and Kind.DURATION in taken and Kind.STRING not in taken:
+                    yield argument
+    for each in _below(tree):
+        yield from beside_durations(each)
 
 
 def _is_reckoned(term: e.Node) -> bool:

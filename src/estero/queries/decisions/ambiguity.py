@@ -17,6 +17,7 @@ from estero.automata.pcea import PCEA, JoinKey
 from estero.errors import DataError
 from estero.language.tree import expressions as e
 from estero.language.tree.literals import Value
+from estero.language.tree.words import named
 from estero.queries.decisions.event_kinds import Kind, kinds_of
 from estero.reference.values import Event, compare, evaluate_expression, evaluate_predicate
 
@@ -52,6 +53,26 @@ def ambiguity(automaton: PCEA) -> Ambiguity | None:
                 return Ambiguity([*stream, event], by_one=False)
             streams.append(([*stream, event], [*runs, *new]))
     return None
+
+
+def refuse_ambiguous(machine: PCEA) -> None:
+    """Raises ValueError, with a stream that shows it, for an automaton that is ambiguous on short streams."""
+    found = ambiguity(machine)
+    if found is None:
+        return
+    events = " ".join(
+        f"{each.type}({', '.join(f'{named(name)}={value!r}' for name, value in each.attributes.items())})"
+        for each in found.stream
+    )
+    if found.by_one:
+        raise ValueError(
+            f"one run of this automaton marks an event twice, for instance of {events}: runs that it gathers "
+            "have that event in common; give it different labels in them, or let their events differ"
+        )
+    raise ValueError(
+        f"two runs of this automaton mark the same events alike, for instance those of {events}: "
+        "make the conditions of its transitions exclude one another, or give them different labels"
+    )
 
 
 # ---------------------------------------------------------------------------------------------- events
