@@ -8,8 +8,16 @@ from hypothesis import strategies as st
 
 from estero.language.check.queries import check_query
 from estero.language.tree.distances import Apart, AttributeWindow, DurationWindow
-from estero.language.tree.durations import TimeUnit
-from estero.language.tree.expressions import Attribute, Comparison, ComparisonOperator, EventFilter
+from estero.language.tree.durations import Duration, TimeUnit
+from estero.language.tree.expressions import (
+    Aggregate,
+    Arithmetic,
+    Attribute,
+    Comparison,
+    ComparisonOperator,
+    EventFilter,
+    Literal,
+)
 from estero.language.tree.pattern import (
     Absence,
     As,
@@ -18,6 +26,7 @@ from estero.language.tree.pattern import (
     Optional,
     Pattern,
     Sequence,
+    ending,
     with_children,
 )
 from estero.language.tree.query import Consume, QueryTree
@@ -86,7 +95,7 @@ def _around(draw: st.DrawFn, pattern: Pattern) -> Pattern:
 
 @st.composite
 def absent_queries(draw: st.DrawFn, max_operators: int = 3) -> QueryTree:
-    """Queries with absences that `check_query` accepts, of every strategy."""
+    """Queries with absences that `check_query` accepts, of every strategy; some ask when they are decided."""
     tree = draw(st.one_of(queries(max_operators), stepped_queries(max_operators)))
     pattern = _around(draw, _inside(draw, tree.pattern))
     changed = replace(tree, pattern=pattern)
@@ -95,4 +104,31 @@ def absent_queries(draw: st.DrawFn, max_operators: int = 3) -> QueryTree:
     if check_query(changed, SCHEMA):
         pattern = _around(draw, tree.pattern)
         changed = replace(tree, pattern=pattern, consume=Consume.NONE)
-    return tree if check_query(changed, SCHEMA) else changed
+    if check_query(changed, SCHEMA):
+        return tree
+    if not ending(changed.pattern) or draw(st.integers(0, 2)):
+        return changed
+    labels = tuple(label_types(changed.pattern))
+    decided = replace(changed, pattern=Filter(changed.pattern, draw(of_decisions(labels))))
+    return changed if check_query(decided, SCHEMA) else decided
+
+
+@st.composite
+def of_decisions(draw: st.DrawFn, labels: tuple[str, ...]) -> Comparison:
+    """What a filter may ask of the time with which a complex event is decided."""
+    since = st.one_of(
+        st.sampled_from(["start_time", "end_time"]).map(Attribute),
+        st.sampled_from(labels).map(lambda label: Aggregate("last", label, Attribute("time"))),
+    )
+    decided, bound = Attribute("decided_time"), Literal(draw(st.integers(0, 12)))
+    match draw(st.integers(0, 2)):
+        case 0:
+            return Comparison("=", Arithmetic("%", decided, Literal(2)), Literal(draw(st.integers(0, 1))))
+        case 1:
+            operator: ComparisonOperator = draw(st.sampled_from(["<", ">=", "!="]))
+            return Comparison(operator, decided, bound)
+        case _:
+            operator = draw(st.sampled_from(["<=", ">"]))
+            length = Literal(Duration(draw(st.integers(0, 9)) * 500_000_000))
+            apart = Arithmetic("-", decided, draw(since))
+            return Comparison(operator, apart, draw(st.sampled_from([bound, length])))

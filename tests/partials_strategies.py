@@ -20,6 +20,7 @@ from strategies import AT_ENDS, SCHEMA, TYPES, intervals, windows
 _PARTS = ("A", "B", "C", "A", "B", "C", "A", "B", "A+", "B+", "(A OR B)", "A AS u", "B AS v", "(A ; C?)")
 _LINKS = (*[" ; "] * 6, " : ", " ;[NOT C] ", " ;[<= 3 [time]] ", " ; NOT(C) FOR 1 [time] ; ")
 _TAILS = ("", "", "", " FILTER first(A.n) < last(B.n)", " FILTER u.n <= v.n", " FILTER A.k = B.k")
+_DECIDED = "decided_time % 2 = 0"
 _BEFORE, _AFTER = ("", "", "", "", "NOT(C) FOR 2 [time] ; "), ("", "", "", "", " ; NOT(B) FOR 2 [time]")
 
 
@@ -30,8 +31,10 @@ def plain_sequences(draw: st.DrawFn) -> Pattern:
     text = parts[0]
     for part in parts[1:]:
         text += draw(st.sampled_from(_LINKS)) + part
-    text = draw(st.sampled_from(_BEFORE)) + text + draw(st.sampled_from(_AFTER))
-    return parse_pattern(text + draw(st.sampled_from(_TAILS)))
+    after, tail = draw(st.sampled_from(_AFTER)), draw(st.sampled_from(_TAILS))
+    if after and draw(st.booleans()):
+        tail = f"{tail} AND {_DECIDED}" if tail else f" FILTER {_DECIDED}"
+    return parse_pattern(draw(st.sampled_from(_BEFORE)) + text + after + tail)
 
 
 @st.composite

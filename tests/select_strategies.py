@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from estero.language.tree import expressions as e
 from estero.language.tree.durations import Duration
 from estero.language.tree.marks import marks_of
+from estero.language.tree.pattern import ending
 from estero.language.tree.query import EveryLabel, QueryTree, Selected, SelectExpression
 from estero.language.tree.selection import label_types
 
@@ -32,7 +33,7 @@ def _operands() -> st.SearchStrategy[e.Node]:
 
 @cache
 def _values(
-    labels: tuple[str, ...], single: tuple[str, ...], keys: tuple[str, ...]
+    labels: tuple[str, ...], single: tuple[str, ...], keys: tuple[str, ...], *, waits: bool
 ) -> st.SearchStrategy[e.Node]:
     label = st.sampled_from(labels)
     names = st.sampled_from(["n", "s", "x", "k"]).map(e.Attribute)
@@ -40,7 +41,9 @@ def _values(
         st.builds(e.Aggregate, st.just("count"), label),
         st.builds(e.Aggregate, st.just("count"), label, names, st.booleans()),
         st.builds(e.Aggregate, st.sampled_from(_OF_NUMBERS), label, _operands()),
-        st.sampled_from(["start_time", "end_time", "duration"]).map(e.Attribute),
+        st.sampled_from(["start_time", "end_time", "duration", *["decided_time"] * (3 * waits)]).map(
+            e.Attribute
+        ),
         st.integers(-2, 3).map(e.Literal),
     ]
     if single:
@@ -76,6 +79,7 @@ def with_measures(draw: st.DrawFn, queries: st.SearchStrategy[QueryTree]) -> Que
     labels = tuple(label_types(tree.pattern))
     single = tuple(each for each in labels if marks_of(tree.pattern, each).most == 1)
     keys = tuple(bracket.alternatives[0] for bracket in tree.partition_by)
-    shown = draw(st.lists(_values(labels, single, keys), min_size=1, max_size=4))
+    waits = bool(ending(tree.pattern))
+    shown = draw(st.lists(_values(labels, single, keys, waits=waits), min_size=1, max_size=4))
     items: list[Selected] = [SelectExpression(each, f"m{place}") for place, each in enumerate(shown)]
     return replace(tree, select=(EveryLabel(), *items), limit=None)

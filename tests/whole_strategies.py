@@ -10,7 +10,7 @@ from absence_strategies import absent_queries
 from estero.language.check.queries import check_query
 from estero.language.tree import expressions as e
 from estero.language.tree.durations import Duration
-from estero.language.tree.pattern import Filter
+from estero.language.tree.pattern import Filter, ending
 from estero.language.tree.query import Consume, QueryTree
 from estero.language.tree.selection import label_types
 from full_strategies import full_queries
@@ -26,7 +26,7 @@ _PLAIN = st.one_of(
 @st.composite
 def _of_whole(draw: st.DrawFn, tree: QueryTree) -> e.Node:
     """A condition on the times and the keys of complex events, beside another one sometimes."""
-    names = ["start_time", "end_time", "duration"]
+    names = ["start_time", "end_time", "duration", *["decided_time"] * (3 * bool(ending(tree.pattern)))]
     value: e.Node = e.Attribute(draw(st.sampled_from(names)))
     other: e.Node = e.Literal(draw(st.integers(0, 6)))
     in_units: bool = draw(st.booleans())

@@ -16,8 +16,9 @@ from absence_strategies import absent_queries
 from estero.answers.answer import Answer
 from estero.engine import deadlines as engine
 from estero.language.syntax.parser import parse_query
+from estero.language.tree.expressions import Attribute
 from estero.language.tree.pattern import ending, has_deadlines
-from estero.language.tree.query import QueryTree
+from estero.language.tree.query import EveryLabel, QueryTree, SelectExpression
 from estero.plan.rules import plan_of
 from estero.recognize import deadlines as hold
 from estero.recognize.in_process import InProcessRun, time_type
@@ -51,6 +52,8 @@ QUERIES = [
     "A ; NOT(B AS r FILTER r.n < A.n) FOR 2 [time] ; C FILTER A.n < C.n WITHIN 8 [time]",
     "(A ; NOT(B AS r FILTER r.n != C.n) FOR 1 [time] ; C)+ WITHIN 9 [time]",
     "A+ ; NOT(B AS r FILTER r.n > sum(A.n)) FOR 2 [time] WITHIN 6 [time]",
+    "A ; C ; NOT(B) FOR 3 [time] FILTER decided_time - A.time > 5 WITHIN 6 [time] LIMIT 1 PER 4 [time]",
+    "A+ ; NOT(B) FOR 1500 MILLISECONDS FILTER decided_time % 3 != last(A.k) WITHIN 6 [time]",
 ]
 SELECTED = ["*", "MAX *", "LAST *", "NEXT *", "STRICT *", "LONGEST *", "SHORTEST *", "LONGEST DISJOINT *"]
 _asked = st.one_of(
@@ -61,6 +64,12 @@ _asked = st.one_of(
         st.sampled_from(QUERIES),
     ).filter(lambda tree: not tree.strategy.one_for_each_start or tree.window is not None),
 )
+
+
+def showing_decisions(tree: QueryTree) -> QueryTree:
+    """The same with a column that SELECT gives the time with which what waits is decided."""
+    shown = EveryLabel(), SelectExpression(Attribute("decided_time"), "known_at")
+    return replace(tree, select=shown) if ending(tree.pattern) else tree
 
 
 def run_of(tree: QueryTree, events: list[Event], until: int | None = None) -> InProcessRun:
@@ -82,6 +91,7 @@ def test_it_is_found_and_counted(tree: QueryTree, events: list[Event], later: in
     last = events[-1].time if events else 0
     assert last is not None
     until = None if later is None or not ending(tree.pattern) else last + later
+    tree = showing_decisions(tree)
     answer = Answer(run_of(tree, events, until))
     known: float | None = math.inf if until is not None and until >= AFTER_ALL else until
     found = by_end(answer.batches())
@@ -94,6 +104,8 @@ def test_it_is_found_and_counted(tree: QueryTree, events: list[Event], later: in
     assert waiting.share(0, 2).count() + waiting.share(1, 2).count() == waiting.count()
     if ending(tree.pattern):
         now = last if until is None else until
+        for each in [*rows, *answer.batches()]:
+            assert each["known_at"].equals(each["decided_time"])
         everything = list(Answer(run_of(tree, events, AFTER_ALL)).batches())
         open_ends = {
             end

@@ -16,8 +16,9 @@ import estero
 from estero.answers.answer import Answer
 from estero.answers.report import label_of
 from estero.errors import QueryError
-from estero.language.tree.expressions import Aggregate
+from estero.language.tree.expressions import Aggregate, Attribute
 from estero.language.tree.levels import levels_of, prefix_query
+from estero.language.tree.pattern import ending
 from estero.language.tree.query import EveryLabel, QueryTree, SelectExpression
 from estero.language.tree.selection import label_types
 from estero.plan.rules import plan_of
@@ -57,10 +58,14 @@ def check(found: Iterable[pa.RecordBatch], right: Partials) -> None:
 
 
 def counting(data: st.DataObject, tree: QueryTree) -> tuple[QueryTree, str]:
-    """The query with a column that counts the events of one of its labels, and that label."""
+    """The query with a column that counts the events of one of its labels, and that label.
+
+    Where it waits for deadlines, another column says when it is decided.
+    """
     label = data.draw(st.sampled_from(tuple(label_types(tree.pattern))))
-    counted = SelectExpression(Aggregate("count", label), "how_many")
-    return replace(tree, select=(EveryLabel(), counted)), label
+    shown = [SelectExpression(Aggregate("count", label), "how_many")]
+    shown += [SelectExpression(Attribute("decided_time"), "known_at")] if ending(tree.pattern) else []
+    return replace(tree, select=(EveryLabel(), *shown)), label
 
 
 def check_counts(found: Iterable[pa.RecordBatch], tree: QueryTree, label: str) -> None:
@@ -70,6 +75,7 @@ def check_counts(found: Iterable[pa.RecordBatch], tree: QueryTree, label: str) -
         (column,) = (field.name for field in batch.schema if label_of(field) == label)
         for row in batch.to_pylist():
             came = label in label_types(prefix_query(tree, levels[row["steps"] - 1]).pattern)
+            assert row.get("known_at") is None
             assert row["how_many"] == (len(row[column]) if came else None)
 
 
@@ -145,4 +151,6 @@ def test_pushed_cut_and_restored_they_are_those_of_the_reference(
     check(partial, right)
     check_counts(partial, tree, label)
     whole = together.filter(together["complete"]).to_batches()
+    if ending(tree.pattern):
+        assert all(each["known_at"].equals(each["decided_time"]) for each in whole)
     assert is_answer(tree, events, by_end(whole), tick=TICK)

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from estero.answers.event_store import EventStore, rows_taken
 from estero.answers.measures.marked import EventsAtHand, Marked
 from estero.answers.measures.measures import Measures
+from estero.answers.wait import Wait, in_type
 from estero.classify.column_names import POSITION, TIME, event_column
 from estero.classify.columns import common_decimal, decimal_digits
 from estero.classify.remembered import Remembered
-from estero.engine.int64 import added
 from estero.errors import DataError
 from estero.events.tables.shown_types import plain_type
-from estero.language.tree.selection import END_TIME, START_TIME, Measure, Shown
+from estero.language.tree.selection import DECIDED_TIME, END_TIME, START_TIME, Measure, Shown, key_name
 from estero.language.tree.words import named
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 LABEL_KEY = b"estero:label"
 SUPPRESSED_KEY = b"estero:suppressed"
 """In the metadata of the column that says how many were left out before a complex event."""
-DECIDED_TIME: Final = "decided_time"
 DECIDED_KEY = b"estero:decided"
 """In the metadata of the column that says when a complex event was decided."""
 STEPS: Final = "steps"
@@ -88,7 +87,7 @@ class Reporter:
             measures=measures,
             waits=wait is not None,
         )
-        self._wait = wait
+        self._wait = None if wait is None or time is None else Wait(wait, time)
         self._shown = tuple(shown)
         self._keys = tuple(tuple(alternatives) for alternatives in keys)
         self._time = time
@@ -123,11 +122,10 @@ class Reporter:
         events, (start, end, marked) = store.excerpt([matches.start, matches.end, matches.event])
         columns = [rows_taken(events, name, rows) for name in self._places for rows in (start, end)]
         if self._time is not None:
-            columns += [_in_type(rows_taken(events, TIME, rows), self._time) for rows in (start, end)]
+            columns += [in_type(rows_taken(events, TIME, rows), self._time) for rows in (start, end)]
         columns += [key_column(events, alternatives, end) for alternatives in self._keys]
-        if self._wait is not None and self._time is not None:
-            ended = numbers_in(rows_taken(events, TIME, end))
-            columns.append(_in_type(pa.array(added(ended, self._wait)), self._time))
+        if self._wait is not None:
+            columns.append(self._wait.over(rows_taken(events, TIME, end)))
         if self._suppressed:
             none = np.zeros(matches.start.size, np.int64)
             columns.append(pa.array(none if suppressed is None else suppressed))
@@ -163,8 +161,8 @@ class Reporter:
             label: Marked(offsets.astype(np.int64), rows)
             for label, (offsets, rows) in zip(measures.variables, selected, strict=True)
         }
-        names, first = _named(self._keys, self._time), 2 * len(self._places)
-        named = dict(zip(names, columns[first : first + len(names)], strict=True))
+        names, shown = _named(self._keys, self._time), columns[2 * len(self._places) :]
+        named = dict(zip(names, shown, strict=False))  # a query that does not wait has no time of decision
         return measures.columns(of, at_hand, named, len(matches.start))
 
 
@@ -242,13 +240,14 @@ def _measures(
     """What computes measures, which may name the keys and the times of complex events."""
     kinds = [] if time is None else [time, time]
     kinds += [common_type([_shown_type(events, name) for name in alternatives]) for alternatives in keys]
+    kinds += [] if time is None else [time]
     return Measures(measures, events, dict(zip(_named(keys, time), kinds, strict=True)))
 
 
 def _named(keys: Sequence[Sequence[str]], time: pa.DataType | None) -> list[str]:
-    """What measures call the columns of times and keys."""
-    times = [] if time is None else [START_TIME, END_TIME]
-    return times + [alternatives[0] for alternatives in keys]
+    """What measures call the columns of times and keys, in order of these."""
+    times, decided = ([], []) if time is None else ([START_TIME, END_TIME], [DECIDED_TIME])
+    return [*times, *(key_name(place) for place in range(len(keys))), *decided]
 
 
 def column_names(
@@ -409,13 +408,3 @@ def key_column(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArra
             column=named(alternatives[0]),
             hint=f"give {' and '.join(map(named, alternatives))} one type",
         ) from error
-
-
-def numbers_in(column: pa.Array) -> NDArray[np.int64]:
-    """A column of integers without NULLs as an array."""
-    numbers: NDArray[np.int64] = column.to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _in_type(ticks: pa.Array, wanted: pa.DataType) -> pa.Array:
-    return ticks.view(wanted) if pa.types.is_timestamp(wanted) else ticks.cast(wanted)

@@ -23,7 +23,7 @@ from estero.language.tree.pattern import (
     Sequence,
 )
 from estero.language.tree.query import Consume, QueryTree, Strategy
-from estero.language.tree.selection import Measure, bound_names, label_types
+from estero.language.tree.selection import DECIDED_TIME, Measure, bound_names, label_types
 from estero.language.tree.whole import with_whole
 from estero.plan.automaton import AutomatonPlan, in_partitions, with_registers
 from estero.plan.draft import Draft
@@ -186,10 +186,8 @@ def _of_what_came(whole: Plan, level: Plan) -> Iterator[Measure]:
     came = label_types(level.tree.pattern)
     for each in whole.measures:
         outside = substituted(each.expression, lambda node: _NONE if isinstance(node, Aggregate) else None)
-        decided = any(node == Attribute("decided_time") for node in outside.walk())
-        if all(asked.variable in came for asked in each.aggregates) and not (
-            whole.wait is not None and decided
-        ):
+        decided = Attribute(DECIDED_TIME) in outside.walk()
+        if not decided and all(asked.variable in came for asked in each.aggregates):
             yield each
 
 

@@ -73,7 +73,7 @@ def plan_of(
     whole = with_whole(tree, layout.schema.time)
     if whole.pattern != tree.pattern:
         tree, text = whole, text or str(tree)
-    pattern, select = in_ticks(tree.pattern, layout.schema), select_in_ticks(tree.select, layout.schema)
+    pattern, select = in_ticks(tree.pattern, layout.schema), select_in_ticks(tree, layout.schema)
     if (pattern, select) != (tree.pattern, tree.select):
         tree, text = replace(tree, pattern=pattern, select=select), text or str(tree)
     if automaton is not None:

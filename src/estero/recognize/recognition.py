@@ -22,6 +22,7 @@ from estero.answers.report import Reporter
 from estero.answers.sieve import Sieve, sifted_to_limit
 from estero.answers.sieve.nearby import NearbyEvents
 from estero.answers.sieve.starts import Starts, partition_columns
+from estero.answers.wait import Wait
 from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, VALUES, numbered
 from estero.classify.join_keys import join_keys
 from estero.classify.rows.classifier import as_integer
@@ -153,7 +154,13 @@ class Recognition:
         self._values = numbered(VALUES, events.names) if runs.compared else []
         self._in_positions = plan.by_position
         self._ordinals = ordinals
-        self._sieve = _sieve_of(plan, runs, self._nearby, placed=positions or plan.needs_positions)
+        self._sieve = _sieve_of(
+            plan,
+            runs,
+            self._nearby,
+            placed=positions or plan.needs_positions,
+            wait=None if plan.wait is None or time is None else Wait(plan.wait, time),
+        )
         self._dealer: Dealer | None = None
         self._room = _FIRST_ROOM
         self._time = LEAST
@@ -706,7 +713,9 @@ def _first_of(bounds: Sequence[int], counts: NDArray[np.int64], take: NDArray[np
     return Part(place, np.zeros(place.size, np.int64), size[place])
 
 
-def _sieve_of(plan: Plan, opened: Opened, nearby: NearbyEvents | None, *, placed: bool) -> Sieve | None:
+def _sieve_of(
+    plan: Plan, opened: Opened, nearby: NearbyEvents | None, *, placed: bool, wait: Wait | None
+) -> Sieve | None:
     """What sifts the complex events of a plan."""
     if not plan.sieved:
         return None
@@ -722,4 +731,5 @@ def _sieve_of(plan: Plan, opened: Opened, nearby: NearbyEvents | None, *, placed
         marks_only=plan.merges_starts,
         placed=placed,
         nearby=nearby,
+        wait=wait,
     )

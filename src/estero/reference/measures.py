@@ -10,7 +10,7 @@ from estero.language.tree import expressions as e
 from estero.language.tree.literals import Value
 from estero.language.tree.query import KeyBracket, QueryTree, SelectExpression
 from estero.reference.filters import aggregate
-from estero.reference.queries import ComplexEvent
+from estero.reference.queries import ComplexEvent, decided_at, wait_of
 from estero.reference.times import with_ticks
 from estero.reference.values import Event, arithmetic, evaluate
 
@@ -31,6 +31,7 @@ def evaluate_measures(
     """
     marked = {label: tuple(events[place] for place in sorted(places)) for label, places in each.labels}
     start, end = events[each.start], events[each.end]
+    wait = wait_of(tree, tick)
 
     def meaning(name: e.Attribute | e.Aggregate | e.Previous) -> Value:
         match name:
@@ -44,6 +45,8 @@ def evaluate_measures(
                 return start.time
             case e.Attribute("end_time"):
                 return end.time
+            case e.Attribute("decided_time") if wait is not None:
+                return decided_at(end.time, wait)
             case e.Attribute(key) if (bracket := _bracket(tree, key)) is not None:
                 return next(end.value(one) for one in bracket.alternatives if end.has(one))
             case e.Attribute("duration"):

@@ -17,7 +17,7 @@ from estero.language.tree.distances import AttributeWindow, DurationWindow, Even
 from estero.language.tree.literals import Value
 from estero.language.tree.pattern import Pattern, ending
 from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
-from estero.language.tree.whole import with_whole
+from estero.language.tree.whole import DEADLINE, with_whole
 from estero.reference.filters import SetPredicates
 from estero.reference.patterns import Found, Stream, find, is_interval, unbound_variables
 from estero.reference.times import with_ticks
@@ -106,6 +106,7 @@ def evaluate_query(
     are as right: compare with `is_answer`.
     """
     pattern = with_ticks(with_whole(tree).pattern, tick)
+    wait = wait_of(tree, tick)
     parts = partitions_of(tree.partition_by, events)
     part_of = {position: number for number, part in enumerate(parts) for position in part}
     rank = {position: place for part in parts for place, position in enumerate(part)}
@@ -113,7 +114,7 @@ def evaluate_query(
         raise QueryError(f"SELECT {tree.strategy.value} and CONSUME BY do not go together")
     by_end: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
     for part in parts:
-        substream = [events[position] for position in part]
+        substream = [_with_deadline(events[position], wait) for position in part]
         found_here = evaluate_pattern(
             pattern,
             substream,
@@ -170,6 +171,29 @@ def _is_decided(tree: QueryTree, end: int, events: Sequence[Event], tick: int, u
         if not over:
             return False
     return True
+
+
+def wait_of(tree: QueryTree, tick: int) -> int | None:
+    """How many ticks what ends waits until all its deadlines have passed; None where it does not wait."""
+    lengths = [length for each in ending(tree.pattern) for length in each.apart.lengths]
+    waits = (
+        each.nanoseconds // tick if isinstance(each, DurationWindow) else each.ticks
+        for each in lengths
+        if not isinstance(each, EventWindow)
+    )
+    return max(waits, default=None)
+
+
+def decided_at(time: int | None, wait: int | None) -> int | None:
+    """When what ends at a time is decided: 64 bits hold it, or the greatest integer stands for it."""
+    return None if time is None or wait is None else min(time + wait, 2**63 - 1)
+
+
+def _with_deadline(event: Event, wait: int | None) -> Event:
+    """The event with the attribute that `decided_time` stands for where a complex event ends with it."""
+    if wait is None:
+        return event
+    return replace(event, attributes={**event.attributes, DEADLINE: decided_at(event.time, wait)})
 
 
 def given_at(

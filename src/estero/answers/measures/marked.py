@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.classify.column_names import POSITION, event_column
+from estero.answers.wait import Wait
+from estero.classify.column_names import POSITION, TIME, event_column
 from estero.events.tables.shown_types import plain
+from estero.language.tree.whole import DEADLINE
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -105,13 +107,21 @@ class EventsAtHand:
     """The distinct events among items, which are `rows` of an excerpt of the events that are kept.
 
     `rows` gives the row of each item here, `chosen` the rows of the events in the excerpt. `starts` and
-    `ends` are those of the events with which the matches start and end, where these are given.
+    `ends` are those of the events with which the matches start and end, where these are given; `wait` is how
+    long what ends waits then, if it does.
     """
 
     def __init__(
-        self, excerpt: pa.RecordBatch, rows: Integers, starts: Integers = _NONE, ends: Integers = _NONE
+        self,
+        excerpt: pa.RecordBatch,
+        rows: Integers,
+        starts: Integers = _NONE,
+        ends: Integers = _NONE,
+        *,
+        wait: Wait | None = None,
     ) -> None:
         self._excerpt = excerpt
+        self._wait = wait
         asked = np.concatenate((rows, starts, ends)) if starts.size else rows
         self.chosen, places = distinct(asked, excerpt.num_rows)
         self.rows, self.starts, self.ends = np.split(places, [rows.size, rows.size + starts.size])
@@ -133,10 +143,12 @@ class EventsAtHand:
         return event_column(name) in self._excerpt.schema.names
 
     def column(self, name: str) -> pa.Array:
-        """The values of all events, plain, in the type of the store."""
+        """The values of all events, plain, in the type of the store; `DEADLINE` is where the wait is over."""
         if name not in self._columns:
-            kept = self._excerpt.column(event_column(name))
-            self._columns[name] = plain(pc.take(kept, pa.array(self.chosen), boundscheck=False))
+            waits = name == DEADLINE and self._wait is not None
+            kept = self._excerpt.column(TIME if waits else event_column(name))
+            values = plain(pc.take(kept, pa.array(self.chosen), boundscheck=False))
+            self._columns[name] = self._wait.over(values) if waits and self._wait is not None else values
         return self._columns[name]
 
     def values(self, name: str, rows: Integers) -> pa.Array:

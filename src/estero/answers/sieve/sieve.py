@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
+import pyarrow as pa
 
 from estero.answers.event_store import EventStore
 from estero.answers.measures.evaluator import TRUE, Evaluator
@@ -18,12 +19,14 @@ from estero.answers.sieve.duplicates import Duplicates
 from estero.answers.sieve.instances import Instances, MarkTable
 from estero.answers.sieve.nearby import NearbyEvents
 from estero.answers.sieve.strategies import strategic
+from estero.answers.wait import Wait
 from estero.automata.residual import Hidden, Residual, predicates_called
+from estero.classify.column_names import event_column
 from estero.engine.walk.matches import Matches, chosen, items_of, joined, taken
 from estero.engine.walk.roots import Roots, by_end
 from estero.language.check.set_predicates import RegisteredPredicate
 from estero.language.tree.query import Strategy
-from estero.language.tree.whole import ENDS
+from estero.language.tree.whole import DEADLINE, ENDS
 from estero.plan.plan import Classification
 
 
@@ -47,7 +50,7 @@ class Sieve:
     events may come several times, even with the same marks. `marks_only`: those that differ in their starts
     alone are one, which starts at its first mark. `placed`: events have the positions of the whole
     stream, so that messages may name them. STRICT is a matter of the automaton, not of the
-    sieve. `nearby` are the events that absences forbid.
+    sieve. `nearby` are the events that absences forbid, and `wait` is how long what ends waits for deadlines.
 
     Sifting raises `QueryError` for a predicate that is not registered.
     """
@@ -66,8 +69,10 @@ class Sieve:
         marks_only: bool = False,
         placed: bool = True,
         nearby: NearbyEvents | None = None,
+        wait: Wait | None = None,
     ) -> None:
         self._nearby = nearby
+        self._wait = wait
         self._residuals = tuple(residuals)
         self._of_whole = any(key in ENDS for each in residuals for _, key in each.bindings)
         self._marks = MarkTable(label_sets, hidden_sets)
@@ -176,7 +181,7 @@ class Sieve:
             self._checks = self._made_checks(store)
         asked = [matches.event, matches.start, matches.end] if self._of_whole else [matches.event]
         excerpt, rows_of = store.excerpt(asked)
-        events = EventsAtHand(excerpt, *rows_of)
+        events = EventsAtHand(excerpt, *rows_of, wait=self._wait)
         for residual, check in self._checks:
             if residual.nearby is not None and self._nearby is not None:
                 keep = ~self._nearby.refuted(residual, check, matches, events, store, self._marks)
@@ -200,7 +205,10 @@ class Sieve:
 
     def _made_checks(self, store: EventStore) -> list[tuple[Residual, Check]]:
         """One for each residual; those that look at more events, and those that call Python, come last."""
-        evaluator = Evaluator(store.schema)
+        schema = store.schema
+        if self._wait is not None:
+            schema = schema.append(pa.field(event_column(DEADLINE), self._wait.time))
+        evaluator = Evaluator(schema)
         ordered = sorted(
             self._residuals, key=lambda each: (each.nearby is not None, bool(predicates_called([each])))
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Final
 
 from estero.errors import Span
 from estero.language.check.inside import note_inside
@@ -17,9 +18,15 @@ from estero.language.tree.names import SPELLING, listed, some, suggestion
 from estero.language.tree.paths import column_of, steps_of, variable_in
 from estero.language.tree.pattern import EventType, Filter
 from estero.language.tree.schema import Kind
-from estero.language.tree.selection import END_TIME, START_TIME, label_types
-from estero.language.tree.whole import DURATION, ENDS, TIME_OF
+from estero.language.tree.selection import DECIDED_TIME, END_TIME, START_TIME, label_types
+from estero.language.tree.whole import DEADLINE, DURATION, ENDS, TIME_OF
 from estero.language.tree.words import named, quoted
+
+AT_THE_END: Final = (
+    "what waits for a deadline has it: write it behind a whole pattern that ends with NOT(…) FOR, as in "
+    "a ; NOT(b) FOR 1 HOUR FILTER decided_time < TIMESTAMP '2026-01-01'"
+)
+"""Where ``decided_time`` may stand."""
 
 
 def check_filter(node: Filter, bound: tuple[str, ...], known: KnownTypes, problems: Problems) -> None:
@@ -88,6 +95,8 @@ class VariablesChecker(KindChecker):
                 hint='name the column where the events are given: time="…"',
             )
             return None
+        if attribute.name == DEADLINE:
+            return None if schema.time is None else schema.column_kinds.get(schema.time)
         return schema.column_kinds.get(attribute.name)
 
     def _attribute_inside(self, variable: str, attribute: e.Attribute) -> Kind | None:
@@ -153,6 +162,8 @@ class VariablesChecker(KindChecker):
             hint = f"write {quoted(name)}[…] for a condition on them"
         elif self._problems.text[attribute.span.start : attribute.span.end].startswith('"'):
             hint = f"strings are written in single quotes: '{name}'"
+        elif name == DECIDED_TIME:
+            hint = AT_THE_END
         elif name in (START_TIME, END_TIME, DURATION):
             hint = "it is that of the whole complex event: write it in the FILTER behind the whole pattern"
         else:

@@ -46,7 +46,7 @@ def check_query(tree: QueryTree, schema: Schema | None = None) -> list[QueryErro
             return [error]
     schema = None if schema is None else schema.reading(paths_read(tree))
     tree = with_whole(tree, None if schema is None else schema.time)
-    tree = replace(tree, pattern=in_ticks(tree.pattern, schema), select=select_in_ticks(tree.select, schema))
+    tree = replace(tree, pattern=in_ticks(tree.pattern, schema), select=select_in_ticks(tree, schema))
     problems = Problems(tree.text)
     known = KnownTypes(schema, tree.streams)
     _PatternCheck(tree, known, problems).run()

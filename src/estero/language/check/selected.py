@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from estero.errors import Span
-from estero.language.check.filters import VariablesChecker
+from estero.language.check.filters import AT_THE_END, VariablesChecker
 from estero.language.check.inside import note_inside
 from estero.language.check.known_types import KnownTypes
 from estero.language.check.problems import Problems
@@ -17,7 +17,7 @@ from estero.language.tree.names import listed, some, suggestion
 from estero.language.tree.paths import column_of
 from estero.language.tree.pattern import EventType
 from estero.language.tree.schema import Kind
-from estero.language.tree.selection import END_TIME, FIXED, START_TIME, label_types
+from estero.language.tree.selection import DECIDED_TIME, FIXED, label_types, times_of
 from estero.language.tree.whole import DURATION
 from estero.language.tree.words import named, quoted
 
@@ -67,10 +67,12 @@ def _check_item(
 def _of_the_whole(name: str, tree: q.QueryTree) -> str:
     """What to write for a value of the complex event where a label is expected; empty for other names."""
     shown = quoted(name)
-    if name in {START_TIME, END_TIME}:
+    if name in times_of(tree):
         return f"every answer with a time has a column {shown}: leave it out"
     if name == DURATION:
         return "name it: duration AS lasted"
+    if name == DECIDED_TIME:
+        return AT_THE_END
     if any(name in bracket.alternatives for bracket in tree.partition_by):
         return f"a key is always shown: leave it out (or show it again: {shown} AS {quoted(f'{name}_shown')})"
     return ""
@@ -154,7 +156,8 @@ class _SelectChecker(VariablesChecker):
         """The kind of a column of the answer that an expression may name."""
         name, schema = attribute.name, self._known.schema
         keys = {each for bracket in self._tree.partition_by for each in bracket.alternatives}
-        is_time = name in (START_TIME, END_TIME, "duration")
+        times = (*times_of(self._tree), DURATION)
+        is_time = name in times
         if name in keys and not is_time:
             kinds = set() if schema is None else {self._kind_of_key(name)}
             return next(iter(kinds - {None}), None)
@@ -168,9 +171,9 @@ class _SelectChecker(VariablesChecker):
                 )
                 return None
             time = None if schema is None or schema.time is None else schema.column_kinds.get(schema.time)
-            return Kind.DURATION if name == "duration" and time is Kind.TIMESTAMP else time
-        there = (START_TIME, END_TIME, "duration", *sorted(map(named, keys)))
-        hint = suggestion(name, there)
+            return Kind.DURATION if name == DURATION and time is Kind.TIMESTAMP else time
+        there = (*times, *sorted(map(named, keys)))
+        hint = AT_THE_END if name == DECIDED_TIME else suggestion(name, there)
         if name in self._types:
             hint = f"a label is named in the pattern, by WHERE … AS; count({quoted(name)}) counts its events"
         variable = next(iter(self._types), "x")

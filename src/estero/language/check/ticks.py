@@ -18,9 +18,9 @@ from estero.language.tree import expressions as e
 from estero.language.tree.durations import Duration
 from estero.language.tree.nodes import SyntaxNode, with_changed
 from estero.language.tree.pattern import Pattern
-from estero.language.tree.query import Selected, SelectExpression
+from estero.language.tree.query import QueryTree, Selected, SelectExpression
 from estero.language.tree.schema import Kind, Schema
-from estero.language.tree.selection import END_TIME, START_TIME
+from estero.language.tree.selection import START_TIME, times_of
 
 Select = tuple[Selected, ...] | None
 Tree = TypeVar("Tree", bound=SyntaxNode)
@@ -43,12 +43,12 @@ def in_ticks(tree: Pattern, schema: Schema | None) -> Pattern:
     return _Ticks(frozenset({schema.time}), length).pattern(tree)
 
 
-def select_in_ticks(select: Select, schema: Schema | None) -> Select:
-    """The same list of SELECT, in which the times of complex events are such times, too."""
-    length = _tick_of(schema)
+def select_in_ticks(tree: QueryTree, schema: Schema | None) -> Select:
+    """The same list of SELECT of a query, in which the times of complex events are such times, too."""
+    length, select = _tick_of(schema), tree.select
     if select is None or length is None or schema is None or schema.time is None:
         return select
-    ticks = _Ticks(frozenset({schema.time, START_TIME, END_TIME}), length)
+    ticks = _Ticks(frozenset({schema.time, *times_of(tree)}), length)
     return tuple(ticks.pattern(item) if isinstance(item, SelectExpression) else item for item in select)
 
 

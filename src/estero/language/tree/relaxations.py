@@ -11,9 +11,9 @@ from typing import Final, Literal
 
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import conjoined, conjuncts, variables_of
-from estero.language.tree.expressions import EventFilter, Node
+from estero.language.tree.expressions import Attribute, EventFilter, Node
 from estero.language.tree.query import QueryTree
-from estero.language.tree.selection import label_types, marking
+from estero.language.tree.selection import DECIDED_TIME, label_types, marking
 from estero.language.tree.whole import ENDS
 
 EARLIER: Final = "part before"
@@ -93,7 +93,7 @@ def relaxations(tree: QueryTree, first_part: int) -> Iterator[Relaxation]:
     Of a sequence only what leads to part number `first_part`, from 0, and what is behind it is relaxed.
     """
     for kind, said, pattern, between in _of_pattern(tree.pattern, first_part):
-        yield Relaxation(kind, said, replace(tree, pattern=pattern), between)
+        yield Relaxation(kind, said, _with_pattern(tree, pattern), between)
     for place, bracket in enumerate(tree.partition_by):
         left = (*tree.partition_by[:place], *tree.partition_by[place + 1 :])
         yield Relaxation("key", f"PARTITION BY {bracket}", replace(tree, partition_by=left))
@@ -197,7 +197,25 @@ def _loose(iteration: p.Iteration) -> p.Iteration:
 
 def without_structure(tree: QueryTree) -> QueryTree:
     """The query without window, keys, distances, contiguity and absences: parts in their order."""
-    return replace(tree, pattern=_bare(tree.pattern), partition_by=(), window=None)
+    return replace(_with_pattern(tree, _bare(tree.pattern)), partition_by=(), window=None)
+
+
+def _with_pattern(tree: QueryTree, pattern: p.Pattern) -> QueryTree:
+    """The query with another pattern; where that waits no longer, nothing is asked of when it is decided."""
+    waits_no_longer = p.ending(tree.pattern) and not p.ending(pattern)
+    return replace(tree, pattern=_undecided(pattern) if waits_no_longer else pattern)
+
+
+def _undecided(pattern: p.Pattern) -> p.Pattern:
+    """The pattern whose filters, behind all of it, do not speak of ``decided_time``."""
+    if not isinstance(pattern, p.Filter | p.Keep | p.PartitionBy):
+        return pattern
+    inner = replace(pattern, pattern=_undecided(pattern.pattern))
+    if not isinstance(inner, p.Filter):
+        return inner
+    left = (each for each in conjuncts(inner.condition) if Attribute(DECIDED_TIME) not in each.walk())
+    condition = conjoined(left)
+    return inner.pattern if condition is None else replace(inner, condition=condition)
 
 
 def _bare(pattern: p.Pattern) -> p.Pattern:

@@ -19,6 +19,7 @@ from estero.language.tree.pattern import (
     Rename,
     Sequence,
     Unless,
+    ending,
 )
 from estero.language.tree.query import EveryLabel, KeyBracket, QueryTree, SelectExpression, SelectItem
 from estero.language.tree.schema import Schema
@@ -27,7 +28,9 @@ Item = TypeVar("Item")
 
 START_TIME: Final = "start_time"
 END_TIME: Final = "end_time"
-FIXED: Final = ("start", "end", START_TIME, END_TIME, "decided_time", "suppressed", "complete", "steps")
+DECIDED_TIME: Final = "decided_time"
+"""When what waits for a deadline is decided; only a query that ends with ``NOT(…) FOR d`` has it."""
+FIXED: Final = ("start", "end", START_TIME, END_TIME, DECIDED_TIME, "suppressed", "complete", "steps")
 """Columns that answers have beside those that a query names."""
 
 
@@ -43,7 +46,8 @@ class Shown:
 class Measure:
     """A column with a value of each complex event, by its name.
 
-    Its expression speaks of aggregates, and of columns of the answer: attributes without a variable.
+    Its expression speaks of aggregates, and of columns of the answer: attributes without a variable, of which
+    keys are called as `key_name` says.
     """
 
     name: str
@@ -63,7 +67,10 @@ class Measure:
 
 def measures_of(tree: QueryTree) -> tuple[Measure, ...]:
     """The columns that SELECT computes, in order; ``X.a`` is ``first(X.a)``: X marks one event at most."""
-    keys = {name: each.alternatives[0] for each in tree.partition_by for name in each.alternatives}
+    keys = {
+        name: key_name(place) for place, each in enumerate(tree.partition_by) for name in each.alternatives
+    }
+    times = times_of(tree)
 
     def change(node: Node) -> Node | None:
         match node:
@@ -71,7 +78,7 @@ def measures_of(tree: QueryTree) -> tuple[Measure, ...]:
                 return node
             case Attribute(name, str(variable)):
                 return Aggregate("first", variable, Attribute(name))
-            case Attribute(name) if name in keys and name not in (START_TIME, END_TIME):
+            case Attribute(name) if name in keys and name not in times:
                 return Attribute(keys[name])
             case Attribute("duration"):
                 return Arithmetic("-", Attribute(END_TIME), Attribute(START_TIME))
@@ -83,6 +90,16 @@ def measures_of(tree: QueryTree) -> tuple[Measure, ...]:
         for item in tree.select or ()
         if isinstance(item, SelectExpression)
     )
+
+
+def times_of(tree: QueryTree) -> tuple[str, ...]:
+    """What a query calls the times of a complex event, whatever else has these names."""
+    return (START_TIME, END_TIME, DECIDED_TIME) if ending(tree.pattern) else (START_TIME, END_TIME)
+
+
+def key_name(place: int) -> str:
+    """What measures call the key of a bracket of ``PARTITION BY``, which no time is called."""
+    return f"the key {place}"
 
 
 def shown_labels(tree: QueryTree, schema: Schema) -> tuple[Shown, ...]:

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Final
 
 from estero.language.tree import expressions as e
-from estero.language.tree.pattern import Filter, Keep, PartitionBy, Pattern
+from estero.language.tree.pattern import Filter, Keep, PartitionBy, Pattern, ending
 from estero.language.tree.query import QueryTree
-from estero.language.tree.selection import END_TIME, START_TIME
+from estero.language.tree.selection import DECIDED_TIME, END_TIME, START_TIME
 
 DURATION: Final = "duration"
 START_OF: Final = "the start"
@@ -22,13 +22,16 @@ ENDS: Final = frozenset({START_OF, END_OF})
 """The variables of the two events."""
 TIME_OF: Final = "the time"
 """The attribute that stands for the time where no column is known to be it."""
+DEADLINE: Final = "the deadline"
+"""The attribute of the end that stands for the time with which all deadlines behind it have passed."""
 
 
 def with_whole(tree: QueryTree, time: str | None = None) -> QueryTree:
     """The same query with filters on both ends where it names values of the whole; `time` is the time column.
 
     That is so in the filters of its whole pattern, outside of ``X[…]``. There an attribute without a variable
-    is ``start_time``, ``end_time``, ``duration`` or a partition key.
+    is ``start_time``, ``end_time``, ``duration`` or a partition key, and where the pattern ends with
+    ``NOT(…) FOR d``, ``decided_time``.
 
     >>> from estero.language.syntax.parser import parse_query
     >>> print(with_whole(parse_query("SELECT * WHERE a ; b FILTER duration > 5"), "t").pattern)
@@ -41,6 +44,8 @@ def with_whole(tree: QueryTree, time: str | None = None) -> QueryTree:
         keys = tuple(e.Attribute(name, END_OF) for name in bracket.alternatives)
         values |= dict.fromkeys(bracket.alternatives, keys[0] if len(keys) == 1 else e.Call("coalesce", keys))
     values |= {START_TIME: start, END_TIME: end, DURATION: e.Arithmetic("-", end, start)}
+    if ending(tree.pattern):
+        values[DECIDED_TIME] = e.Attribute(DEADLINE, END_OF)
     return replace(tree, pattern=_changed(tree.pattern, values))
 
 
@@ -61,6 +66,8 @@ def as_written(tree: QueryTree, time: str | None = None) -> QueryTree:
                 return e.Attribute(DURATION, span=node.span)
             case e.Call("coalesce", (e.Attribute(name, variable=variable), *_)) if variable == END_OF:
                 return e.Attribute(name, span=node.span)
+            case e.Attribute(name, variable=variable) if name == DEADLINE and variable == END_OF:
+                return e.Attribute(DECIDED_TIME, span=node.span)
             case e.Attribute(name, variable=variable) if variable in ENDS:
                 at = {START_OF: START_TIME, END_OF: END_TIME}[str(variable)]
                 return e.Attribute(at if name == clock else name, span=node.span)
