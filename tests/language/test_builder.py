@@ -24,7 +24,7 @@ from estero.language.builder.conditions import (
     outside,
     var,
 )
-from estero.language.builder.queries import PatternBuilder, QueryBuilder, event, select, tree_of
+from estero.language.builder.queries import PatternBuilder, QueryBuilder, absent, event, select, tree_of
 from estero.language.syntax.parser import parse_condition, parse_pattern, parse_query
 from estero.language.tree.durations import TimeUnit
 
@@ -215,6 +215,16 @@ def test_a_window_may_be_a_text_or_a_timedelta(duration: str | timedelta, said: 
     query = select(a).within(duration)
     assert str(query) == f"SELECT * WHERE a WITHIN {said}"
     assert parse_query(str(query)) == query.tree
+
+
+def test_values_of_the_whole_are_attributes_without_a_variable() -> None:
+    waiting = event("paid").then(absent("shipped").within("1 hour"))
+    late = attribute("decided_time") - var("paid").ts > timedelta(minutes=30)
+    query = select(waiting.where(late)).select(known=attribute("decided_time"), ended=attribute("end_time"))
+    assert query.tree == parse_query(
+        "SELECT decided_time AS known, end_time AS ended WHERE paid ; NOT(shipped) FOR 1 HOUR "
+        "FILTER decided_time - paid.ts > 30 MINUTES"
+    )
 
 
 @pytest.mark.parametrize("duration", ["soon", "5", "minutes", 5, pd.NaT, ""])

@@ -41,6 +41,7 @@ QUERIES = (
     "SELECT * WHERE NOT(A) FOR 2 [time] ; A ; B PARTITION BY [k] WITHIN 6 [time]",
     "SELECT * WHERE A ; NOT(B) FOR 2 [time] ; C PARTITION BY [k] WITHIN 8 [time]",
     "SELECT LAST * WHERE A+ ; NOT(B) FOR 2 [time] PARTITION BY [k] WITHIN 6 [time]",
+    "SELECT A, decided_time AS at WHERE A ; NOT(B) FOR 3 [time] FILTER decided_time % 2 = 0 PARTITION BY [k]",
 )
 AFTER_ALL = 10**6
 _NOTHING: dict[str, Any] = {"n": None, "x": None, "s": None}
@@ -158,7 +159,7 @@ def test_a_job_decides_what_this_process_decides(spark: SparkSession, query: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("query", [QUERIES[0], QUERIES[2], QUERIES[4]])
+@pytest.mark.parametrize("query", [QUERIES[0], QUERIES[2], QUERIES[4], QUERIES[5]])
 def test_a_stream_gives_what_is_decided(spark: SparkSession, tmp_path: Path, query: str) -> None:
     assert in_any_order(SparkStream(spark, tmp_path).rows(query, _events(), LAYOUT)) == in_any_order(
         _wanted(query, _events())

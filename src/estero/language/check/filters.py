@@ -23,8 +23,7 @@ from estero.language.tree.whole import DEADLINE, DURATION, ENDS, TIME_OF
 from estero.language.tree.words import named, quoted
 
 AT_THE_END: Final = (
-    "what waits for a deadline has it: write it behind a whole pattern that ends with NOT(…) FOR, as in "
-    "a ; NOT(b) FOR 1 HOUR FILTER decided_time < TIMESTAMP '2026-01-01'"
+    "a query whose pattern ends with NOT(…) FOR d has it, in SELECT and in a FILTER behind the whole pattern"
 )
 """Where ``decided_time`` may stand."""
 

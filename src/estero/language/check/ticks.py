@@ -21,6 +21,7 @@ from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import QueryTree, Selected, SelectExpression
 from estero.language.tree.schema import Kind, Schema
 from estero.language.tree.selection import START_TIME, times_of
+from estero.language.tree.whole import DEADLINE, END_OF
 
 Select = tuple[Selected, ...] | None
 Tree = TypeVar("Tree", bound=SyntaxNode)
@@ -108,8 +109,9 @@ class _Ticks:
         match node:
             case e.Attribute("duration", None) if START_TIME in self.times:
                 return _DIFFERENCE
-            case e.Attribute(name):
-                return _TIME if name in self.times else None
+            case e.Attribute(name, variable):
+                decided = name == DEADLINE and variable == END_OF
+                return _TIME if decided or name in self.times else None
             case e.Aggregate(function, _, e.Attribute(name)):
                 return _TIME if name in self.times and function in _OF_ONE else None
             case e.Previous(operand):
