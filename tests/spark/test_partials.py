@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
 import estero
 from estero.answers.answer import Answer
@@ -102,6 +103,7 @@ def test_streams_in_buckets_give_those_of_the_whole_stream(
 
 SHOP = [
     *(("visit", 6 * user, user) for user in range(30)),
+    *(("visit", 6 * number + 3, None) for number in range(8)),
     *(("basket", 6 * user + 31, user) for user in range(1, 30, 2)),
     *(("pay", 6 * user + 50, user) for user in range(0, 30, 3)),
     ("other", 700, 99),
@@ -110,13 +112,21 @@ BOUGHT = "SELECT * WHERE visit ; basket ; pay PARTITION BY [k] WITHIN 10 MINUTES
 CALLED = "SELECT * WHERE visit ; basket ; NOT(pay) FOR 30 SECONDS ; other PARTITION BY [k] WITHIN 5 MINUTES"
 BY_PLACE = "SELECT basket, pay WHERE basket ; pay WITHIN 2 EVENTS"
 OF_KEYS_BY_PLACE = "SELECT * WHERE visit ; basket ; pay PARTITION BY [k] WITHIN 25 EVENTS"
-UNKEYED = "SELECT * WHERE visit AS x ; basket AS y FILTER x.k = y.k WITHIN 40 SECONDS"
+UNKEYED = "SELECT * WHERE visit AS x ; basket AS y FILTER x.n < y.n WITHIN 40 SECONDS"
+JOINED = "SELECT * WHERE visit AS x ; basket AS y ; pay AS z FILTER x.k = y.k AND y.k = z.n WITHIN 70 SECONDS"
+"""Some visits have no key, and are partial matches all the same."""
 HOW: dict[str, Any] = {"type": "type", "time": "time", "time_unit": "s"}
 
 
 def shop() -> pa.Table:
     in_order = sorted(SHOP, key=itemgetter(1))
-    return pa.Table.from_pylist([dict(zip(("type", "time", "k"), each, strict=True)) for each in in_order])
+    rows = [dict(zip(("type", "time", "k", "n"), (*each, each[2]), strict=True)) for each in in_order]
+    return pa.Table.from_pylist(rows)
+
+
+def in_spark(spark: SparkSession, *, shuffled: bool = False) -> DataFrame:
+    frame = spark.createDataFrame(shop())
+    return frame.orderBy(F.xxhash64("time", "type")).repartition(3) if shuffled else frame
 
 
 def here(query: str, *, later: int | None = None) -> Counter[Row]:
@@ -128,12 +138,12 @@ def here(query: str, *, later: int | None = None) -> Counter[Row]:
 
 
 def after(time: int) -> pa.Table:
-    return pa.table({"type": ["other"], "time": [time], "k": [7]})
+    return pa.table({"type": ["other"], "time": [time], "k": [7], "n": [7]})
 
 
-@pytest.mark.parametrize("query", [BOUGHT, CALLED, BY_PLACE, OF_KEYS_BY_PLACE, UNKEYED])
+@pytest.mark.parametrize("query", [BOUGHT, CALLED, BY_PLACE, OF_KEYS_BY_PLACE, UNKEYED, JOINED])
 def test_a_batch_gives_both_kinds_of_rows(spark: SparkSession, query: str) -> None:
-    frame = spark.createDataFrame(shop().to_pandas().sample(frac=1, random_state=2)).repartition(3)
+    frame = in_spark(spark, shuffled=True)
     rows = recognize(frame, query, **HOW, partials=True).collect()
     wanted = here(query)
     assert {each[0] for each in wanted} == ({False} if query is CALLED else {False, True})
@@ -142,14 +152,14 @@ def test_a_batch_gives_both_kinds_of_rows(spark: SparkSession, query: str) -> No
 
 def test_until_says_which_windows_of_a_batch_have_passed(spark: SparkSession) -> None:
     table = shop().filter(pa.compute.less(shop()["time"], 400))
-    frame = spark.createDataFrame(table.to_pandas())
+    frame = spark.createDataFrame(table)
     assert recognize(frame, BOUGHT, **HOW, partials=True).where("NOT complete").count() == 0
     known = recognize(frame, BOUGHT, **HOW, partials=True, until="end").where("NOT complete").count()
     assert known == estero.query(BOUGHT).run(table, **HOW, until="end").partials().count() == 25
 
 
 def test_positions_are_shown_where_they_are_asked_for(spark: SparkSession) -> None:
-    frame = spark.createDataFrame(shop().to_pandas())
+    frame = in_spark(spark)
     rows = recognize(frame, BOUGHT, **HOW, partials=True, positions=True)
     assert rows.columns[:2] == ["start", "end"]
     assert rows.columns[-3:] == ["steps", "expired_time", "complete"]
@@ -159,7 +169,7 @@ def test_positions_are_shown_where_they_are_asked_for(spark: SparkSession) -> No
 
 
 def test_rows_of_events_are_those_of_both(spark: SparkSession) -> None:
-    frame = spark.createDataFrame(shop().to_pandas())
+    frame = in_spark(spark)
     rows = recognize(frame, BOUGHT, **HOW, partials=True, rows="events").collect()
     whole = recognize(frame, BOUGHT, **HOW, partials=True).collect()
     assert whole
@@ -167,14 +177,16 @@ def test_rows_of_events_are_those_of_both(spark: SparkSession) -> None:
     assert len({row["match"] for row in rows}) == len(whole)
 
 
-@pytest.mark.parametrize("query", [BOUGHT, CALLED])
+@pytest.mark.parametrize("query", [BOUGHT, CALLED, JOINED])
 def test_a_stream_gives_each_row_once(spark: SparkSession, tmp_path: Path, query: str) -> None:
     """Three files in three micro-batches, then one that moves the watermark."""
     table = shop()
     for number, (first, size) in enumerate([(0, 20), (20, 21), (41, 100)]):
         _as_file(table.slice(first, size), tmp_path / "events", number)
     _as_file(after(100_000), tmp_path / "events", 9)
-    events = spark.readStream.schema("type string, time bigint, k bigint").option("maxFilesPerTrigger", 1)
+    events = spark.readStream.schema("type string, time bigint, k bigint, n bigint").option(
+        "maxFilesPerTrigger", 1
+    )
     found = recognize(events.parquet(str(tmp_path / "events")), query, **HOW, partials=True, partitions=2)
     written = _run(found, tmp_path)
     rows = [row.asDict(recursive=True) for row in spark.read.parquet(str(written)).collect()]
@@ -224,15 +236,53 @@ def test_killed_a_hundred_times_it_gives_the_same_rows_once() -> None:
 
 
 def test_explain_says_who_works_on_them(spark: SparkSession) -> None:
-    frame = spark.createDataFrame(shop().to_pandas())
+    frame = in_spark(spark)
     assert "tasks share the partition keys" in str(explain(frame, BOUGHT, **HOW, partials=True))
+    said = str(explain(frame, JOINED, **HOW, partials=True))
+    assert "tasks share the values of k or n, which all events of a partial match share" in said
     said = str(explain(frame, UNKEYED, **HOW, partials=True))
-    assert "one ordered task, because partial matches are divided by the keys of PARTITION BY alone" in said
+    assert "one ordered task, because the events of the first 2 steps share no key: no equality" in said
     assert "one ordered task" not in str(explain(frame, UNKEYED, **HOW))
 
 
+def test_what_shares_a_key_at_the_end_alone_is_not_divided(spark: SparkSession) -> None:
+    """Any visit and basket are partial matches, and only what is paid tells them apart."""
+    query = (
+        "SELECT * WHERE visit AS x ; basket AS y ; pay AS z FILTER x.k = z.k AND y.k = z.k WITHIN 70 SECONDS"
+    )
+    frame = in_spark(spark)
+    said = str(explain(frame, query, **HOW, partials=True))
+    assert "one ordered task, because the events of the first 2 steps share no key" in said
+    rows = recognize(frame, query, **HOW, partials=True).collect()
+    assert told([row.asDict(recursive=True) for row in rows]) == here(query)
+
+
+@pytest.mark.parametrize("kind", ["string", "double", "decimal(9,2)", "timestamp", "boolean"])
+def test_keys_of_any_kind_divide_them_and_are_not_shown(spark: SparkSession, kind: str) -> None:
+    """Partitions are as many as keys, and each event without one is where it may be."""
+    key = {"timestamp": "timestamp_seconds(k)", "boolean": "k % 2 = 0"}.get(kind, f"CAST(k AS {kind})")
+    frame = in_spark(spark)
+    frame = frame.selectExpr("type", "time", f"{key} AS k", f"{key} AS n")
+    query = JOINED.replace("*", "x[time], y[time], z[time]")
+    found = recognize(frame, query, **HOW, partials=True, partitions=5)
+    one = estero.query(query).run(frame.toArrow(), **HOW)
+    with_positions = estero.query(query).run(shop(), **HOW, partials=True).schema.names
+    assert {*found.columns} == {*with_positions} - {"start", "end"}
+    wanted = told(one.to_arrow().to_pylist(), complete=True)
+    wanted += told(one.partials().to_arrow().to_pylist(), complete=False)
+    assert told([row.asDict(recursive=True) for row in found.collect()]) == wanted
+
+
+def test_late_events_have_the_columns_that_came(spark: SparkSession, tmp_path: Path) -> None:
+    _as_file(shop(), tmp_path / "events", 0)
+    schema = "type string, time bigint, k bigint, n bigint"
+    events = spark.readStream.schema(schema).parquet(str(tmp_path / "events"))
+    found = recognize(events, JOINED, **HOW, partials=True, late_events=True)
+    assert found.select("late.*").columns == ["type", "time", "k", "n"]
+
+
 def test_what_does_not_go_with_partial_matches(spark: SparkSession) -> None:
-    frame = spark.createDataFrame(shop().to_pandas())
+    frame = in_spark(spark)
     with pytest.raises(QueryError, match="window"):
         recognize(frame, "SELECT * WHERE visit ; pay", **HOW, partials=True)
     with pytest.raises(QueryError, match="sequence"):

@@ -5,12 +5,14 @@ Sharing an enumeration among tasks: distributed-cea.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from estero.language.tree.query import Consume, Strategy
 
 if TYPE_CHECKING:
+    from estero.plan.levels import PartialsPlan
     from estero.plan.plan import Plan
 
 
@@ -63,13 +65,21 @@ def division_of(plan: Plan, *, positions: bool = False) -> Division:
     )
 
 
-def division_of_partials(plan: Plan, division: Division) -> Division:
-    """What tasks may divide where partial matches are found, too: the partition keys that the query writes.
+def division_of_partials(plan: PartialsPlan, *, positions: bool = False) -> Division:
+    """What tasks may divide where partial matches are found, too; see `division_of`.
 
-    Other events of an answer may share a value, and those of a partial match need not; and what becomes of a
-    start is decided by all that comes after it.
+    They share the partition keys that the query writes, or values that the events of every level share: other
+    events of an answer may share one, and those of a partial match need not. Nothing is cut, as what becomes
+    of a start is decided by all that comes after it.
     """
-    return replace(division, by_key=division.by_key and bool(plan.shown_keys), cut=False)
+    return replace(division_of(plan.whole, positions=positions), by_key=not _why_undivided(plan), cut=False)
+
+
+def _why_undivided(plan: PartialsPlan) -> str:
+    """Why keys do not divide partial matches; empty if they do, apart from what needs positions."""
+    if plan.whole.shown_keys or plan.shared:
+        return _across_keys(plan.whole)
+    return plan.why_unshared or "not all events of a partial match share a key"
 
 
 def _across_keys(plan: Plan) -> str:
@@ -114,22 +124,20 @@ def why_one_order(plan: Plan) -> str:
     return _why_uncut(plan) or "not all events of an answer share a key"
 
 
-def division_in_words(plan: Plan, *, positions: bool = False, partials: bool = False) -> str:
+def division_in_words(plan: Plan, *, positions: bool = False, partials: PartialsPlan | None = None) -> str:
     """What `explain` says of the tasks on Spark; `positions` says whether the answer shows them.
 
     With `partials` it is of partial matches, too.
 
     "one ordered task" is in it where one task has to see all events in stream order.
     """
-    division = division_of(plan, positions=positions)
-    if partials:
-        division = division_of_partials(plan, division)
+    division = _division(plan, partials, positions=positions)
     first = "first one ordered task numbers all events"
     if division.by_key:
         how = "tasks share the partition keys"
-        if plan.shared:
-            names = " or ".join(dict.fromkeys(plan.shared.values()))
-            how = f"tasks share the values of {names}, which all events of an answer share"
+        shared = plan.shared if partials is None else partials.shared
+        if shared:
+            how = f"tasks share {_values_in_words(shared, partials)}"
         if division.cuts_hot_keys:
             how += "; a key with too many events for one task is cut into ranges of time"
             how += ", and so are all keys if the files' footers give the times" * division.cuts_by_footers
@@ -137,28 +145,40 @@ def division_in_words(plan: Plan, *, positions: bool = False, partials: bool = F
         how = "tasks share ranges of time, each with the window before it"
         first = "first all events are counted"
     else:
-        why = _WITHOUT_KEYS if partials else why_one_order(plan)
-        how, first = f"one ordered task, because {why}", "it numbers all events"
-        if may_be_shared(plan) and not partials:
+        how, first = f"one ordered task, because {_why_one_order(plan, partials)}", "it numbers all events"
+        if may_be_shared(plan) and partials is None:
             how += "; if many complex events are expected, several tasks share the enumeration"
     if not division.positions:
         return how
     return f"{how}; {first}, because {plan.why_positions or 'the answer shows positions'}"
 
 
-_WITHOUT_KEYS = "partial matches are divided by the keys of PARTITION BY alone"
-
-
-def buckets_in_words(plan: Plan, *, positions: bool = False, partials: bool = False) -> str:
+def buckets_in_words(plan: Plan, *, positions: bool = False, partials: PartialsPlan | None = None) -> str:
     """What `explain` says of the tasks on Spark that recognize a stream."""
-    division = division_of(plan, positions=positions)
-    if partials:
-        division = division_of_partials(plan, division)
+    division = _division(plan, partials, positions=positions)
     if not division.one_order:
-        return "buckets share the partition keys, and one task has what ends in a bucket"
+        shared = {} if partials is None else partials.shared
+        keys = _values_in_words(shared, partials) if shared else "the partition keys"
+        return f"buckets share {keys}, and one task has what ends in a bucket"
     shown = "the answer shows positions" if positions else ""
-    why = plan.why_positions or shown or (_WITHOUT_KEYS if partials else why_one_order(plan))
+    why = plan.why_positions or shown or _why_one_order(plan, partials)
     return f"one ordered task, a bucket of all events, because {why}"
+
+
+def _division(plan: Plan, partials: PartialsPlan | None, *, positions: bool) -> Division:
+    if partials is None:
+        return division_of(plan, positions=positions)
+    return division_of_partials(partials, positions=positions)
+
+
+def _values_in_words(shared: Mapping[str, str], partials: PartialsPlan | None) -> str:
+    names = " or ".join(dict.fromkeys(shared.values()))
+    of = "an answer" if partials is None else "a partial match"
+    return f"the values of {names}, which all events of {of} share"
+
+
+def _why_one_order(plan: Plan, partials: PartialsPlan | None) -> str:
+    return why_one_order(plan) if partials is None else _why_undivided(partials)
 
 
 def may_be_shared(plan: Plan) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from estero.automata.cea import CEA, FIRST
@@ -123,6 +123,8 @@ class PartialsPlan:
     A plan keeps, of each start, the complex event of its level that NEXT would choose, or all those that mark
     the same events. `whole` is the plan of the query. Where it does not give all complex events, or not as
     they end, `completing` finds on a stream which starts are completed, whatever is chosen; else it is None.
+    `shared` names for each type an attribute whose value all events of a complex event share, at every level
+    that has more than one; where it is empty, `why_unshared` says why, if that was asked.
     """
 
     levels: LevelsPlan
@@ -130,6 +132,8 @@ class PartialsPlan:
     window: Window
     whole: Plan
     completing: AutomatonPlan | None = None
+    shared: Mapping[str, str] = field(default_factory=dict)
+    why_unshared: str = ""
 
     @property
     def plans(self) -> tuple[Plan, ...]:

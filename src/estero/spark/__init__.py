@@ -156,7 +156,8 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     With ``partials=True`` there is also a row for each start that came some of the way and whose window has
     passed: how far it came, as `Answer.partials` does. The columns ``steps``, ``expired_time`` (where the
     window is one of time) and ``complete`` tell. The keys that the query writes are shared among tasks or
-    buckets; without any there is one ordered task.
+    buckets, and so are values that its equalities give to all events of every step; else there is one ordered
+    task (`explain` says why).
 
     The result is lazy, except that deciding what to cut or to share reads the events once where no footers
     tell, and for positions their times twice. Spark keeps what it has read while this DataFrame is held.
@@ -296,10 +297,10 @@ def explain(
     plan = asked.plan(layout)
     if df.isStreaming:
         plan.refuse_endless()
-    if partials:
-        plan = _partials_plan(plan, layout).whole
+    found = _partials_plan(plan, layout) if partials else None
+    plan = plan if found is None else found.whole
     words = buckets_in_words if df.isStreaming else division_in_words
-    return Explanation(plan, tasks=words(plan, positions=positions, partials=partials))
+    return Explanation(plan, tasks=words(plan, positions=positions, partials=found))
 
 
 @checked
@@ -378,12 +379,13 @@ def _layout(df: DataFrame, columns: EventLayout) -> Layout:
 
 
 def _partials_plan(plan: Plan, layout: Layout) -> PartialsPlan:
-    """How partial matches of a planned query are found by the keys that it writes."""
+    """How partial matches of a planned query are found, by the keys that it writes or its events share."""
     plan.refuse_distinct()
     from estero.plan.levels import partials_plan
+    from estero.plan.shared_by_levels import with_shared_key
 
     laid_out = replace(layout, schema=plan.classification.schema)
-    return partials_plan(plan.tree, laid_out, as_written=True)
+    return with_shared_key(partials_plan(plan.tree, laid_out, as_written=True), laid_out)
 
 
 def _query(asked: Query | QueryTree | Pattern | str) -> Query:

@@ -99,8 +99,9 @@ class Work:
         """
         division = division_of(plan, positions=positions)
         if partials is not None:
-            plan = replace(plan, classification=together([each.classification for each in partials.plans]))
-            division = division_of_partials(plan, division)
+            asked = together([each.classification for each in partials.plans])
+            plan = replace(plan, classification=replace(asked, keys=plan.classification.keys))
+            division = division_of_partials(partials, positions=positions)
         if every:
             division = replace(division, ordinals=False)
         elif division.ordinals:

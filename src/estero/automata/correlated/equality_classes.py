@@ -8,7 +8,7 @@ other events, the pattern finds in the whole stream what it finds in the partiti
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Final
@@ -35,6 +35,7 @@ Term = tuple[Key, str]
 """A variable and an attribute of its events."""
 KeyOf = Mapping[str, str]
 """For each type of events the attribute that is its key."""
+_NO_KEY: Final = "its equalities do not give all its events one key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +73,45 @@ def as_partition(
 
     Or a phrase on why they share none, or why that is not all that counts. `compiled` as in `partitioned`.
     """
-    compiled = compiled or compile_pattern(pattern, streams)
-    why = why_others_matter(compiled.automaton)
-    if why:
-        return why
-    equalities = list(_equalities(compiled.residuals, compiled.automaton, schema))
-    if not equalities:
-        return "no equality between its events holds for the whole complex event"
-    kinds = _kinds(compiled.automaton, equalities)
-    if isinstance(kinds, str):
-        return kinds
-    together = _together(compiled.automaton, kinds)
-    if isinstance(together, str):
-        return together
+    shared = _shared(compiled or compile_pattern(pattern, streams), schema)
+    if isinstance(shared, str):
+        return shared
     chosen: list[KeyOf] = []
     brackets: list[KeyBracket] = []
-    for key in islice(_candidates(kinds.values(), equalities, schema), CAP):
+    for key in shared.candidates(schema):
         taken = {pair for each in chosen for pair in each.items()}
-        if taken.isdisjoint(key.items()) and all(_share(key, each, equalities) for each in together):
+        if taken.isdisjoint(key.items()) and shared.by(key):
             bracket = _bracket(key, schema)
             if bracket is not None:
                 chosen.append(key)
                 brackets.append(bracket)
     if not chosen:
-        return "its equalities do not give all its events one key"
+        return _NO_KEY
     return Partitioned(tuple(brackets), _Rewriting(tuple(chosen), schema, streams).of(pattern, ()))
+
+
+def common_key(
+    patterns: Sequence[Compiled], schema: Schema, suits: Callable[[KeyOf], bool]
+) -> KeyOf | tuple[int, str]:
+    """The attribute of each type that all events of a complex event share, whichever pattern it is of.
+
+    The last pattern has all types and all equalities of the others. Or the number of the first pattern whose
+    events share nothing that `suits`, and a phrase on why.
+    """
+    shared: list[_Shared] = []
+    for number, compiled in enumerate(patterns):
+        found = _shared(compiled, schema)
+        if isinstance(found, str):
+            return number, found
+        shared.append(found)
+    furthest = 0
+    for key in shared[-1].candidates(schema):
+        if suits(key):
+            failed = next((number for number, each in enumerate(shared) if not each.by(key)), None)
+            if failed is None:
+                return key
+            furthest = max(furthest, failed)
+    return furthest, _NO_KEY
 
 
 # ---------------------------------------------------------------------------- what is equal, and when
@@ -113,6 +128,42 @@ class _Equality:
         """The terms that are equal and not NULL where just the variables `present` have events."""
         there = frozenset(term for term in self.terms if term[0] in present)
         return there if self.alone or len({key for key, _ in there}) > 1 else frozenset()
+
+
+_Kind = tuple[frozenset[Key], tuple[str, ...]]
+"""The variables that an event is of, and the types it can be of."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What says which values events of a run share: equalities, and the kinds of events that runs mark."""
+
+    equalities: Sequence[_Equality]
+    kinds: Mapping[Transition, _Kind]
+    together: Iterable[frozenset[_Kind]]
+
+    def candidates(self, schema: Schema) -> Iterator[KeyOf]:
+        """What may be the key."""
+        return islice(_candidates(self.kinds.values(), self.equalities, schema), CAP)
+
+    def by(self, key: KeyOf) -> bool:
+        """Whether all events of each run have the same value, not NULL, as their key."""
+        return all(_share(key, each, self.equalities) for each in self.together)
+
+
+def _shared(compiled: Compiled, schema: Schema) -> _Shared | str:
+    """What the events of a pattern share, or a phrase on why that is nothing, or not all that counts."""
+    why = why_others_matter(compiled.automaton)
+    if why:
+        return why
+    equalities = list(_equalities(compiled.residuals, compiled.automaton, schema))
+    if not equalities:
+        return "no equality between its events holds for the whole complex event"
+    kinds = _kinds(compiled.automaton, equalities)
+    if isinstance(kinds, str):
+        return kinds
+    together = _together(compiled.automaton, kinds)
+    return together if isinstance(together, str) else _Shared(equalities, kinds, together)
 
 
 def _equalities(residuals: Iterable[Residual], automaton: CEA, schema: Schema) -> Iterator[_Equality]:
@@ -134,10 +185,6 @@ def _begins_twice(place: Hidden, automaton: CEA) -> bool:
     beginning = [each for each in automaton.transitions if place in each.hidden]
     before = automaton.leading_to((each.source for each in beginning), lambda _: True)
     return any(each.target in before for each in beginning)
-
-
-_Kind = tuple[frozenset[Key], tuple[str, ...]]
-"""The variables that an event is of, and the types it can be of."""
 
 
 def _kinds(automaton: CEA, equalities: Sequence[_Equality]) -> dict[Transition, _Kind] | str:

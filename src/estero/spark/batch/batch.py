@@ -6,7 +6,7 @@ recognition over the events that its task has (distribute.py), keys interleaved 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,10 @@ from estero.automata.registers import Value
 from estero.classify.classify import Clauses, columns_read
 from estero.classify.column_names import free_name
 from estero.classify.spark_dialect import SPARK
-from estero.language.tree.expressions import Attribute
-from estero.language.tree.schema import Kind
+from estero.language.tree.expressions import Attribute, Cast
+from estero.language.tree.schema import HASHED, Kind
 from estero.plan.levels import PartialsPlan
-from estero.plan.plan import Plan
+from estero.plan.plan import Classification, Plan
 from estero.spark.batch.distribute import distribute, number_of_shares
 from estero.spark.failures import jobs
 from estero.spark.frames import columns_in_room, in_room
@@ -60,7 +60,7 @@ def recognize_frame(
     that Spark does not find.
     """
     partials = plan if isinstance(plan, PartialsPlan) else None
-    df, plan = (df, plan.whole) if isinstance(plan, PartialsPlan) else keyed(df, plan)
+    df, plan = keyed(df, plan)
     work = Work.of(df.schema, plan, positions=positions, partials=partials)
     work.check_shown()
     work = replace(work, known=_known(df, work, until), last_position=_last_position(df, work))
@@ -147,32 +147,53 @@ def _counting(work: Work) -> Callable[[Batches], Batches]:
     return count
 
 
-def keyed(df: DataFrame, plan: Plan) -> tuple[DataFrame, Plan]:
+def keyed(df: DataFrame, plan: Plan | PartialsPlan) -> tuple[DataFrame, Plan]:
     """The events and the plan with a partition key, where all events of an answer share a value.
 
     If types have it under different names, it becomes a column of its own. Unequal values may have equal
-    keys (strings are hashed, numbers compared as floats): they only meet in one task.
+    keys (strings are hashed, numbers compared as floats): they only meet in one task. Of partial matches the
+    plan is that of the query; events without the value are partial matches, too, of one step.
     """
+    if isinstance(plan, PartialsPlan):
+        return _keyed_by_levels(df, plan)
     if not plan.shared:
         return df, plan
     names = list(dict.fromkeys(plan.shared.values()))
-    df, name = (df, names[0]) if len(names) == 1 else _with_key(df, plan)
+    df, name = (df, names[0]) if len(names) == 1 else _with_key(df, plan.classification, plan.shared)
     return df, replace(plan, classification=replace(plan.classification, keys=((name,),)))
 
 
-def _with_key(df: DataFrame, plan: Plan) -> tuple[DataFrame, str]:
-    """The events with a column for the shared value, and its name."""
+def _keyed_by_levels(df: DataFrame, plan: PartialsPlan) -> tuple[DataFrame, Plan]:
+    whole = plan.whole
+    if not plan.shared:
+        return df, whole
+    df, name = _with_key(df, whole.classification, plan.shared, always=True)
+    return df, replace(whole, classification=replace(whole.classification, keys=((name,),)))
+
+
+def _with_key(
+    df: DataFrame, classification: Classification, shared: Mapping[str, str], *, always: bool = False
+) -> tuple[DataFrame, str]:
+    """The events with a column for the shared value, and its name; with `always` it is never NULL.
+
+    Events without the value then have something else there, by which they are spread among tasks.
+    """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
-    columns = columns_read(plan.classification, SPARK, columns_in_room(df.schema))
+    columns = columns_read(classification, SPARK, columns_in_room(df.schema))
     types: dict[str, list[str]] = {}
-    for type_name, attribute in plan.shared.items():
+    for type_name, attribute in shared.items():
         types.setdefault(attribute, []).append(type_name)
-    values = tuple(
-        Value(Attribute(name), tuple(of), 0 if columns[name].kind is Kind.STRING else None)
-        for name, of in types.items()
-    )
-    texts = Clauses(replace(plan.classification, values=values), SPARK, columns).values()
+    by_texts = any(columns[name].kind is Kind.DECIMAL for name in types)  # as `Values` compares them
+    values = []
+    for name, of in types.items():
+        as_text = by_texts and columns[name].kind is Kind.INT
+        value = Cast(Attribute(name), "STRING") if as_text else Attribute(name)
+        values.append(Value(value, tuple(of), 0 if as_text or columns[name].kind in HASHED else None))
+    clauses = Clauses(replace(classification, values=tuple(values)), SPARK, columns)
+    texts = list(clauses.values().values())
+    if always:
+        texts.append(f"xxhash64({clauses.time() or '0'})")
     name = free_name("shared", df.columns)
-    shared = F.coalesce(*map(F.expr, texts.values()))
-    return in_room(df).withColumn(name, shared).toDF(*df.columns, name), name
+    key = F.coalesce(*map(F.expr, texts))
+    return in_room(df).withColumn(name, key).toDF(*df.columns, name), name

@@ -77,9 +77,9 @@ def recognize_stream(
     duration.
     """
     partials = plan if isinstance(plan, PartialsPlan) else None
-    df, plan = (df, plan.whole) if isinstance(plan, PartialsPlan) else keyed(df, plan)
-    plan.refuse_endless()
     events = df.schema if late_events else None
+    df, plan = keyed(df, plan)
+    plan.refuse_endless()
     work = Work.of(df.schema, plan, positions=positions, every=True, partials=partials)
     work = work.with_kernels(df.sparkSession, snapshots=True)
     clock = clock_of(df, work.plan.classification, tick_ns, lateness)

@@ -1,0 +1,56 @@
+"""The key that divides partial matches, where equalities give one to the events of every level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from estero.automata.correlated.equality_classes import common_key
+from estero.language.tree.levels import levels_of, prefix_query, unchosen
+from estero.language.tree.query import Consume, Strategy
+from estero.language.tree.schema import Kind
+from estero.plan.draft import Draft
+from estero.plan.levels import PartialsPlan, of_single_events
+from estero.plan.plan import Layout
+
+_COMPARED_AS_ONE = frozenset({Kind.INT, Kind.FLOAT})
+"""Kinds whose equal values are one float."""
+
+
+def with_shared_key(plan: PartialsPlan, layout: Layout) -> PartialsPlan:
+    """The plan with the values that all events of each of its levels share, or why there are none.
+
+    A level of single events needs none: whatever task has such an event finds it. What the query writes in
+    PARTITION BY goes before.
+    """
+    if plan.whole.tree.partition_by:
+        return plan
+    found = _shared(plan, layout)
+    return replace(plan, why_unshared=found) if isinstance(found, str) else replace(plan, shared=found)
+
+
+def _shared(plan: PartialsPlan, layout: Layout) -> Mapping[str, str] | str:
+    tree = plan.levels.tree
+    if tree.consume is not Consume.NONE:
+        return "what is forgotten depends on all earlier events"
+    if tree.strategy is Strategy.STRICT:
+        return "the strategy STRICT looks at the events in between"
+    if any(each.deadlines for each in plan.plans):
+        return "NOT(…) FOR looks at the events of all keys"
+    parts = levels_of(tree.pattern)
+    compared = [number for number, each in enumerate(plan.by_level) if not of_single_events(each)]
+    queries = [*(prefix_query(tree, parts[number]) for number in compared), unchosen(tree)]
+    schema = plan.whole.classification.schema
+    drafts = [Draft(each, replace(layout, schema=schema)) for each in queries]
+
+    def alike(key: Mapping[str, str]) -> bool:
+        """Whether values of these attributes are compared in one form."""
+        kinds = {schema.column_kinds.get(each) for each in key.values()}
+        return len(kinds) == 1 or kinds <= _COMPARED_AS_ONE
+
+    found = common_key([each.compiled for each in drafts], schema, alike)
+    if isinstance(found, Mapping):
+        return found
+    number, why = found
+    steps = [*(each + 1 for each in compared), len(parts)][number]
+    return f"the events of the first {f'{steps} steps' if steps > 1 else 'step'} share no key: {why}"
