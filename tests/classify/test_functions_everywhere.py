@@ -124,6 +124,7 @@ def test_functions_of_strings(evaluate: Evaluate) -> None:
     nodes += [Call("substring", (S, Literal(start))) for start in edges]
     nodes += [Call("substring", (S, Literal(start), Literal(many))) for start in edges for many in edges]
     nodes += [Call("substring", (S, I)), Call("substring", (S, I, Literal(3))), Call("substring", (S, I, I))]
+    nodes += [Call("concat", (S,) * 1_100)]  # more than DuckDB reads in one chain
     nodes += [Call("concat", (S,)), Call("concat", (S, Literal("/"), R)), Call("concat", (S, Literal(None)))]
     assert_same(evaluate, nodes, rows)
 

@@ -297,11 +297,22 @@ def _of_strings(kind: Kind, write: Callable[..., SQL]) -> Writer:
 
 def _concat(operations: Operations, arguments: Sequence[Typed]) -> Typed:
     """By ``||``: DuckDB's ``concat`` leaves NULLs out."""
-    first, *others = (argument.sql for argument in arguments)
+    parts = [argument.sql for argument in arguments]
+    while len(parts) > _MOST_JOINED:
+        parts = [_joined(parts[first : first + _MOST_JOINED]) for first in range(0, len(parts), _MOST_JOINED)]
+    return Typed(_joined(parts), Kind.STRING, operations.all_known(*arguments))
+
+
+_MOST_JOINED: Final = 100
+"""How many strings one expression joins; DuckDB reads no more than 1,000 levels, of which each is one."""
+
+
+def _joined(parts: Sequence[SQL]) -> SQL:
+    first, *others = parts
     joined = first.copy()
     for other in others:
         joined = exp.DPipe(this=joined, expression=bound(other), safe=False)
-    return Typed(exp.paren(joined, copy=False), Kind.STRING, operations.all_known(*arguments))
+    return exp.paren(joined, copy=False)
 
 
 def _substring(operations: Operations, arguments: Sequence[Typed]) -> Typed:
