@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -71,6 +72,28 @@ def test_their_lines_may_have_positions_or_be_those_of_events(shop: Path) -> Non
 @pytest.mark.spark
 def test_they_are_given_on_spark(shop: Path) -> None:
     assert steps(rows(shop, "--engine", "spark")) == STEPS
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["type", "event.kind"])
+def test_a_stream_gives_them_too(shop: Path, kind: str) -> None:
+    """Also where the type is a field of a struct, and its checkpoint is for streams with them alone."""
+    (shop / "events").mkdir()
+    table = SHOP
+    if kind != "type":
+        inside = pa.StructArray.from_arrays([SHOP["type"].combine_chunks()], ["kind"])
+        table = SHOP.drop_columns("type").append_column("event", inside)
+    pq.write_table(table, shop / "events" / "shop.parquet")
+    asked = ["--from", f"parquet:{shop}/events", "--to", f"json:{shop}/found", "--trigger", "available-now"]
+    asked += ["--type", kind, "--time", "time", "--checkpoint", f"{shop}/state"]
+    asked += ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
+    result = CliRunner().invoke(app, ["stream", str(shop / "shop.ceql"), *asked, "--partials"])
+    assert result.exit_code == 0, result.output
+    lines = [line for file in (shop / "found").glob("*.json") for line in file.read_text().splitlines()]
+    assert steps(list(map(json.loads, lines))) == STEPS
+    other = CliRunner().invoke(app, ["stream", str(shop / "shop.ceql"), *asked])
+    assert other.exit_code != 0
+    assert "this checkpoint has another kind of rows" in other.output
 
 
 def test_a_run_gives_what_a_recognizer_gives() -> None:
