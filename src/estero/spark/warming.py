@@ -94,7 +94,8 @@ def kernels_to_send(
 
 def _call_kernels(plan: Plan, events: pa.Schema, time: pa.DataType | None, *, snapshots: bool) -> None:
     """Has each kernel called, on one event that no predicate wants."""
-    if plan.deadlines:
+    waits = bool(plan.deadlines)
+    if waits:
         waiting = Recognition(plan, events, time=time)
         deque(waiting.recognize(_nothing_special(events)), maxlen=0)
         deque(waiting.ended(), maxlen=0)
@@ -102,7 +103,8 @@ def _call_kernels(plan: Plan, events: pa.Schema, time: pa.DataType | None, *, sn
     recognition = Recognition(plan, events, time=time)
     deque(recognition.recognize(_nothing_special(events)), maxlen=0)
     deque(recognition.recognizer.matches(_NO_ROOTS), maxlen=0)
-    recognition.reporter.table(_NO_MATCHES, recognition.store)
+    if not waits:  # what SELECT asks of decided_time is there only where something waits
+        recognition.reporter.table(_NO_MATCHES, recognition.store)
     if snapshots:
         Recognition(plan, events, time=time, state=recognition.snapshot()).advance(0)
 
