@@ -89,7 +89,7 @@ def texts(draw: st.DrawFn) -> str:
     )
     window = draw(st.sampled_from(["", " WITHIN 3 EVENTS", " WITHIN 4 [time]"]))
     select = draw(
-        st.sampled_from(["*", "sum(a.d) AS s, min(a.e) AS lo, max(b.k) AS hi, last(b.w) AS l, a, b"])
+        st.sampled_from(["*", "sum(a.d) AS s, min(a.e) AS lo, max(b.k) AS hi, last(b.w) AS l, A, B, a, b"])
     )
     return f"SELECT {select} WHERE (({pattern}){inner}) FILTER {draw(conditions())}{key}{window}"
 

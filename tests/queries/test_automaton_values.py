@@ -220,3 +220,11 @@ def test_mistakes_are_said(steps: list[tuple[object, ...]], message: str) -> Non
     initial = None if steps[0][0] == [] else 0
     with pytest.raises(ValueError, match=message):
         estero.automaton(steps, initial=initial, final=steps[-1][3])
+
+
+def test_a_filter_on_what_nothing_is_marked_as_is_said() -> None:
+    query = estero.query("SELECT * WHERE (A OR B) AND A FILTER NOT increasing(B.n)")
+    table = pa.table({"type": ["A"], "n": [1]})
+    value = query.automaton(table, type="type", types=("A", "B"))
+    with pytest.raises(ValueError, match="no transition marks an event as B"):
+        value.transitions  # noqa: B018 - a property that raises

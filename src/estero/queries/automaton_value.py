@@ -22,7 +22,7 @@ from estero.language.tree.conditions import conjoined
 from estero.language.tree.expressions import Node
 from estero.language.tree.pattern import Filter
 from estero.language.tree.query import Consume, KeyBracket, limit_text, select_text
-from estero.language.tree.whole import as_written
+from estero.language.tree.whole import END_OF, START_OF, as_written
 from estero.plan.automaton import automaton_lines, steps_of
 from estero.plan.plan import Plan, residual_text
 
@@ -67,6 +67,14 @@ class Automaton:
         ]
         if condition is not None and parse_condition(str(condition)) != condition:
             unsaid.append(f"{condition}: its text does not say all of its values")
+        marked = {label for transition in machine.transitions for label in transition.labels}
+        unsaid += [
+            f"{residual_text(each)}: no transition marks an event as {variable}"
+            for each in left
+            if _of_labels(each) is not None
+            for variable, _ in each.bindings
+            if variable not in marked and variable not in (START_OF, END_OF)
+        ]
         unsaid += [
             f"{each}: what does not happen is no part of a transition"
             for predicate in machine.predicates
