@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -120,31 +119,6 @@ def test_rows_of_too_many_complex_events_are_refused_by_their_count(monkeypatch:
     monkeypatch.setattr("estero.answers.in_memory.memory_room", lambda: 1 << 29)
     with pytest.raises(estero.LimitExceeded, match="the answer has 10,586,800 complex events"):
         found.rows().to_arrow()
-
-
-def test_a_recognizer_is_of_one_thread_at_a_time() -> None:
-    recognizer = estero.query(QUERY).recognizer(STREAM.schema, type="type")
-    said: list[str] = []
-
-    def push_elsewhere(_: estero.Answer) -> None:
-        thread = Thread(target=refused)
-        thread.start()
-        thread.join()
-
-    def refused() -> None:
-        with pytest.raises(estero.EsteroError) as caught:
-            recognizer.push(STREAM)
-        said.append(str(caught.value))
-
-    recognizer.on_match(push_elsewhere)
-    assert recognizer.push(STREAM).count() == 1
-    assert said == [
-        (
-            "another thread is pushing to this recognizer, and events have one order: "
-            "push from one thread, or hold a lock of your own around each push"
-        )
-    ]
-    assert recognizer.flush().count() == 0
 
 
 def test_control_characters_of_names_reach_neither_terminals_nor_pictures() -> None:

@@ -9,6 +9,7 @@ import tempfile
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
+from threading import RLock
 
 import duckdb
 from sqlglot import exp
@@ -38,17 +39,28 @@ def connect() -> Connection:
 
 
 class Database:
-    """A connection that serves one owner after the other, and whether it is to use a single thread."""
+    """A connection that serves one owner after the other, and whether it is to use a single thread.
+
+    Several threads may ask for cursors. DuckDB refuses a connection to one while another one uses it, so what
+    goes over the connection itself holds the `lock`.
+    """
 
     def __init__(self) -> None:
         self.connection = connect()
+        self.lock = RLock()
         self._alone = False
+
+    def cursor(self) -> Connection:
+        """A cursor, which is its caller's alone."""
+        with self.lock:
+            return self.connection.cursor()
 
     def use_threads(self, *, alone: bool) -> None:
         """Has it use one thread (`alone`) or all; that takes 2 ms, and is left out where nothing changes."""
-        if alone != self._alone:
-            self.connection.execute("SET threads = 1" if alone else "RESET threads")
-            self._alone = alone
+        with self.lock:
+            if alone != self._alone:
+                self.connection.execute("SET threads = 1" if alone else "RESET threads")
+                self._alone = alone
 
 
 _idle: dict[int, list[Database]] = {}

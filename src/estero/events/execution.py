@@ -14,7 +14,7 @@ import pyarrow as pa
 from estero.classify.column_names import event_column
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.errors import DataError, EnvironmentProblem
-from estero.events.database import EVENTS, Connection, keep_when_forked
+from estero.events.database import EVENTS, Database, keep_when_forked
 from estero.events.inputs import Input
 from estero.events.reading_errors import reading
 from estero.events.screening import Screen
@@ -34,7 +34,7 @@ class AbandonedError(Exception):
 
 
 class Execution:
-    """A cursor of `connection` on which the inputs are readable as ``events``, for one query.
+    """A cursor of a `database` on which the inputs are readable as ``events``, for one query.
 
     With `view` they are readable under numbers, and that query over them is ``events``. `order` checks the
     order of streams as they pass; `screen` is what the only input is screened by. `sql` is all
@@ -43,7 +43,7 @@ class Execution:
 
     def __init__(
         self,
-        connection: Connection,
+        database: Database,
         inputs: Iterable[Input],
         *,
         view: str | None = None,
@@ -51,7 +51,8 @@ class Execution:
         screen: Screen | None = None,
         sql: str | None = None,
     ) -> None:
-        self._cursor = connection.cursor()
+        self._cursor = database.cursor()
+        self._opening = database.lock
         self._process = os.getpid()
         keep_when_forked(self._cursor)
         self._inputs = inputs
@@ -65,8 +66,9 @@ class Execution:
 
     def __enter__(self) -> Self:
         self._cursor.execute("SET TimeZone = 'UTC'")
-        for place, each in enumerate(self._inputs):
-            self._attach(EVENTS if self._view is None else f"{EVENTS}{place}", each)
+        with self._opening:  # relations run here, which may be of one connection
+            for place, each in enumerate(self._inputs):
+                self._attach(EVENTS if self._view is None else f"{EVENTS}{place}", each)
         if self._view is not None:
             self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {EVENTS} AS {self._view}")
         return self

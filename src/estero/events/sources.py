@@ -23,7 +23,7 @@ from estero.classify.columns import ColumnType, reference
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.remembered import Remembered
 from estero.errors import DataError
-from estero.events.database import EVENTS, Connection, Database, connect, lent_to
+from estero.events.database import EVENTS, Database, connect, lent_to
 from estero.events.execution import Execution, named_in
 from estero.events.files.text_layout import odd_text
 from estero.events.inputs import Input, open_inputs, read_twice
@@ -71,7 +71,7 @@ class Source:
         self._followed: OrderCheck | None = None
         self._databases: dict[int, Database] = {}
         self._described: tuple[Classification, pa.Schema] | None = None
-        self._screening = 0
+        self._screening: set[object] = set()
         tables = {name: self._describe(name, each, layout.type) for name, each in inputs.items()}
         self._columns = SourceColumns(inputs, tables, layout, mapped=mapped)
         self.file = self._columns.file
@@ -98,18 +98,14 @@ class Source:
                     "this answer cannot be pickled, because its events can only be read in this process: "
                     "pickle its table, answer.to_arrow(), or run the query on a file or a table"
                 ) from error
-        return self.__dict__ | {"_databases": {}, "_described": None, "_screening": 0}
-
-    @property
-    def _connection(self) -> Connection:
-        return self._database.connection
+        return self.__dict__ | {"_databases": {}, "_described": None, "_screening": set()}
 
     @property
     def _database(self) -> Database:
         """Opened when something is read: it takes 20 ms. A forked process opens its own (`_describer`)."""
         process = os.getpid()
         if process not in self._databases:
-            self._databases[process] = lent_to(self)
+            self._databases.setdefault(process, lent_to(self))  # another thread may have done it meanwhile
         return self._databases[process]
 
     def size(self) -> int | None:
@@ -132,7 +128,10 @@ class Source:
         Reads the file, so it is for messages of errors only.
         """
         for each in self._inputs.values():
-            found = None if each.layout is None else odd_text(self._connection, each.layout, column)
+            if each.layout is None:
+                continue
+            with self._database.cursor() as cursor:
+                found = odd_text(cursor, each.layout, column)
             if found is not None:
                 shown = found.text if len(found.text) <= _LETTERS else f"{found.text[:_LETTERS]}…"
                 where = f"{found.file}, row {found.row}, column {column!r}"
@@ -211,13 +210,15 @@ class Source:
 
     def _hold(self) -> None:
         """Brings the inputs that can be read once into memory."""
-        for name, each in self._inputs.items():
-            if each.one_shot and each.stream is not None:
-                with reading(each.file):
-                    table = whole_table(each.stream(None).read_all())
-                self._inputs[name] = dataclasses.replace(each, table=table, stream=None, one_shot=False)
-        self.one_shot = False
-        self._sorted = None
+        with self._database.lock:
+            for name, each in self._inputs.items():
+                if each.one_shot and each.stream is not None:
+                    with reading(each.file):
+                        table = whole_table(each.stream(None).read_all())
+                    self._inputs[name] = dataclasses.replace(each, table=table, stream=None, one_shot=False)
+            if self.one_shot:
+                self.one_shot = False
+                self._sorted = None
 
     def sql(self, classification: Classification) -> str:
         """The statement that `read` runs, over the relation ``events``, or one that means the same."""
@@ -260,7 +261,7 @@ class Source:
         )
 
         def asked_of_duckdb() -> pa.Schema:
-            with Execution(self._connection, empty, view=self.view) as execution, reading(self.file):
+            with Execution(self._database, empty, view=self.view) as execution, reading(self.file):
                 return execution.schema(statement)
 
         in_memory = all(each.schema is not None for each in self._inputs.values())
@@ -307,7 +308,7 @@ class Source:
 
     def _ticks_of(self, ticks: str, value: pa.Array, time: str) -> int | None:
         """The ticks of the one time in an array."""
-        with self._connection.cursor() as connection:
+        with self._database.cursor() as connection:
             connection.register(EVENTS, pa.table([value], names=[time]))
             ((known,),) = connection.execute(f"SELECT {ticks} FROM {EVENTS}").fetchall()
         return None if known is None else int(known)
@@ -363,7 +364,7 @@ class Source:
 
     def _described_by_duckdb(self, each: Input) -> list[tuple[str, str]]:
         """The names of the columns of an input and their types, as DuckDB calls them."""
-        opened = self._connection if each.schema is None else _describer(os.getpid())
+        opened = self._database if each.schema is None else _describer(os.getpid())
         with opened.cursor() as connection, reading(each.file):
             if each.query is None:
                 connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
@@ -452,13 +453,14 @@ class Source:
 
     def _run(self, sql: str, screen: Screen | None = None) -> Iterator[pa.RecordBatch]:
         """The answer to a query over ``events``."""
-        if self.one_shot and self._spent:
-            raise read_twice()
-        self._spent = True
+        with self._database.lock:
+            if self.one_shot and self._spent:
+                raise read_twice()
+            self._spent = True
         with (
             self._threads(alone=screen is not None),
             Execution(
-                self._connection,
+                self._database,
                 self._inputs.values(),
                 view=self.view,
                 order=self._follower(),
@@ -477,12 +479,16 @@ class Source:
         What is screened has its positions, and threads would change the order. They are those of the whole
         database, and one more database would take 20 ms.
         """
-        self._screening += alone
-        self._database.use_threads(alone=self._screening > 0)
+        query = object()
+        database = self._database
+        with database.lock:
+            if alone:
+                self._screening.add(query)
+            database.use_threads(alone=bool(self._screening))
         try:
             yield
         finally:
-            self._screening -= alone
+            self._screening.discard(query)
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for batch in self._run(sql) for row in batch.to_pylist()]
@@ -520,12 +526,12 @@ _schemas = Remembered[pa.Schema]()
 
 
 @functools.cache
-def _describer(_process: int) -> Connection:
-    """The one connection of a process that is asked how DuckDB reads types of Arrow; it never sees an event.
+def _describer(_process: int) -> Database:
+    """The one database of a process that is asked how DuckDB reads types of Arrow; it never sees an event.
 
     A forked process has a copy of that of its parent, but not the threads that it needs.
     """
-    return connect()
+    return Database()
 
 
 def open_source(

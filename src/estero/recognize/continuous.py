@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from estero.arguments import checked
 from estero.classify.column_names import HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
 from estero.classify.rows.classifier import ClassifiedRow
 from estero.classify.rows.typed import AskSqlError, NotInPythonError
-from estero.errors import DataError, legible
+from estero.errors import DataError
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Classifier, Incoming
 from estero.events.streams.reorder_buffer import ReorderBuffer
@@ -34,7 +33,6 @@ from estero.recognize.state_bytes import (
     State,
     batch_as_array,
     batch_of_array,
-    check_key,
     refuse_other,
     sound_content,
     written,
@@ -165,9 +163,7 @@ class ContinuousRecognizer(StreamRecognizer):
         """Why single events go the way of batches, through DuckDB; None where they do not."""
         return self._why_slow
 
-    def progress(self) -> RecognizerProgress:
-        """What was read, and which partial matches are open; it takes as long as a snapshot."""
-        self._turn.check_sound()
+    def _progress(self) -> RecognizerProgress:
         self._recognition.expire(position=self._position, time=self._held.passed)
         (steps, oldest), window = self._recognition.open_runs(), self._plan.window
         expires: Any = None
@@ -252,7 +248,8 @@ class ContinuousRecognizer(StreamRecognizer):
         self._late_events = self._no_events
         self._held.advance(ticks)
         answer = self._let_go()
-        self._recognition.expire(position=self._position, time=self._held.passed)
+        with self._turn.lock:
+            self._recognition.expire(position=self._position, time=self._held.passed)
         return answer
 
     def _closed(self, until: Until | None) -> Answer:
@@ -265,10 +262,7 @@ class ContinuousRecognizer(StreamRecognizer):
         self._classifier.close()
         return answer
 
-    def snapshot(self, *, key: bytes | None = None) -> bytes:
-        """See `StreamRecognizer.snapshot`."""
-        self._turn.check_sound()
-        check_key(key)
+    def _snapshot(self, key: bytes | None) -> bytes:
         arrays: dict[str, NDArray[Any]] = {
             "recognition": np.frombuffer(self._recognition.snapshot(), np.uint8),
             "held": batch_as_array(_one_batch(self._held.pending())),
@@ -285,12 +279,12 @@ class ContinuousRecognizer(StreamRecognizer):
         time = self._shown_time(self._held.watermark)
         return "" if time is None else f", known up to {time}"
 
-    def __repr__(self) -> str:
-        numbers = f"{self._position:,} events, {len(self._held):,} held back, {self._late:,} late"
-        return legible(f"ContinuousRecognizer({numbers}{self.known})\n{self._plan.text}", lines=True)
+    def _numbers(self) -> str:
+        return f"{self._position:,} events, {len(self._held):,} held back, {self._late:,} late{self.known}"
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(legible(repr(self), lines=True))}</pre>"
+    @property
+    def _text(self) -> str:
+        return self._plan.text
 
     def _about(self) -> dict[str, str]:
         return plan_about(KIND, self._plan, self._events)
@@ -345,8 +339,9 @@ class ContinuousRecognizer(StreamRecognizer):
         """The answer to what is found now; from before, nothing is needed any more."""
         number = self._turn.next()
         try:
-            self._recognition.let_go()
-            found = recognize()
+            with self._turn.lock:  # what another thread reads is read to the end of a batch
+                self._recognition.let_go()
+                found = recognize()
         except BaseException:
             self._turn.fail(
                 "recognition broke off in an earlier push, so that its state is not to be trusted: "

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from threading import RLock
+from typing import NoReturn, TypeVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from estero.engine.walk.share import WHOLE, Dealer, Share
 from estero.errors import EsteroError
 from estero.recognize.in_process import Reading
 from estero.recognize.recognition import Ended, Found, Recognition
 
+T = TypeVar("T")
+
 
 class Turn:
-    """Which push of a recognizer is the last one, and whether it can go on."""
+    """Which push of a recognizer is the last one, and whether it can go on.
+
+    What a recognizer holds is read and changed by one thread at a time, which has the `lock` meanwhile.
+    """
 
     def __init__(self) -> None:
+        self.lock = RLock()
         self._number = 0
         self._failure = ""
 
@@ -43,6 +52,21 @@ class Turn:
                 "read answers before the next push, or keep answer.to_arrow()"
             )
 
+    def steps(self, number: int, items: Iterator[T]) -> Iterator[T]:
+        """The items, each made by one thread at a time; raises `EsteroError` as `check` does.
+
+        The lock is not held between two of them, where nobody knows when the next one is asked for.
+        """
+        while True:
+            self.check(number)  # at once, where the recognizer is going on
+            with self.lock:
+                self.check(number)
+                try:
+                    item = next(items)
+                except StopIteration:
+                    return
+            yield item
+
 
 @dataclass(frozen=True, slots=True)
 class PushedRun(Reading):
@@ -65,6 +89,23 @@ class PushedRun(Reading):
     @property
     def counts_quickly(self) -> bool:
         return not self.recognition.plan.settled
+
+    def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        return self._steps(Reading.tables(self, limit=limit))
+
+    def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        return self._steps(Reading.at(self, indexes))
+
+    def counts(self) -> Iterator[tuple[int, int]]:
+        return self._steps(Reading.counts(self))
+
+    def count(self, *, enough: int | None = None) -> int:
+        with self.turn.lock:
+            return Reading.count(self, enough=enough)
+
+    def ends(self) -> NDArray[np.int64]:
+        with self.turn.lock:
+            return Reading.ends(self)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("the answer of a push cannot be pickled: pickle its table, answer.to_arrow()")
@@ -102,6 +143,10 @@ class PushedRun(Reading):
             for part in [ended] if share == WHOLE else self.recognition.dealt(ended, dealer):
                 yield self.recognition, part
                 self._check_valid()
+
+    def _steps(self, items: Iterator[T]) -> Iterator[T]:
+        """The items, made while no other thread reads or changes what the recognizer holds."""
+        return self.turn.steps(self.number, items)
 
     def _check_valid(self) -> None:
         """Enumeration reads what the recognizer holds, so it cannot go on after that has."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +10,6 @@ import pyarrow.compute as pc
 
 from estero.answers.answer import Answer
 from estero.arguments import checked
-from estero.errors import legible
 from estero.events.sources import Source
 from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.pattern import ending
@@ -24,7 +22,6 @@ from estero.recognize.progress import RecognizerProgress
 from estero.recognize.state import plan_about
 from estero.recognize.state_bytes import (
     State,
-    check_key,
     read,
     sound_content,
     written,
@@ -97,8 +94,7 @@ class PartialsRecognizer(StreamRecognizer):
         """Why single events go the way of batches, through DuckDB; None where they do not."""
         return self._whole.why_slow
 
-    def progress(self) -> RecognizerProgress:
-        """What was read, and which partial matches of the query are open."""
+    def _progress(self) -> RecognizerProgress:
         return self._whole.progress()
 
     def late_events(self) -> pa.Table:
@@ -129,10 +125,7 @@ class PartialsRecognizer(StreamRecognizer):
     def _is_something(self, answer: Answer) -> bool:
         return bool(answer)
 
-    def snapshot(self, *, key: bytes | None = None) -> bytes:
-        """All that is needed to go on in another process (`estero.restore`); see `ContinuousRecognizer`."""
-        self._turn.check_sound()
-        check_key(key)
+    def _snapshot(self, key: bytes | None) -> bytes:
         arrays: dict[str, Any] = {
             f"recognizer_{number}": np.frombuffer(each.snapshot(), np.uint8)
             for number, each in enumerate(self._all)
@@ -140,12 +133,12 @@ class PartialsRecognizer(StreamRecognizer):
         arrays |= {**self._furthest.arrays(), **self._layout.as_arrays()}
         return written(State({**self._about(), LAYOUT: self._layout.as_text()}, arrays), key)
 
-    def __repr__(self) -> str:
-        numbers = f"{self.position:,} events, {self.late:,} late{self._whole.known}"
-        return legible(f"PartialsRecognizer({numbers})\n{self._plan.whole.text}", lines=True)
+    def _numbers(self) -> str:
+        return f"{self.position:,} events, {self.late:,} late{self._whole.known}"
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(legible(repr(self), lines=True))}</pre>"
+    @property
+    def _text(self) -> str:
+        return self._plan.whole.text
 
     # -------------------------------------------------------------------------------- what is known
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from html import escape
 from threading import RLock
 from typing import TypeVar
 
@@ -12,9 +13,10 @@ import pyarrow as pa
 
 from estero.answers.answer import Answer
 from estero.arguments import checked
-from estero.errors import EsteroError
+from estero.errors import EsteroError, legible
 from estero.recognize.increment import Turn
 from estero.recognize.progress import RecognizerProgress
+from estero.recognize.state_bytes import check_key
 from estero.recognize.until import Until
 
 T = TypeVar("T")
@@ -63,9 +65,12 @@ class StreamRecognizer(ABC):
     def why_slow(self) -> str | None:
         """Why single events go the way of batches, through DuckDB; None where they do not."""
 
-    @abstractmethod
     def progress(self) -> RecognizerProgress:
         """What was read, and which partial matches are open; it takes as long as a snapshot."""
+        with self._by_one_thread():
+            self._turn.check_sound()
+            with self._turn.lock:
+                return self._progress()
 
     @abstractmethod
     def late_events(self) -> pa.Table:
@@ -138,21 +143,36 @@ class StreamRecognizer(ABC):
         if self._is_something(answer):
             yield answer
 
-    @abstractmethod
     def snapshot(self, *, key: bytes | None = None) -> bytes:
         """All that is needed to go on in another process (`estero.restore`), and nothing that is over.
 
         With a `key`, bytes of which at least 16, only who has it can write such a state or change it, and
         `restore` asks for it. Raises ValueError for a key that is none.
         """
+        with self._by_one_thread():
+            self._turn.check_sound()
+            check_key(key)
+            with self._turn.lock:
+                return self._snapshot(key)
+
+    def __repr__(self) -> str:
+        try:
+            with self._by_one_thread():
+                numbers = self._numbers()
+        except EsteroError:
+            numbers = "busy in another thread"
+        return legible(f"{type(self).__name__}({numbers})\n{self._text}", lines=True)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(legible(repr(self), lines=True))}</pre>"
 
     @contextmanager
     def _by_one_thread(self) -> Iterator[None]:
         """Inside it the recognizer is this thread's; raises `EsteroError` while it is another one's."""
         if not self._thread.acquire(blocking=False):
             raise EsteroError(
-                "another thread is pushing to this recognizer, and events have one order: "
-                "push from one thread, or hold a lock of your own around each push"
+                "another thread is pushing to this recognizer or asking it, and events have one order: "
+                "use it from one thread, or hold a lock of your own around each call"
             )
         try:
             yield
@@ -182,6 +202,23 @@ class StreamRecognizer(ABC):
     @abstractmethod
     def _closed(self, until: Until | None) -> Answer:
         """The last answer."""
+
+    @abstractmethod
+    def _progress(self) -> RecognizerProgress:
+        """What `progress` gives."""
+
+    @abstractmethod
+    def _snapshot(self, key: bytes | None) -> bytes:
+        """What `snapshot` gives."""
+
+    @abstractmethod
+    def _numbers(self) -> str:
+        """How many events there were, and up to when they are known, in words."""
+
+    @property
+    @abstractmethod
+    def _text(self) -> str:
+        """The canonical text of the query."""
 
     @abstractmethod
     def _is_something(self, answer: Answer) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from estero.answers.rows import LABEL, MATCH, RowsLayout
-from estero.events.database import Connection, connect
+from estero.events.database import Database
 from estero.spark.work import spark_schema, told_apart
 
 if TYPE_CHECKING:
@@ -97,9 +97,9 @@ def _hashes(found: pa.RecordBatch) -> pa.Array:
 
 
 @functools.cache
-def _hasher(_process: int) -> Connection:
-    """The one connection of a process that only hashes."""
-    return connect()
+def _hasher(_process: int) -> Database:
+    """The one database of a process that only hashes."""
+    return Database()
 
 
 def _events(numbered: DataFrame, label: str, place: int, layout: RowsLayout, wanted: StructType) -> Column:
