@@ -64,7 +64,11 @@ def fitted(sizes: Sequence[int], values: Sequence[float], shape: str) -> Fit:
 
 
 def shape_of(sizes: Sequence[int], values: Sequence[float]) -> str:
-    """The first of `SHAPES` that the values have, or "steeper"."""
+    """The first of `SHAPES` that the values have, or "steeper".
+
+    Where values fall, a shape is asked of the least curve above them that does not.
+    """
+    values = np.maximum.accumulate(values).tolist()
     close = (shape for shape in SHAPES if fitted(sizes, values, shape).miss <= CLOSE)
     return next(close, "steeper")
 

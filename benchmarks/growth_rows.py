@@ -76,13 +76,14 @@ class Row:
         if self.falling:
             return _falling(count, size)
         draw = np.random.default_rng(seed)
-        kinds = np.array(list(self.types))
+        # First, so that a longer stream begins with the types of a shorter one.
+        kinds = np.array(list(self.types))[draw.integers(0, len(self.types), count)]
         ranges = {"k": self.keys, "m": self.values, "n": self.values}
         values = {name: draw.integers(0, most or max(size, 2), count) for name, most in ranges.items()}
         if self.alike:
             different = draw.random(count) < _DIFFERENT
             values = {name: np.where(different, each, 0) for name, each in values.items()}
-        return pa.table({"kind": kinds[draw.integers(0, kinds.size, count)], **values})
+        return pa.table({"kind": kinds, **values})
 
 
 def _falling(count: int, size: int) -> pa.Table:
