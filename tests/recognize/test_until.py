@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import estero
+from estero.answers.shown_values import shown_values
 from estero.errors import DataError
 
 LAYOUT: dict[str, Any] = {"type": "type", "time": "time", "types": ("A", "B")}
@@ -93,11 +94,33 @@ def test_times_beyond_64_bits_are_the_last_one() -> None:
     assert waits.to_arrow()["decided_time"].cast(pa.int64()).to_pylist() == [2**63 - 2]
     begun = estero.query("SELECT a WHERE A AS a ; B WITHIN 3000 DAYS")
     partials = begun.run(table, **LAYOUT, until="end").partials().to_arrow()
-    assert partials["expired_time"].cast(pa.int64()).to_pylist() == [2**63 - 1]
+    assert partials["expired_time"].cast(pa.int64()).to_pylist() == [2**63 - 2]
     recognizer = begun.recognizer(table.schema, **LAYOUT, partials=True)
     recognizer.push(table)
     rows = recognizer.close(until="end").to_arrow()
-    assert rows["expired_time"].cast(pa.int64()).to_pylist() == [2**63 - 1]
+    assert rows["expired_time"].cast(pa.int64()).to_pylist() == [2**63 - 2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit"),
+    [
+        (pa.timestamp("us"), "MICROSECONDS"),
+        (pa.timestamp("ns", "UTC"), "NANOSECONDS"),
+        (pa.int64(), "[time]"),
+    ],
+)
+def test_windows_pass_with_the_latest_time_that_there_is(kind: pa.DataType, unit: str) -> None:
+    last = 2**63 - 1 - int(pa.types.is_timestamp(kind))
+    ticks = pa.array([last - 9, last - 2, last])
+    table = pa.table({"type": ["A", "A", "Z"], "time": ticks.cast(kind)})
+    query = estero.query(f"SELECT a WHERE A AS a ; B WITHIN 5 {unit}")
+    partials = query.run(table, **LAYOUT).partials().to_arrow()
+    assert partials["expired_time"].cast(pa.int64()).to_pylist() == [last - 4]
+    for each, passed in zip((table.slice(0, 1), table.slice(1, 1)), (last - 4, last), strict=True):
+        recognizer = query.recognizer(table.schema, **LAYOUT)
+        recognizer.push(each)
+        (wanted,) = shown_values(pa.array([passed]).cast(kind))
+        assert recognizer.progress().expires == wanted
 
 
 @pytest.mark.parametrize("operator", ["<=", ">", ">="])

@@ -227,6 +227,25 @@ def test_reports_say_what_is_open(spark: SparkSession, tmp_path: Path) -> None:
     assert [open_there[-1].get(name) for name in names] == [0, 0, 0, None, None]
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("us", "UTC")])
+def test_reports_say_the_latest_time_that_there_is(
+    spark: SparkSession, tmp_path: Path, kind: pa.DataType
+) -> None:
+    """A window that passes later still is no reason for a stream to end."""
+    late = 2**63 - 20
+    table = rows_at(("A", late, 1), ("B", late + 1, 1))
+    table = table.set_column(table.schema.get_field_index("t"), "t", table["t"].cast(kind))
+    instants = pa.types.is_timestamp(kind)
+    unit, sql = ("MICROSECONDS", "TIMESTAMP") if instants else ("[t]", "BIGINT")
+    files(table, tmp_path / "in", [])
+    query = f"SELECT * WHERE A ; B ; C PARTITION BY [k] WITHIN 50 {unit}"
+    df = stream(spark, tmp_path / "in", SCHEMA.replace("t BIGINT", f"t {sql}"))
+    units: dict[str, Any] = {} if instants else {"time_unit": "us"}
+    _, reports = run(recognize(df, query, **TIMED, **units), tmp_path / "state")
+    wanted = "294247-01-10 04:00:54" if instants else 2**63 - 1
+    assert reports[0]["observedMetrics"]["estero"]["expires"] == wanted
+
+
 # ---------------------------------------------------------------------------------------- refusals
 
 

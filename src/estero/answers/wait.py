@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from estero.engine.int64 import GREATEST, added
 
@@ -17,14 +18,22 @@ class Wait(NamedTuple):
     time: pa.DataType
 
     def over(self, ends: pa.Array) -> pa.Array:
-        """When the wait is over, for ends in ticks: the latest time that there is, where it is later still.
+        """When the wait is over, for ends in ticks: the latest time there is where it is later."""
+        return times_after(ends.to_numpy(zero_copy_only=False), self.ticks, self.time)
 
-        Among timestamps that is one tick before the greatest integer, which engines read as infinity.
-        """
-        times = added(ends.to_numpy(zero_copy_only=False), self.ticks)
-        if pa.types.is_timestamp(self.time):
-            times = np.minimum(times, GREATEST - 1)
-        return in_type(pa.array(times), self.time)
+
+def times_after(ticks: NDArray[np.int64], length: int, kind: pa.DataType) -> pa.Array:
+    """Times of a type, so many ticks after others: the latest one that there is, where it is later still."""
+    times = np.minimum(added(ticks, length), latest_time(kind))
+    return in_type(pa.array(times), kind)
+
+
+def latest_time(kind: pa.DataType) -> int:
+    """The latest time of a type, in ticks.
+
+    Among timestamps it is one tick before the greatest integer, which engines read as infinity.
+    """
+    return GREATEST - int(pa.types.is_timestamp(kind))
 
 
 def in_type(ticks: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from estero.answers.answer import Answer
 from estero.answers.shown_values import shown_values
+from estero.answers.wait import times_after
 from estero.arguments import checked
 from estero.classify.column_names import HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
 from estero.classify.rows.classifier import ClassifiedRow
@@ -167,8 +168,11 @@ class ContinuousRecognizer(StreamRecognizer):
         self._recognition.expire(position=self._position, time=self._held.passed)
         (steps, oldest), window = self._recognition.open_runs(), self._plan.window
         expires: Any = None
-        if oldest is not None and window is not None:
-            expires = oldest[0] + window.length if window.in_positions else oldest[1] + window.length
+        if oldest is not None and window is not None and window.in_positions:
+            expires = oldest[0] + window.length
+        elif oldest is not None and window is not None and self._time is not None:
+            after = times_after(np.array([oldest[1]], np.int64), window.length, self._time)
+            (expires,) = shown_values(after)
         return RecognizerProgress(
             position=self._position,
             held_back=len(self._held),
@@ -177,7 +181,7 @@ class ContinuousRecognizer(StreamRecognizer):
             steps=steps,
             oldest_start=None if oldest is None else oldest[0],
             oldest_time=None if oldest is None else self._shown_time(oldest[1]),
-            expires=expires if window is None or window.in_positions else self._shown_time(expires),
+            expires=expires,
         )
 
     def _shown_time(self, ticks: int | None) -> Any:

@@ -17,7 +17,8 @@ from estero.answers.report import (
     partial_of,
     schema_with_partials,
 )
-from estero.engine.int64 import added, saturated
+from estero.answers.wait import times_after
+from estero.engine.int64 import saturated
 from estero.plan.levels import PartialsPlan
 from estero.recognize.consumed import Consumed
 from estero.recognize.state_bytes import batch_as_array, batch_of_array
@@ -131,13 +132,13 @@ class Furthest:
             STEPS: pa.array(np.full(rows.num_rows, steps)),
             COMPLETE: pa.array(np.full(rows.num_rows, complete)),
         }
-        if not complete:
-            there[EXPIRED_TIME] = pa.array(added(found.stamp, self._window.length))
         own = columns_alike(rows, self.schema)
         columns = []
         for field in self.schema:
             partial = partial_of(field)
             column = own.get(field.name) if partial is None else there.get(partial)
+            if partial == EXPIRED_TIME and not complete:
+                column = times_after(found.stamp, self._window.length, field.type)
             columns.append(pa.nulls(rows.num_rows, field.type) if column is None else column.cast(field.type))
         return pa.table([*columns, found.start, found.stamp], schema=self._waited)
 

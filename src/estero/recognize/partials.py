@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.answers.report import answer_schema, columns_alike, with_partial_columns
+from estero.answers.wait import times_after
 from estero.classify.column_names import POSITION
-from estero.engine.int64 import added, saturated
+from estero.engine.int64 import saturated
 from estero.events.sources import Source
 from estero.plan.automaton import AutomatonPlan
 from estero.plan.levels import PartialsPlan, of_single_events
@@ -138,8 +139,8 @@ def _completed(table: pa.Table, steps: NDArray[np.int64], plan: PartialsPlan, so
     schema = partials_schema(plan, source)
     columns = [*table.columns, pa.array(steps)]
     if len(schema) > len(columns):
-        expired = added(table["start_time"].cast(pa.int64()).to_numpy(), plan.window.length)
-        columns.append(pa.array(expired).cast(schema[-1].type))
+        begun = table["start_time"].cast(pa.int64()).to_numpy()
+        columns.append(times_after(begun, plan.window.length, schema[-1].type))
     return pa.table(columns, schema=schema)
 
 

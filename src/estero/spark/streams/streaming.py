@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from estero.answers.wait import latest_time
 from estero.classify.column_names import ORDER, TIME
 from estero.events.streams.stream_layout import Lateness
 from estero.plan.levels import PartialsPlan
@@ -123,10 +124,13 @@ def _since_when(duty: Duty) -> Iterator[Column]:
 
     window, oldest = duty.work.plan.window, F.min(OLDEST)
     times = {OLDEST: oldest}
-    if window is not None and not window.in_positions:
-        times["expires"] = oldest + F.lit(window.length)
+    kind = duty.work.time
+    if window is not None and not window.in_positions and kind is not None:
+        latest = latest_time(kind)
+        passed = F.when(oldest > F.lit(latest - window.length), F.lit(latest))
+        times["expires"] = passed.otherwise(oldest + F.lit(window.length))
     for name, ticks in times.items():
-        timed = duty.work.time is not None and pa.types.is_timestamp(duty.work.time)
+        timed = kind is not None and pa.types.is_timestamp(kind)
         yield (F.timestamp_micros(ticks) if timed else ticks).alias(name)
 
 
