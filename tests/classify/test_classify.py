@@ -18,6 +18,7 @@ from estero.classify.column_names import MAPPED_TYPE
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.spark_dialect import SPARK
 from estero.events.sources import open_source
+from estero.language.syntax.parser import parse_condition
 from estero.language.tree.expressions import (
     And,
     Arithmetic,
@@ -189,6 +190,26 @@ def test_the_prefilter_is_plain_and_leaves_out_what_may_fail() -> None:
     assert plain == "((`type` = 'A' AND `s` = 'x') OR (`type` = 'B' AND `n` > 3L))"
     either = Clauses(asking(EventPredicate(("A",), Or((named, sum_above)))), SPARK).relevance()
     assert either.startswith("(`type` = 'A') AND (CAST(")
+
+
+@pytest.mark.parametrize(
+    ("text", "fails"),
+    [
+        ("at + 5 MINUTES > at", True),
+        ("1 SECOND * x > 1 SECOND", True),
+        ("1 SECOND / x > 1 SECOND", True),
+        ("-(at - at) < 1 SECOND", True),
+        ("at - at < 1 NANOSECOND", True),
+        ("at - at < 1 SECOND", False),
+        ("(at - at) / 1 SECOND < x", False),
+        ("n % 2 = 0", False),
+    ],
+)
+def test_durations_that_may_fail_are_no_part_of_the_prefilter(text: str, fails: bool) -> None:
+    schema = Schema(shared={**SCHEMA.shared, "at": Kind.TIMESTAMP})
+    asked = Classification((EventPredicate(("A",), parse_condition(text)),), schema, "type")
+    condition = Clauses(asked, DUCKDB).relevance()
+    assert condition.startswith("(\"type\" = 'A') AND (CAST(" if fails else "(\"type\" = 'A' AND ")
 
 
 def test_float_arithmetic_cannot_fail_and_is_part_of_the_prefilter() -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import estero
+from engines import Engine
 from estero.language.tree.literals import Value
 from estero.plan.chains import ChainPlan
 from estero.reference.queries import Event, evaluate_query
@@ -117,3 +118,18 @@ def test_registers_hold_a_time_and_a_distance() -> None:
         stream(ticks=False), type="type", time="time"
     )
     assert not explained.plan.residuals
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * WHERE A AS a ; B AS b FILTER 1 SECOND * b.f >= 1 SECOND * a.f",
+        "SELECT * WHERE A AS a ; B+ AS b FILTER sum(b.f) * 1 SECOND > 0 SECONDS",
+        "SELECT 1 SECOND * b.f AS length WHERE A ; B AS b",
+    ],
+)
+def test_a_duration_of_more_than_64_bits_is_an_error(engine: Engine, query: str) -> None:
+    events = stream(ticks=True).drop_columns("due").append_column("f", pa.array([0.5] * 13 + [1e300]))
+    events = events.set_column(0, "type", pa.array(["A", *"AB" * 6, "B"]))
+    with pytest.raises(Exception, match="64.bit"):  # Spark says it in a job of the user
+        engine.rows(query, events, {"type": "type", "time": "time", "time_unit": "s"})

@@ -15,8 +15,10 @@ from estero.automata.cea import EventPredicate
 from estero.classify.column_names import BITS, SCREENED
 from estero.classify.columns import ColumnType
 from estero.classify.dialect import Dialect
+from estero.classify.durations import TIMES
 from estero.classify.expressions import ExpressionWriter
 from estero.classify.sql_trees import SQL, cast, compared, either, is_one_of, number, text, total
+from estero.language.tree.durations import Duration
 from estero.language.tree.expressions import (
     And,
     Arithmetic,
@@ -128,11 +130,17 @@ class Writer:
         if isinstance(node, Attribute):
             column = self._columns.get(node.name)
             return column is not None and column.checked
-        computes = isinstance(node, Negative) or (
-            (isinstance(node, Arithmetic) and node.operator in {"+", "-", "*"})
-            or (isinstance(node, Call) and node.name == "abs")
-        )
-        return computes and self._expressions.value(node).kind is Kind.INT
+        if isinstance(node, Literal):
+            return isinstance(node.value, Duration) and node.value.nanoseconds % 1000 > 0
+        computes = isinstance(node, Negative | Arithmetic) or (isinstance(node, Call) and node.name == "abs")
+        if not computes or (isinstance(node, Arithmetic) and node.operator == "%"):
+            return False
+        typed = self._expressions.value(node)
+        if isinstance(node, Arithmetic) and node.operator == "-" and typed.kind is Kind.DURATION:
+            parts = self._expressions.value(node.left), self._expressions.value(node.right)
+            if all(part.kind is Kind.TIMESTAMP and part.tick == "us" for part in parts):
+                return False  # the years 1 to 9999 have fewer than 2**63 microseconds
+        return typed.kind in {Kind.INT, *TIMES}
 
 
 class BitWriter(Writer):

@@ -180,6 +180,10 @@ class Dialect(ABC):
         """``floor`` or ``ceil`` of a float, a float."""
 
     @abstractmethod
+    def whole(self, value: SQL) -> SQL:
+        """The 64-bit integer that a float is, which has no fraction; an error where it has more bits."""
+
+    @abstractmethod
     def ticks_of(self, value: SQL, tick: Tick) -> SQL:
         """Microseconds, or nanoseconds, since the epoch of an instant of this resolution, of 64 bits."""
 

@@ -123,6 +123,9 @@ class DuckDB(Dialect):
     def rounded(self, function: str, value: SQL) -> SQL:
         return call(function, value)
 
+    def whole(self, value: SQL) -> SQL:
+        return cast(value, "BIGINT")
+
     def ticks_of(self, value: SQL, tick: Tick) -> SQL:
         return call("epoch_ns" if tick == "ns" else "epoch_us", value)
 

@@ -6,6 +6,8 @@ engines know months, and compare as each engine sees fit.
 
 from __future__ import annotations
 
+import math
+
 from sqlglot import exp
 
 from estero.classify.dialect import EXACT
@@ -75,10 +77,9 @@ def _ratio(of: Operations, left: Typed, right: Typed) -> Typed:
 
 
 def _nearest(of: Operations, steps: SQL) -> SQL:
-    """The nearest whole number to a float, halves away from zero; NULL where it has more than 64 bits."""
+    """The nearest whole number to a float, halves away from zero; NULL for NaN, an error beyond 64 bits."""
     dialect = of.dialect
     is_broken = compared("<", call("abs", steps.copy()), dialect.floating(float(EXACT)))
     whole = either(is_broken, call("round", steps.copy()), steps.copy())
-    low, high = dialect.floating(-(2.0**63)), dialect.floating(2.0**63)
-    fits = exp.and_(compared(">=", steps, low), compared("<", steps, high))
-    return exp.paren(either(fits, cast(whole, "BIGINT"), exp.Null()), copy=False)
+    is_number = compared("!=", steps, dialect.floating(math.nan))
+    return exp.paren(either(is_number, dialect.whole(whole), exp.Null()), copy=False)

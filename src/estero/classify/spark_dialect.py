@@ -156,6 +156,13 @@ class Spark(Dialect):
         has_fraction = compared("<", call("abs", value.copy()), self.floating(float(EXACT)))
         return either(has_fraction, cast(call(function, value), "DOUBLE"), value.copy())
 
+    def whole(self, value: SQL) -> SQL:
+        # A cast makes 2.0**63 the greatest integer, as it does all that is larger without ANSI mode.
+        found = exp.TryCast(**cast(value, "BIGINT").args, safe=True)
+        found = either(compared("<", value, self.floating(2.0**63)), found)
+        beyond = either(is_not_null(value), _failure(_OVERFLOW, "BIGINT"))
+        return call("coalesce", found, beyond)
+
     def ticks_of(self, value: SQL, tick: Tick) -> SQL:
         return call("unix_micros", value)  # there is no finer resolution
 

@@ -55,8 +55,8 @@ def ticked(value: Value, beside: Value) -> Value:
 def of_times(sign: ArithmeticOperator, left: Value, right: Value) -> Value:
     """``left sign right``, at least one of them a timestamp or a duration, and none NULL.
 
-    A product or quotient that is not whole is rounded, half a microsecond away from zero; what is no 64-bit
-    number then is NULL. Other overflows are errors, and so are timestamps outside of the years 1 to 9999.
+    A product or quotient that is not whole is rounded, half a microsecond away from zero, and that by NaN is
+    NULL. Overflows are errors, and so are timestamps outside of the years 1 to 9999.
     """
     if sign in ("+", "-") and int in (type(left), type(right)):
         return _in_ticks(sign, ticked(left, right), ticked(right, left))
@@ -131,9 +131,11 @@ def _product(value: Duration, factor: float) -> Duration | None:
 
 
 def _nearest(value: Duration, steps: float, step: int) -> Duration | None:
-    """The duration of the nearest whole number of steps; NULL where it has more than 64 bits."""
-    if math.isnan(steps) or not -(2.0**63) <= steps < 2.0**63:
+    """The duration of the nearest whole number of steps; NULL for NaN."""
+    if math.isnan(steps):
         return None
+    if not -(2.0**63) <= steps < 2.0**63:
+        raise DataError(f"{steps!r} steps of a duration have more than 64 bits")
     below = math.floor(abs(steps))
     whole = int(math.copysign(below + (abs(steps) - below >= 0.5), steps))
     return replace(value, nanoseconds=whole * step)

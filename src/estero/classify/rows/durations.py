@@ -84,9 +84,11 @@ def _product(value: Typed, factor: Typed) -> Typed:
 
 
 def _nearest(ticks: float) -> int | None:
-    """The nearest whole number, halves away from zero; NULL where it has more than 64 bits."""
-    if math.isnan(ticks) or not -(2.0**63) <= ticks < 2.0**63:
+    """The nearest whole number, halves away from zero; NULL for NaN."""
+    if math.isnan(ticks):
         return None
+    if not -(2.0**63) <= ticks < 2.0**63:
+        raise AskSqlError("an overflow of durations")
     below = math.floor(abs(ticks))
     whole = below + (abs(ticks) - below >= 0.5)
     return whole if ticks >= 0 else -whole
