@@ -25,7 +25,7 @@ from estero.language.tree.query import Consume, Strategy
 from estero.language.tree.words import named
 from estero.plan.deadlines import deadlines_of
 from estero.plan.draft import Compilation, Draft
-from estero.plan.plan import Opened, Plan, Section, measured_in_places, residual_text
+from estero.plan.plan import Opened, Plan, Section, measured_in_places
 
 FEW_STATES, FEW_CLASSES = 200, 64
 """The whole deterministic automaton is worked out for an explanation if it is no bigger than this."""
@@ -268,15 +268,15 @@ end stays"
         aged = [each for each in self.pushed if isinstance(each.condition, Apartness)]
         if aged:
             yield "by the age of runs, while they go on (what is too old for its next step is dropped):"
-            yield from (f"  {residual_text(each)}" for each in aged)
+            yield from (f"  {self.said(each)}" for each in aged)
         counted = [each for each in self.pushed if largest_count(each) is not None]
         if counted:
             yield "by the states of the automaton, which count:"
-            yield from (f"  {residual_text(each)}" for each in counted)
+            yield from (f"  {self.said(each)}" for each in counted)
         others = [each for each in self.pushed if each not in aged and each not in counted]
         if others:
             yield "by registers, while runs go on (a run that violates one is dropped at once):"
-            yield from dict.fromkeys(f"  {residual_text(each)}" for each in others)
+            yield from dict.fromkeys(f"  {self.said(each)}" for each in others)
 
     def _strategy(self) -> str:
         match self.strategy:

@@ -31,7 +31,7 @@ from estero.language.tree.whole import speaks_of_whole
 from estero.plan.draft import NOTHING_COMPARED, OF_WHOLE, Draft
 from estero.plan.keyed import KeyedPlan
 from estero.plan.keys import Order, Values
-from estero.plan.plan import Opened, Section, residual_text
+from estero.plan.plan import Opened, Section
 
 _STRATEGY: Final = "the strategy {} compares whole complex events"
 
@@ -152,7 +152,7 @@ class ChainPlan(KeyedPlan):
         if not self.residuals:
             return
         yield "by the index, as each event comes:"
-        yield from (f"  {residual_text(each)}" for each in self.pushed)
+        yield from (f"  {self.said(each)}" for each in self.pushed)
         yield from self.residual_lines()
 
     def automaton_sections(self) -> Iterator[Section]:
@@ -227,7 +227,7 @@ def _why_registers(plan: ChainPlan) -> str:
     """
     if not plan.in_registers:
         return ""
-    left = f"it would leave {residual_text(plan.in_registers[0])} to a filter"
+    left = f"it would leave {plan.said(plan.in_registers[0])} to a filter"
     if plan.chain.most_events is None or plan.chain.most_events > 2:
         return f"{left}; registers end runs that violate it"
     if plan.shared or plan.shown_keys:

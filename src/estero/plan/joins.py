@@ -107,7 +107,7 @@ class JoinPlan(KeyedPlan):
         if not self.residuals:
             return
         yield "by join keys, as each event comes:"
-        yield from (f"  {residual_text(each)}" for each in self.pushed)
+        yield from (f"  {self.said(each)}" for each in self.pushed)
         yield from self.residual_lines()
 
     def automaton_sections(self) -> Iterator[Section]:
@@ -174,10 +174,11 @@ def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str
         best = draft.best.pushed
         if best.program is None and len(best.residuals) <= len(left):
             return "equalities make partitions, in which no more is compared" if left else _ONE_PARTITION
-        decide = Decision(draft.compiled.automaton, draft.layout.schema)
+        decide, time = Decision(draft.compiled.automaton, draft.layout.schema), draft.layout.schema.time
         for each in left:
             if not isinstance(decide.drafts(each), str):
-                return f"it would leave {residual_text(each)} to a filter; registers end runs that violate it"
+                text = residual_text(each, time)
+                return f"it would leave {text} to a filter; registers end runs that violate it"
         chain = chained(draft)
     except LimitExceeded:
         return ""

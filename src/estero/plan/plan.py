@@ -22,6 +22,7 @@ from estero.language.tree.pattern import PartitionKey
 from estero.language.tree.query import Consume, QueryTree, Strategy
 from estero.language.tree.schema import Schema
 from estero.language.tree.selection import Measure, Shown
+from estero.language.tree.whole import condition_as_written
 from estero.language.tree.words import quoted
 from estero.plan.deadlines import Deadline
 from estero.plan.identity import Columns, digest
@@ -355,10 +356,15 @@ class Plan(ABC):
             self._fingerprints[columns] = digest([type(self).__name__, *parts, columns])
         return self._fingerprints[columns]
 
+    def said(self, residual: Residual) -> str:
+        """A residual as it is written in a query, and how often it is asked."""
+        return residual_text(residual, self.classification.schema.time)
+
     def residual_lines(self) -> Iterator[str]:
         """What is checked of complex events, and why not before."""
         yield "after enumeration, on each complex event that the automaton finds:"
-        said = ((residual_text(each), why) for each, why in zip(self.residuals, self.reasons, strict=True))
+        texts = map(self.said, self.residuals)
+        said = zip(texts, self.reasons, strict=True)
         for residual, reason in dict.fromkeys(said):
             yield f"  {residual}"
             yield f"    because {reason}"
@@ -462,13 +468,13 @@ def measured_in_places(residuals: Sequence[Residual]) -> bool:
     )
 
 
-def residual_text(residual: Residual) -> str:
-    """The condition as it is written in a query, and how often it is asked."""
+def residual_text(residual: Residual, time: str | None) -> str:
+    """The condition as it is written in a query, and how often it is asked; `time` is the time column."""
     condition = residual.condition
     if isinstance(condition, Agreement):
         text = f"PARTITION BY [{', '.join(map(_key, condition.keys))}]"
     else:
-        text = str(condition)
+        text = str(condition if isinstance(condition, Apartness) else condition_as_written(condition, time))
     text = f"not: {text}" if residual.refuted else text
     if residual.nearby is not None:
         where = "after" if residual.nearby.ahead else "before"

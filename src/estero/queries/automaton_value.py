@@ -24,7 +24,7 @@ from estero.language.tree.pattern import Filter
 from estero.language.tree.query import Consume, KeyBracket, limit_text, select_text
 from estero.language.tree.whole import END_OF, START_OF, as_written
 from estero.plan.automaton import automaton_lines, steps_of
-from estero.plan.plan import Plan, residual_text
+from estero.plan.plan import Plan
 
 Clauses = tuple[tuple[str, object], ...]
 
@@ -61,7 +61,7 @@ class Automaton:
         asked = conjoined(condition for each in left if (condition := _of_labels(each)) is not None)
         condition = None if asked is None else _as_written(asked, plan)
         unsaid = [
-            f"{residual_text(each)}: no labels say of which events it is asked"
+            f"{plan.said(each)}: no labels say of which events it is asked"
             for each in left
             if _of_labels(each) is None
         ]
@@ -69,7 +69,7 @@ class Automaton:
             unsaid.append(f"{condition}: its text does not say all of its values")
         marked = {label for transition in machine.transitions for label in transition.labels}
         unsaid += [
-            f"{residual_text(each)}: no transition marks an event as {variable}"
+            f"{plan.said(each)}: no transition marks an event as {variable}"
             for each in left
             if _of_labels(each) is not None
             for variable, _ in each.bindings
@@ -82,7 +82,7 @@ class Automaton:
         ]
         return cls(
             machine,
-            tuple(map(residual_text, residuals)),
+            tuple(map(plan.said, residuals)),
             tuple(steps.items()),
             plan.strategy.value + " DISJOINT" * plan.tree.disjoint,
             tuple(_clauses(plan, condition)),

@@ -10,7 +10,7 @@ from estero.language.tree.expressions import Aggregate, Node, SetPredicate
 from estero.language.tree.pattern import Filter, shortened
 from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.schema import Schema
-from estero.plan.plan import Layout, Plan, residual_text
+from estero.plan.plan import Layout, Plan
 
 UNKNOWN: Final = Layout(Schema(shared={}), type_column="type", tick_ns=1)
 """The layout of events of which nothing is known."""
@@ -30,7 +30,7 @@ def many_candidates(plan: Plan) -> Iterator[str]:
     if asked is None or iteration is None or plan.chooses or not may_list_many(plan.tree):
         return
     yield (
-        f"{residual_text(asked)} is asked of each complex event before {plan.strategy.value} chooses, and "
+        f"{plan.said(asked)} is asked of each complex event before {plan.strategy.value} chooses, and "
         f"{shortened(iteration)} may leave out any event: n events can give 2^n at one end; "
         "steps that leave nothing out, such as A+[NOT A], give few"
     )

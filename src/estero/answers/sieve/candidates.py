@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
 
-from estero.automata.residual import Residual
 from estero.engine.walk.matches import Matches
 from estero.errors import EnvironmentProblem, LimitExceeded
 from estero.language.tree.query import Strategy
-from estero.plan.plan import residual_text
 
 VARIABLE: Final = "ESTERO_CANDIDATES"
 """The variable of the environment that says how many there may be."""
@@ -30,10 +28,11 @@ def most_candidates() -> int:
     return int(text)
 
 
-def bounded(
-    chunks: Iterable[Matches], most: int, strategy: Strategy, residuals: Sequence[Residual]
-) -> Iterator[Matches]:
-    """The same chunks; raises `LimitExceeded` where an end has more than `most` complex events."""
+def bounded(chunks: Iterable[Matches], most: int, strategy: Strategy, asked: str | None) -> Iterator[Matches]:
+    """The same chunks; raises `LimitExceeded` where an end has more than `most` complex events.
+
+    `asked` is the text of a filter that is asked of each of them.
+    """
     end, before = -1, 0
     for chunk in chunks:
         last = int(chunk.end[-1])
@@ -43,12 +42,12 @@ def bounded(
         if before > most:
             raise LimitExceeded(
                 f"SELECT {strategy.value} has more than {most:,} complex events with one end to choose from"
-                f"{_because(residuals)}: make the window shorter, let steps leave nothing out "
+                f"{_because(asked)}: make the window shorter, let steps leave nothing out "
                 "(as A+[NOT A] does), or allow more by setting the variable "
                 f"{VARIABLE} of the environment"
             )
         yield chunk
 
 
-def _because(residuals: Sequence[Residual]) -> str:
-    return f", as the filter {residual_text(residuals[0])} is asked of each of them" if residuals else ""
+def _because(asked: str | None) -> str:
+    return "" if asked is None else f", as the filter {asked} is asked of each of them"

@@ -27,7 +27,7 @@ from estero.engine.walk.roots import Roots, by_end
 from estero.language.check.set_predicates import RegisteredPredicate
 from estero.language.tree.query import Strategy
 from estero.language.tree.whole import DEADLINE, ENDS
-from estero.plan.plan import Classification
+from estero.plan.plan import Classification, residual_text
 
 
 @runtime_checkable
@@ -112,7 +112,8 @@ class Sieve:
         """
         filled = self._filled(chunks)
         if self._compares or self._strategy.one_for_each_start:
-            filled = bounded(filled, self._most, self._strategy, self._residuals)
+            asked = next((residual_text(each, self._schema.time) for each in self._residuals), None)
+            filled = bounded(filled, self._most, self._strategy, asked)
         if self._compares:
             yield from self._by_end(filled, store)
         else:

@@ -57,6 +57,20 @@ def as_written(tree: QueryTree, time: str | None = None) -> QueryTree:
     >>> as_written(with_whole(tree, "t"), "t") == tree
     True
     """
+
+    def of_pattern(pattern: Pattern) -> Pattern:
+        if not isinstance(pattern, Filter | Keep | PartitionBy):
+            return pattern
+        inner = replace(pattern, pattern=of_pattern(pattern.pattern))
+        if not isinstance(inner, Filter):
+            return inner
+        return replace(inner, condition=condition_as_written(inner.condition, time))
+
+    return replace(tree, pattern=of_pattern(tree.pattern))
+
+
+def condition_as_written(condition: e.Node, time: str | None = None) -> e.Node:
+    """A condition of what `with_whole` has made, where values of the whole are named again."""
     clock = time or TIME_OF
     lasted = e.Arithmetic("-", e.Attribute(clock, END_OF), e.Attribute(clock, START_OF))
 
@@ -74,15 +88,7 @@ def as_written(tree: QueryTree, time: str | None = None) -> QueryTree:
             case _:
                 return None
 
-    def of_pattern(pattern: Pattern) -> Pattern:
-        if not isinstance(pattern, Filter | Keep | PartitionBy):
-            return pattern
-        inner = replace(pattern, pattern=of_pattern(pattern.pattern))
-        if not isinstance(inner, Filter):
-            return inner
-        return replace(inner, condition=e.substituted(inner.condition, named))
-
-    return replace(tree, pattern=of_pattern(tree.pattern))
+    return e.substituted(condition, named)
 
 
 def speaks_of_whole(pattern: Pattern) -> bool:
