@@ -174,10 +174,11 @@ def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str
         best = draft.best.pushed
         if best.program is None and len(best.residuals) <= len(left):
             return "equalities make partitions, in which no more is compared" if left else _ONE_PARTITION
-        decide, time = Decision(draft.compiled.automaton, draft.layout.schema), draft.layout.schema.time
+        decide = Decision(draft.compiled.automaton, draft.layout.schema)
+        keys = [bracket.alternatives for bracket in draft.tree.partition_by]
         for each in left:
             if not isinstance(decide.drafts(each), str):
-                text = residual_text(each, time)
+                text = residual_text(each, draft.layout.schema.time, keys)
                 return f"it would leave {text} to a filter; registers end runs that violate it"
         chain = chained(draft)
     except LimitExceeded:

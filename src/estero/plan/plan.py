@@ -358,7 +358,8 @@ class Plan(ABC):
 
     def said(self, residual: Residual) -> str:
         """A residual as it is written in a query, and how often it is asked."""
-        return residual_text(residual, self.classification.schema.time)
+        keys = [bracket.alternatives for bracket in self.tree.partition_by]
+        return residual_text(residual, self.classification.schema.time, keys)
 
     def residual_lines(self) -> Iterator[str]:
         """What is checked of complex events, and why not before."""
@@ -468,13 +469,18 @@ def measured_in_places(residuals: Sequence[Residual]) -> bool:
     )
 
 
-def residual_text(residual: Residual, time: str | None) -> str:
-    """The condition as it is written in a query, and how often it is asked; `time` is the time column."""
+def residual_text(residual: Residual, time: str | None, keys: Iterable[tuple[str, ...]]) -> str:
+    """The condition as it is written in a query, and how often it is asked.
+
+    `time` is the time column, and `keys` are the alternatives of each partition key.
+    """
     condition = residual.condition
     if isinstance(condition, Agreement):
         text = f"PARTITION BY [{', '.join(map(_key, condition.keys))}]"
     else:
-        text = str(condition if isinstance(condition, Apartness) else condition_as_written(condition, time))
+        text = str(
+            condition if isinstance(condition, Apartness) else condition_as_written(condition, time, keys)
+        )
     text = f"not: {text}" if residual.refuted else text
     if residual.nearby is not None:
         where = "after" if residual.nearby.ahead else "before"

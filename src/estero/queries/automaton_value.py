@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from typing import Any, cast
@@ -20,9 +20,8 @@ from estero.errors import legible
 from estero.language.syntax.parser import parse_condition
 from estero.language.tree.conditions import conjoined
 from estero.language.tree.expressions import Node
-from estero.language.tree.pattern import Filter
 from estero.language.tree.query import Consume, KeyBracket, limit_text, select_text
-from estero.language.tree.whole import END_OF, START_OF, as_written
+from estero.language.tree.whole import END_OF, START_OF, condition_as_written
 from estero.plan.automaton import automaton_lines, steps_of
 from estero.plan.plan import Plan
 
@@ -177,11 +176,8 @@ def _of_labels(residual: Residual) -> Node | None:
 
 def _as_written(condition: Node, plan: Plan) -> Node:
     """A filter in which values of the whole complex event have their names."""
-    tree = as_written(
-        replace(plan.tree, pattern=Filter(plan.tree.pattern, condition)), plan.classification.schema.time
-    )
-    assert isinstance(tree.pattern, Filter)  # noqa: S101  (for the type checker)
-    return tree.pattern.condition
+    keys = [bracket.alternatives for bracket in plan.tree.partition_by]
+    return condition_as_written(condition, plan.classification.schema.time, keys)
 
 
 def _in_words(name: str, value: object) -> str:

@@ -79,6 +79,7 @@ class Sieve:
         self._merges = repeats or marks_only or self._marks.merges
         self._marks_only = marks_only
         self._schema, self._type_column = classification.schema, classification.type_column
+        self._keys = classification.keys
         self._strategy = strategy
         self._compares = strategy in {Strategy.MAX, Strategy.NEXT, Strategy.LAST}
         self._limit = limit
@@ -112,7 +113,8 @@ class Sieve:
         """
         filled = self._filled(chunks)
         if self._compares or self._strategy.one_for_each_start:
-            asked = next((residual_text(each, self._schema.time) for each in self._residuals), None)
+            time, keys = self._schema.time, self._keys
+            asked = next((residual_text(each, time, keys) for each in self._residuals), None)
             filled = bounded(filled, self._most, self._strategy, asked)
         if self._compares:
             yield from self._by_end(filled, store)

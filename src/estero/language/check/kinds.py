@@ -21,6 +21,7 @@ from estero.language.tree.literals import INT_MAX, INT_MIN, Value, literal_text
 from estero.language.tree.names import listed, some, suggestion
 from estero.language.tree.paths import element_of
 from estero.language.tree.schema import NUMBERS, Kind, fit
+from estero.language.tree.whole import ENDS, condition_as_written
 from estero.language.tree.words import named
 
 COMPARABLE: Final = "an attribute that holds truth values, numbers, strings or timestamps"
@@ -180,7 +181,7 @@ class KindChecker:
         """Note it where an expression of this kind cannot be compared with anything."""
         if kind is Kind.OPAQUE:
             self._problems.add(
-                f"{_what(node)} cannot be compared", node.span, expected=COMPARABLE, hint=_USES[kind]
+                f"{self._named(node)} cannot be compared", node.span, expected=COMPARABLE, hint=_USES[kind]
             )
 
     def _test(self, node: e.Node) -> None:
@@ -223,7 +224,7 @@ class KindChecker:
         if _NULL not in (left, right):
             return
         other = right if left == _NULL else left
-        name = _what(other) if isinstance(other, e.Attribute) else "x"
+        name = self._named(other) if isinstance(other, e.Attribute) else "x"
         self._problems.add(
             "a comparison with NULL is never true",
             place.span,
@@ -239,7 +240,7 @@ class KindChecker:
                     "NULL equals nothing, so it cannot be in a set",
                     member.span,
                     expected="constants other than NULL",
-                    hint=f"write {_what(operand)} IS NULL, joined to the rest by OR",
+                    hint=f"write {self._named(operand)} IS NULL, joined to the rest by OR",
                 )
             elif isinstance(member, e.Literal):
                 self._compare(operand, kind, member, self.kind(member), member)
@@ -384,9 +385,13 @@ class KindChecker:
         return function.gives or (self._alike(name, node, kinds) if function.alike else kinds[0])
 
     def _named(self, node: e.Node) -> str:
-        """What an expression is called in a message: a value that was bound, by its parameter."""
+        """What an expression is called in a message.
+
+        One that was bound is called by its parameter, and one of the whole complex event as it is written.
+        """
         text = self._problems.text[node.span.start : node.span.end]
-        return text if isinstance(node, e.Literal) and text.startswith("$") else _what(node)
+        is_bound = isinstance(node, e.Literal) and text.startswith("$")
+        return text if is_bound or (text and _is_of_whole(node)) else _what(condition_as_written(node))
 
     def _is_in_list(self, node: e.Call) -> bool:
         """Whether ``contains`` looks at the elements of a list; a value of another kind is noted."""
@@ -471,6 +476,14 @@ def _numbered(function: Function) -> str:
         return "at least one argument"
     numbers = [("no", "one", "two", "three")[number] for number in range(least, most + 1)]
     return f"{' or '.join(numbers)} argument{'s' if most > 1 else ''}"
+
+
+def _is_of_whole(node: e.Node) -> bool:
+    """Whether one word of the query, such as ``duration``, stands for the expression."""
+    return any(
+        isinstance(each, e.Attribute) and each.variable in ENDS and each.span == node.span
+        for each in node.walk()
+    )
 
 
 def _what(node: e.Node) -> str:

@@ -6,7 +6,7 @@ ends and the one with which it starts. So it is a filter on two variables, whose
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -57,6 +57,7 @@ def as_written(tree: QueryTree, time: str | None = None) -> QueryTree:
     >>> as_written(with_whole(tree, "t"), "t") == tree
     True
     """
+    keys = [bracket.alternatives for bracket in tree.partition_by]
 
     def of_pattern(pattern: Pattern) -> Pattern:
         if not isinstance(pattern, Filter | Keep | PartitionBy):
@@ -64,13 +65,19 @@ def as_written(tree: QueryTree, time: str | None = None) -> QueryTree:
         inner = replace(pattern, pattern=of_pattern(pattern.pattern))
         if not isinstance(inner, Filter):
             return inner
-        return replace(inner, condition=condition_as_written(inner.condition, time))
+        return replace(inner, condition=condition_as_written(inner.condition, time, keys))
 
     return replace(tree, pattern=of_pattern(tree.pattern))
 
 
-def condition_as_written(condition: e.Node, time: str | None = None) -> e.Node:
-    """A condition of what `with_whole` has made, where values of the whole are named again."""
+def condition_as_written(
+    condition: e.Node, time: str | None = None, keys: Iterable[tuple[str, ...]] = ()
+) -> e.Node:
+    """A condition of what `with_whole` has made, where values of the whole are named again.
+
+    `keys` are the alternatives of each partition key.
+    """
+    known = {tuple(e.Attribute(name, END_OF) for name in alternatives) for alternatives in keys}
     clock = time or TIME_OF
     lasted = e.Arithmetic("-", e.Attribute(clock, END_OF), e.Attribute(clock, START_OF))
 
@@ -78,7 +85,7 @@ def condition_as_written(condition: e.Node, time: str | None = None) -> e.Node:
         match node:
             case e.Arithmetic() if node == lasted:
                 return e.Attribute(DURATION, span=node.span)
-            case e.Call("coalesce", (e.Attribute(name, variable=variable), *_)) if variable == END_OF:
+            case e.Call("coalesce", (e.Attribute(name), *_)) if node.arguments in known:
                 return e.Attribute(name, span=node.span)
             case e.Attribute(name, variable=variable) if name == DEADLINE and variable == END_OF:
                 return e.Attribute(DECIDED_TIME, span=node.span)
