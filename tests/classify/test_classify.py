@@ -206,7 +206,7 @@ def test_the_prefilter_is_plain_and_leaves_out_what_may_fail() -> None:
     ],
 )
 def test_durations_that_may_fail_are_no_part_of_the_prefilter(text: str, fails: bool) -> None:
-    schema = Schema(shared={**SCHEMA.shared, "at": Kind.TIMESTAMP})
+    schema = Schema(shared={"type": Kind.STRING, "n": Kind.INT, "x": Kind.FLOAT, "at": Kind.TIMESTAMP})
     asked = Classification((EventPredicate(("A",), parse_condition(text)),), schema, "type")
     condition = Clauses(asked, DUCKDB).relevance()
     assert condition.startswith("(\"type\" = 'A') AND (CAST(" if fails else "(\"type\" = 'A' AND ")

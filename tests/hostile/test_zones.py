@@ -15,6 +15,8 @@ import pyarrow.parquet
 import pytest
 
 import estero
+from engines import Engine, InProcess, PushedOneByOne, SparkBatch, SparkStream
+from estero.errors import DataError
 
 PAIRS = estero.query("SELECT * WHERE A AS a ; B AS b")
 ZONES = [None, "UTC", "Europe/Berlin", "America/Santiago"]
@@ -26,6 +28,64 @@ def timed(zone: str | None, unit: str) -> pa.Table:
     ticks = TICKS if unit == "ns" else TICKS // 1000
     times = pa.array([ticks, ticks + 1], pa.timestamp(unit, zone))
     return pa.table({"kind": ["A", "B"], "t": times, "in": pa.StructArray.from_arrays([times], ["t"])})
+
+
+MIXED = (
+    "b[coalesce({one}, {other}) = {one}]",
+    "b[greatest({one}, {other}) >= {one}]",
+    "b[least({other}, {one}) < {one}]",
+    "b[nullif({one}, {other}) IS NULL]",
+    "b[CASE WHEN n = 1 THEN {one} ELSE {other} END > {one}]",
+    "b[{one} = {other}]",
+    "b[{one} BETWEEN {other} AND {other}]",
+    "coalesce(b.{one}, a.{other}) > a.{other}",
+    "greatest(b.{one}, a.{other}, a.{one}) = a.{other}",
+    "nullif(b.{one}, a.{other}) IS NULL",
+    "CASE WHEN a.n = 1 THEN b.{one} ELSE a.{other} END > a.{other}",
+    "max(b.{one}) > min(a.{other})",
+    "b.{one} - a.{other} > 1 NANOSECOND",
+)
+"""What times of two columns are compared in and chosen by."""
+
+
+@pytest.mark.parametrize("other", ["plain", "berlin"])
+@pytest.mark.parametrize("condition", MIXED)
+def test_nanoseconds_with_and_without_a_zone_go_together(engine: Engine, condition: str, other: str) -> None:
+    if isinstance(engine, SparkBatch | SparkStream):
+        pytest.skip("Spark has no nanoseconds")
+    ticks = pa.array([TICKS, TICKS + 1, TICKS, TICKS + 60, None])
+    later = pa.array([TICKS, TICKS, TICKS + 1, TICKS + 2, TICKS])
+    zones = {"plain": None, "utc": "UTC", "berlin": "Europe/Berlin"}
+    times = {name: ticks.cast(pa.timestamp("ns", zone)) for name, zone in zones.items()}
+    others = {f"{name}_later": later.cast(pa.timestamp("ns", zone)) for name, zone in zones.items()}
+    kinds = {"type": list("ABABB"), "n": [1, 2, 2, 1, 1]}
+    found = [
+        engine.rows(
+            "SELECT NONE WHERE A AS a ; B AS b FILTER " + condition.format(one=one, other=f"{two}_later"),
+            pa.table({**kinds, **times, **others}),
+            {"type": "type"},
+        )
+        for one, two in ((other, other), ("utc", other), (other, "utc"))
+    ]
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT NONE WHERE A ; B AS b FILTER b[coalesce(early, precise) < precise]",
+        "SELECT NONE WHERE A ; B AS b FILTER b[CASE WHEN TRUE THEN early ELSE precise END < precise]",
+        "SELECT NONE WHERE A AS a ; B AS b FILTER greatest(b.early, a.precise) = a.precise",
+        "SELECT greatest(b.early, a.precise) AS latest WHERE A AS a ; B AS b",
+    ],
+)
+def test_a_time_beyond_nanoseconds_says_so(query: str) -> None:
+    early = pa.array([0, -62_000_000_000 * 10**6], pa.timestamp("us"))
+    events = pa.table({"type": ["A", "B"], "early": early, "precise": pa.array([1, 2], pa.timestamp("ns"))})
+    for rows in (InProcess().rows, PushedOneByOne().rows):
+        with pytest.raises(DataError, match="before 1677 or after 2262") as caught:
+            rows(query, events, {"type": "type"})
+        assert caught.value.hint == "convert one of them"
 
 
 def in_parquet(events: pa.Table, place: Path) -> object:

@@ -24,6 +24,7 @@ from estero.language.tree.expressions import (
     Arithmetic,
     Attribute,
     Call,
+    Case,
     Comparison,
     In,
     Literal,
@@ -127,20 +128,27 @@ class Writer:
 
     def _may_overflow(self, node: Node) -> bool:
         """Whether computing this node of an expression may be an error."""
-        if isinstance(node, Attribute):
-            column = self._columns.get(node.name)
-            return column is not None and column.checked
-        if isinstance(node, Literal):
-            return isinstance(node.value, Duration) and node.value.nanoseconds % 1000 > 0
-        computes = isinstance(node, Negative | Arithmetic) or (isinstance(node, Call) and node.name == "abs")
-        if not computes or (isinstance(node, Arithmetic) and node.operator == "%"):
-            return False
-        typed = self._expressions.value(node)
-        if isinstance(node, Arithmetic) and node.operator == "-" and typed.kind is Kind.DURATION:
-            parts = self._expressions.value(node.left), self._expressions.value(node.right)
-            if all(part.kind is Kind.TIMESTAMP and part.tick == "us" for part in parts):
+        match node:
+            case Attribute(name):
+                column = self._columns.get(name)
+                return column is not None and column.checked
+            case Literal(Duration(nanoseconds)):
+                return nanoseconds % 1000 > 0  # beside it, microseconds are multiplied
+            case Arithmetic("%"):
+                return False
+            case Arithmetic("-", left, right) if self._are_micros(left, right):
                 return False  # the years 1 to 9999 have fewer than 2**63 microseconds
-        return typed.kind in {Kind.INT, *TIMES}
+            case Negative() | Arithmetic() | Call("abs"):
+                return self._expressions.value(node).kind in {Kind.INT, *TIMES}
+            case Case() | Call():
+                typed = self._expressions.value(node)
+                return typed.kind is Kind.TIMESTAMP and typed.tick == "ns"
+        return False
+
+    def _are_micros(self, *nodes: Node) -> bool:
+        """Whether they are timestamps of microseconds."""
+        typed = map(self._expressions.value, nodes)
+        return all(each.kind is Kind.TIMESTAMP and each.tick == "us" for each in typed)
 
 
 class BitWriter(Writer):

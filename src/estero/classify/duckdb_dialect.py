@@ -62,7 +62,7 @@ class DuckDB(Dialect):
         "TIMESTAMP": ColumnType(Kind.TIMESTAMP),
         **dict.fromkeys(_INSTANTS, ColumnType(Kind.TIMESTAMP, "TIMESTAMP")),
         "TIMESTAMP_NS": ColumnType(Kind.TIMESTAMP, tick="ns"),
-        "TIMESTAMPTZ_NS": ColumnType(Kind.TIMESTAMP, tick="ns"),
+        "TIMESTAMPTZ_NS": ColumnType(Kind.TIMESTAMP, "TIMESTAMP_NS", tick="ns"),
     }
 
     def column_type(self, engine_type: str) -> ColumnType:

@@ -158,8 +158,8 @@ class Spark(Dialect):
 
     def whole(self, value: SQL) -> SQL:
         # A cast makes 2.0**63 the greatest integer, as it does all that is larger without ANSI mode.
-        found = exp.TryCast(**cast(value, "BIGINT").args, safe=True)
-        found = either(compared("<", value, self.floating(2.0**63)), found)
+        number = exp.TryCast(**cast(value, "BIGINT").args, safe=True)
+        found = either(compared("<", value, self.floating(2.0**63)), number)
         beyond = either(is_not_null(value), _failure(_OVERFLOW, "BIGINT"))
         return call("coalesce", found, beyond)
 

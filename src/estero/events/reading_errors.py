@@ -20,6 +20,8 @@ _CSV_FILE = re.compile(r"^\s*file = (.*)$", re.MULTILINE)
 _CSV_COLUMN = re.compile(r'Error when converting column "(.*?)"\. (.*)')
 _CSV_COUNT = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 _JSON = re.compile(r'(?:Malformed JSON|JSON transform error) in file "(.*?)",.*? in line (\d+): (.*)')
+NOT_IN_NANOSECONDS = "Could not convert Timestamp"
+"""What DuckDB says of a timestamp in microseconds that has more than 64 bits in nanoseconds."""
 _OWN = re.compile(r"estero: (.*)", re.DOTALL)
 """What Estero's own expressions say, in words for users; a hint is on a line of its own."""
 _PREFIX = re.compile(r"^(?:\w+ )*Error: ")
@@ -79,6 +81,9 @@ def data_error(error: BaseException, what: str | None = None) -> DataError:
         return DataError(message.strip(), file=what, hint=hint.strip())
     if isinstance(error, duckdb.OutOfRangeException) or "out of range" in text.lower():
         return TooLargeError(f"a number does not fit into 64 bits: {_first_sentence(text)}", file=what)
+    if NOT_IN_NANOSECONDS in text:
+        beyond = "a timestamp before 1677 or after 2262 stands beside times in nanoseconds"
+        return TooLargeError(beyond, file=what, hint="convert one of them")
     if isinstance(error, PermissionError):
         return DataError("the file cannot be read: permission denied", file=what)
     if "No files found" in text:

@@ -503,7 +503,7 @@ class Source:
             try:
                 self._rows(f"SELECT count(*), sum(__bits0) FROM ({sql})")
             except DataError as again:
-                return DataError(f"{again.message}, in {predicate}", file=error.file)
+                return DataError(f"{again.message}, in {predicate}", file=error.file, hint=again.hint)
         return error
 
 

@@ -22,7 +22,7 @@ from estero.classify.operations import Typed
 from estero.classify.partition_keys import text_of_number
 from estero.errors import DataError
 from estero.events.database import Connection, lent_to
-from estero.events.reading_errors import interruptible
+from estero.events.reading_errors import NOT_IN_NANOSECONDS, interruptible
 from estero.language.tree.expressions import Aggregate, Attribute, Node, Previous, substituted
 from estero.language.tree.schema import Kind
 
@@ -225,6 +225,12 @@ class Evaluator:
             with interruptible():
                 found = self._connection.sql(sql).to_arrow_table()
         except (duckdb.OutOfRangeException, duckdb.ConversionException) as error:
+            if NOT_IN_NANOSECONDS in str(error):
+                raise DataError(
+                    f"a timestamp in {self._place} is before 1677 or after 2262, "
+                    "and stands beside times in nanoseconds",
+                    hint="convert one of them",
+                ) from error
             raise DataError(f"a number in {self._place} does not fit into 64 bits") from error
         finally:
             self._connection.unregister(TABLE)
