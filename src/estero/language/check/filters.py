@@ -184,6 +184,7 @@ class VariablesChecker(KindChecker):
             return function.gives
         inside = KindChecker(partial(self._attribute_inside, variable), self._problems)
         kind = inside.kind(node.operand)
+        inside.as_it_comes(node.operand, kind)
         takes = COMPARED if node.distinct else function.takes
         if kind is not None and kind not in takes:
             given = str(e.with_variable(node.operand, variable))

@@ -184,6 +184,17 @@ class KindChecker:
                 f"{self._named(node)} cannot be compared", node.span, expected=COMPARABLE, hint=_USES[kind]
             )
 
+    def as_it_comes(self, node: e.Node, kind: Kind | None) -> None:
+        """Note it where a list, bytes or a structure would be a value that is computed."""
+        if kind is Kind.OPAQUE and isinstance(node, e.Call | e.Case):
+            chooser = node.name if isinstance(node, e.Call) else "CASE"
+            self._problems.add(
+                f"{chooser} does not choose among lists, bytes and structures",
+                node.span,
+                expected="values that can be compared",
+                hint="choose among their fields or elements: coalesce(X.s.f, X.l[1])",
+            )
+
     def _test(self, node: e.Node) -> None:
         match node:
             case e.Comparison(operator, left, right):

@@ -114,7 +114,7 @@ class _SelectChecker(VariablesChecker):
 
     def of_a_column(self, expression: e.Node) -> None:
         """Note what is wrong with the expression of a column."""
-        self.kind(expression)
+        self.as_it_comes(expression, self.kind(expression))
         if expression == e.Literal(None):
             self._problems.add(
                 "NULL has no kind of its own",
