@@ -183,6 +183,49 @@ def test_late_events_are_counted_and_can_be_had(spark: SparkSession, tmp_path: P
     assert {(row["start_time"], row["end_time"]) for row in found} == matches
 
 
+@pytest.mark.parametrize("partials", [False, True])
+@pytest.mark.parametrize(
+    ("condition", "kind"),
+    [
+        ("A.k = B.x", pa.int64()),
+        ("A.k = B.x AND A.n < B.n", pa.float64()),
+        ("A.p.k = B.x", pa.decimal128(20, 2)),
+    ],
+)
+def test_late_events_are_whole_where_types_have_the_key_under_names_of_their_own(
+    spark: SparkSession, tmp_path: Path, condition: str, kind: pa.DataType, *, partials: bool
+) -> None:
+    ones = pa.array([1, None, 1, None, 2, 7])
+    table = pa.table(
+        {
+            "type": ["A", "B", "A", "B", "A", "A"],
+            "t": [10, 26, 30, 8, 9, 60],
+            "k": ones,
+            "p": pa.StructArray.from_arrays([ones], ["k"]),
+            "x": pa.array([None, 1, None, 2, None, None], kind),
+            "n": range(6),
+        }
+    )
+    files(table, tmp_path / "in", [3, 5])
+    named = {pa.int64(): "BIGINT", pa.float64(): "DOUBLE"}.get(kind, "DECIMAL(20, 2)")
+    schema = f"type STRING, t BIGINT, k BIGINT, p STRUCT<k: BIGINT>, x {named}, n BIGINT"
+    both = recognize(
+        stream(spark, tmp_path / "in", schema),
+        f"SELECT A, B WHERE A ; B FILTER {condition} WITHIN 20 [t]",
+        **TIMED,
+        lateness=3,
+        late_events=True,
+        partials=partials,
+    )
+    rows, reports = run(both, tmp_path / "state")
+    late = [row["late"] for row in rows if row["match"] is None]
+    assert sorted(late, key=str) == sorted(table.to_pylist()[3:5], key=str)
+    found = [row["match"] for row in rows if row["late"] is None]
+    complete = [(row["start_time"], row["end_time"]) for row in found if row.get("complete", True)]
+    assert (complete, total(reports, "late")) == ([(10, 26)], 2)
+    assert [row["start_time"] for row in found if not row.get("complete", True)] == [30] * partials
+
+
 def test_late_events_stand_beside_rows_of_events(spark: SparkSession, tmp_path: Path) -> None:
     first = [("A", 10, 1), ("C", 30, 1)]
     second = [("A", 24, 1), ("B", 26, 1), ("A", 27, 2), ("B", 28, 1), ("B", 30, 2)]
