@@ -54,3 +54,11 @@ def test_the_tour_names_what_is_there() -> None:
         assert file.exists(), path
         for part in name.split(".") if name else ():
             assert re.search(rf"(def|class) {part}\b", file.read_text(encoding="utf-8")), f"{path} {part}"
+
+
+def test_the_changes_are_lines_that_can_be_read_and_say_each_thing_once() -> None:
+    lines = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if len(line) > 120] == []
+    for section in "\n".join(lines).split("\n\n"):
+        subjects = re.findall(r"^- \*\*(.+?)\*\*", section, re.MULTILINE)
+        assert [subject for subject in subjects if subjects.count(subject) > 1] == []
