@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from numbers import Integral, Real
@@ -139,6 +139,7 @@ def _article(word: str) -> str:
 # ── Annotations ──────────────────────────────────────────────────────────────────────────────────
 
 _ANY: Final = _Kind(lambda _: True)
+_CALLABLE: Final = _Kind(callable, ("a function",))
 _ANYTHING: Final = {"object", "Any"}
 _SAID: Final = {
     "PatternBuilder": 'a pattern such as event("A")',
@@ -152,6 +153,11 @@ _SAID: Final = {
     "datetime": "a datetime",
     "PathLike": "a path",
     "BinaryIO": "a file open for bytes",
+    "SparkSession": "a session of Spark",
+    "StreamingQuery": "a running query of Spark, as write_stream gives it",
+    "StructType": "a StructType",
+    "CEA": "an automaton without registers",
+    "Node": "a q-tree",
 }
 """Classes as messages call them; those that are left out are for the package itself."""
 _INTERNAL: Final = {
@@ -168,7 +174,6 @@ _OPEN: Final = {
         "AsyncIterable",
         "Run",
         "Tables",
-        "ShownAnswer",
     ),
 }
 """Transitions, constants of all kinds, lengths of time: where they are read, it is said which there are; and
@@ -181,6 +186,12 @@ def _is_whole(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_answer(value: Any) -> bool:
+    """Whether a value can be drawn as an answer; strings, lists and frames can be counted in, too."""
+    countable = hasattr(value, "__iter__") and hasattr(value, "count")
+    return countable and not isinstance(value, Sequence) and not hasattr(value, "columns")
 
 
 _PLAIN: Final = {
@@ -196,6 +207,7 @@ _PLAIN: Final = {
     "None": _Kind(lambda value: value is None, ("None",)),
     "PathLike": _Kind(lambda value: hasattr(value, "__fspath__"), ("a path",)),
     "BinaryIO": _Kind(lambda value: hasattr(value, "write"), ("a file open for bytes",)),
+    "ShownAnswer": _Kind(_is_answer, ("an answer",)),
 }
 
 
@@ -211,6 +223,8 @@ def _kind(annotation: object, names: Mapping[str, Any]) -> _Kind:
     origin = getattr(annotation, "__origin__", None)
     if origin is Literal:
         return _literal(parts)
+    if origin is Callable:
+        return _CALLABLE
     if origin is not None:
         return _generic(origin.__name__, [_kind(each, names) for each in parts])
     if type(annotation).__name__ == "ForwardRef":
@@ -236,7 +250,7 @@ def _of_node(node: ast.expr, names: Mapping[str, Any]) -> _Kind:
         case ast.Subscript(ast.Name(name), part) if name != "Callable":
             return _generic(name, [_of_node(part, names)])
         case ast.Subscript(ast.Name("Callable")):
-            return _Kind(callable, ("a function",))
+            return _CALLABLE
         case ast.Name(name):
             return _named(name, names)
         case ast.Attribute(ast.Name(module), name):
@@ -281,6 +295,8 @@ def _one_of(kinds: Collection[_Kind]) -> _Kind:
 def _generic(name: str, parts: list[_Kind]) -> _Kind:
     """What a collection of such values allows; lengths of tuples are not looked at."""
     of = " or ".join(word.replace("a string", "strings") for word in parts[-1].words)
+    if name in _PLAIN:
+        return _PLAIN[name]
     if name == "tuple":
         return _Kind(lambda value: isinstance(value, tuple | list), ("a tuple",))
     if name in ("Mapping", "dict"):

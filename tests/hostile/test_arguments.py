@@ -8,8 +8,9 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,9 +18,13 @@ import pyarrow as pa
 import pytest
 
 import estero
+import estero.spark
 import estero.testing
-from estero import EsteroError, attribute, event, var
+from estero import EsteroError, attribute, event, plots, var
 from estero.testing import events
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TEXT = "SELECT * WHERE A AS a ; B AS b WITHIN 9 EVENTS"
 STREAM = events("A(k=1, v=1.5) B(k=1, v=2.5) A(k=2, v=0.5)")
@@ -229,8 +234,70 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "plot": (lambda: _answer().plot, (), {"y": "v", "limit": 3}),
     "rows.limit": (lambda: _answer().rows().limit, (1,), {}),
     "rows.write": (lambda: _answer().rows().write, (FILE,), {"format": "csv"}),
+    "plot_answer": (lambda: plots.plot_answer, (_answer(),), {"limit": 3, "axis": None, "title": None}),
+    "plot_values": (
+        lambda: lambda answer, y, **named: plots.plot_values(answer, y, _answer()._run.values, **named),
+        (_answer(), "v"),
+        {"clock": None, "limit": 3, "title": None},
+    ),
+    "plot_automaton": (lambda: plots.plot_automaton, (_query().automaton().machine,), {"title": None}),
+    "plot_funnel": (lambda: plots.plot_funnel, (_answer().funnel().to_arrow(),), {}),
+    "Picture": (lambda: plots.Picture, (_answer().plot().figure,), {}),
+    "save": (lambda: _answer().plot().save, (FILE.with_suffix(".svg"),), {"format": None}),
+    "sink_address": (lambda: estero.spark.sink_address, ("json:never",), {}),
+    "source_address": (lambda: estero.spark.source_address, ("json:never",), {}),
+    "trigger_of": (lambda: estero.spark.trigger_of, ("10s",), {}),
+    "follow": (lambda: estero.spark.follow, (), {"query": None, "seconds": 1}),
 }
 """Public functions, with arguments that are right."""
+
+ON_SPARK: dict[str, tuple[Callable[[Any], Any], tuple[str, ...], dict[str, Any]]] = {
+    "recognize": (
+        lambda frame: partial(estero.spark.recognize, frame),
+        (TEXT,),
+        {
+            **{name: value for name, value in LAYOUT.items() if name != "types"},
+            "positions": False,
+            "rows": None,
+            "partitions": 2,
+            "split_keys": True,
+            "share": None,
+            "lateness": None,
+            "late_events": False,
+            "until": None,
+            "distinct": None,
+            "partials": False,
+        },
+    ),
+    "recognize a frame": (lambda _: lambda frame: estero.spark.recognize(frame, TEXT), (), {"frame": None}),
+    "match_count": (lambda frame: partial(estero.spark.match_count, frame), (), {"query": None}),
+    "explain": (lambda frame: partial(estero.spark.explain, frame), (TEXT,), {"positions": True}),
+    "why_not": (
+        lambda frame: partial(estero.spark.why_not, frame),
+        (),
+        {"query": None, "sample": 0, "seconds": "9"},
+    ),
+    "collect": (lambda _: estero.spark.collect, (), {"matches": None, "events": None, "csv_options": None}),
+    "read_events": (lambda _: estero.spark.read_events, (), {"path": None, "csv_options": None}),
+    "read_stream": (lambda _: estero.spark.read_stream, (), {"source": None, "schema": 1}),
+    "write_stream": (
+        lambda frame: partial(estero.spark.write_stream, frame),
+        ("json:never",),
+        {"checkpoint": "never", "trigger": None},
+    ),
+    "register": (lambda _: estero.spark.register, (), {"spark": None, "name": "recognize"}),
+    "local_session": (
+        lambda _: estero.spark.local_session,
+        ("local[2]",),
+        {"app_name": "a", "shuffle_partitions": 2, "java_options": "", "config": None, "quiet": True},
+    ),
+    "stream_session": (
+        lambda _: estero.spark.stream_session,
+        ("json:never",),
+        {"sink": "console", "master": "local[2]", "packages": (), "jars": (), "config": None},
+    ),
+}
+"""Public functions of Spark, given a DataFrame, with arguments of which all that are needed are right."""
 
 
 def _transition(place: int) -> Callable[[Any], Any]:
@@ -282,8 +349,24 @@ def test_wrong_arguments_are_refused_clearly(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    assert _raw(*CALLS[name]) == []
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_wrong_arguments_on_spark_are_refused_clearly(
+    name: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = spark.createDataFrame(STREAM)
+    function, arguments, named = ON_SPARK[name]
+    assert _raw(lambda: function(frame), arguments, named) == []
+
+
+def _raw(function: Callable[[], Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> list[str]:
+    """The errors that are none of Estero's, each with the argument that was wrong."""
     raw = []
-    function, arguments, named = CALLS[name]
     for said, places, others in _cases(arguments, named):
         try:
             with warnings.catch_warnings():
@@ -292,7 +375,7 @@ def test_wrong_arguments_are_refused_clearly(
         except Exception as error:  # noqa: BLE001 - all of them are judged
             if not _is_clear(error):
                 raw.append(f"{said}: {type(error).__name__}: {error}"[:200])
-    assert raw == []
+    return raw
 
 
 def test_every_public_function_is_tried() -> None:
@@ -300,7 +383,9 @@ def test_every_public_function_is_tried() -> None:
     untried = {"Answer", "ComplexEvent", "ContinuousRecognizer", "warm"}  # these are not made by users
     public = {name for name in estero.__all__ if not _is_error(name)}
     assert public - tried == untried
-    for kind in (estero.Query, estero.Answer):
+    assert {*plots.__all__, *estero.testing.__all__} <= tried
+    assert {*estero.spark.__all__} <= tried | {*ON_SPARK}
+    for kind in (estero.Query, estero.Answer, plots.Picture):
         methods = {
             name for name, each in vars(kind).items() if inspect.isfunction(each) and not name.startswith("_")
         }

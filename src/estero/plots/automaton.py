@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+from estero.arguments import checked
 from estero.automata.residual import NO_HIDDEN
 from estero.plots.layout import Arc, Layout, Point, columns, layout
 from estero.plots.picture import FAINT, INK, PALETTE, Picture, styled
@@ -41,6 +42,7 @@ class _Text:
 Texts = Mapping[Arc, Sequence[_Text]]
 
 
+@checked
 def plot_automaton(cea: CEA, *, title: str | None = None) -> Picture:
     """The automaton, left to right: an arc shows what an event must be and, in blue, its labels.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from estero.answers.shown_values import shown_rows
+from estero.arguments import checked
 from estero.plots.picture import FAINT, INK, PALETTE, SHADE, WIDTH, Picture, styled
 
 if TYPE_CHECKING:
@@ -15,9 +16,17 @@ _BAR_HEIGHT = 0.5
 """Inches that a step takes."""
 
 
+@checked
 def plot_funnel(funnel: pa.Table) -> Picture:
-    """Bars from top to bottom, in the order of the table; its columns are those of `Funnel`."""
+    """Bars from top to bottom, in the order of the table; its columns are those of `Funnel`.
+
+    ValueError for a table without them.
+    """
     from matplotlib.figure import Figure
+
+    lacking = [name for name in _NEEDED if name not in funnel.column_names]
+    if lacking:
+        raise ValueError(f"the table of a funnel, as answer.funnel() gives it, has {', '.join(lacking)}")
 
     rows = [row for batch in funnel.to_batches() for row in shown_rows(batch)]
     most = max((row["starts"] for row in rows), default=0) or 1
@@ -52,7 +61,8 @@ def _name(row: dict[str, Any]) -> str:
     return "  ".join([*keys, f"{row['step']}  {row['part']}"])
 
 
-_COLUMNS = {"step", "part", "starts", "share", "median_wait"}
+_NEEDED = ("step", "part", "starts", "share")
+_COLUMNS = {*_NEEDED, "median_wait"}
 
 
 def _wait(wait: str | float) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estero.answers.output_file import output_file
+from estero.arguments import checked
 from estero.errors import legible
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _MOST_DRAWN = 1_000_000
 """Complex events in a picture: more are no picture."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A drawn figure: shows itself in a notebook, and is saved without date or random names."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from estero.arguments import checked
 from estero.automata.joins.q_tree import Inner, Leaf, Node
 from estero.plots.layout import Point
 from estero.plots.picture import FAINT, INK, PALETTE, Picture, styled
@@ -18,6 +19,7 @@ LETTER, MARGIN = 0.082, 0.35
 """Inches: the mean width of a letter, and around the picture."""
 
 
+@checked
 def plot_q_tree(tree: Node, atoms: Sequence[str]) -> Picture:
     """The tree from the top down; `atoms` are their texts by number."""
     from matplotlib.figure import Figure

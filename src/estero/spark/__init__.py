@@ -172,10 +172,10 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     """
     from estero.language.tree.schema import EventLayout
     from estero.spark.batch.batch import recognize_frame
-    from estero.spark.frames import with_nested_fields
+    from estero.spark.frames import check_frame, with_nested_fields
     from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
 
-    _check_frame(df)
+    check_frame(df)
     if rows not in (None, "events"):
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
     _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
@@ -249,9 +249,9 @@ def match_count(  # noqa: PLR0913 (as `recognize`)
     from estero.errors import DataError
     from estero.language.tree.schema import EventLayout
     from estero.spark.batch.batch import count_frame
-    from estero.spark.frames import with_nested_fields
+    from estero.spark.frames import check_frame, with_nested_fields
 
-    _check_frame(df)
+    check_frame(df)
     _check_number("partitions", partitions, _MOST_TASKS)
     if df.isStreaming:
         raise DataError(
@@ -287,9 +287,9 @@ def explain(
     from estero.language.tree.schema import EventLayout
     from estero.plan.division import buckets_in_words, division_in_words
     from estero.queries.explanation import Explanation
-    from estero.spark.frames import with_nested_fields
+    from estero.spark.frames import check_frame, with_nested_fields
 
-    _check_frame(df)
+    check_frame(df)
     asked = _query(query)
     columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
     df = with_nested_fields(df, columns)
@@ -325,9 +325,9 @@ def why_not(
     """
     from estero.errors import DataError
     from estero.language.tree.schema import EventLayout
-    from estero.spark.frames import with_nested_fields
+    from estero.spark.frames import check_frame, with_nested_fields
 
-    _check_frame(df)
+    check_frame(df)
     _check_number("sample", sample, _MOST_ROWS)
     if df.isStreaming:
         raise DataError(
@@ -347,17 +347,6 @@ _MOST_ROWS = 100_000_000
 """More rows are not brought to the driver."""
 _MOST_TASKS = 100_000
 """Spark plans and counts each task on the driver: with more it does not get to the work."""
-
-
-def _check_frame(df: object) -> None:
-    """Raises `DataError` for what is not a Spark DataFrame."""
-    from estero.errors import DataError
-
-    if not (hasattr(df, "isStreaming") and hasattr(df, "schema")):
-        raise DataError(
-            f"this is not a Spark DataFrame but a {type(df).__name__}",
-            hint="make one with spark.createDataFrame, or run the query in this process: query.run(events)",
-        )
 
 
 def _check_number(name: str, number: object, most: int) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from estero.arguments import shown
 from estero.classify.bits import word_names
 from estero.classify.classify import Clauses, columns_read
 from estero.classify.column_names import (
@@ -50,6 +51,15 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
+
+
+def check_frame(df: object) -> None:
+    """Raises `DataError` for what is not a DataFrame of Spark."""
+    if not (hasattr(df, "isStreaming") and hasattr(df, "schema")):
+        raise DataError(
+            f"this is not a Spark DataFrame but {shown(df)}",
+            hint="make one with spark.createDataFrame, or run the query in this process: query.run(events)",
+        )
 
 
 def columns_of_frame(schema: StructType) -> dict[str, ColumnType]:

@@ -25,6 +25,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 from pyspark.sql.udtf import AnalyzeResult, OrderingColumn, PartitioningColumn, SelectedColumn
 
+from estero.arguments import checked
 from estero.classify.column_names import KEYS, POSITION, RELEVANT, TIME
 from estero.engine.int64 import fall
 from estero.errors import NOWHERE, DataError, EsteroError, QueryError
@@ -52,6 +53,7 @@ _TEMPLATE = "${"
 _OPTIONS = ("events", "query", "type", "time", "order", "time_unit", "positions", "rows", "until")
 
 
+@checked
 def register(spark: SparkSession, *, name: str = "recognize") -> None:
     """Gives Spark SQL in this session the table function ``recognize``, or one with another name.
 

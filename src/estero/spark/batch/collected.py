@@ -14,11 +14,12 @@ import pyarrow.parquet
 
 from estero.answers.report import LABEL_KEY, MATCH_KEY, MEASURE_KEY, SUPPRESSED_KEY
 from estero.answers.writers import write_answer
+from estero.arguments import checked
 from estero.errors import DataError
 from estero.spark.connectors.address import located
 from estero.spark.failures import jobs
 from estero.spark.files.files import Paths, check_rows
-from estero.spark.frames import quoted
+from estero.spark.frames import check_frame, quoted
 from estero.spark.rows import rows_of
 from estero.spark.work import NAME
 
@@ -31,6 +32,7 @@ _ORDER = ("end", "start", "end_time", "start_time")
 _ROWS = 65_536
 
 
+@checked
 def collect(
     matches: DataFrame,
     *,
@@ -41,6 +43,7 @@ def collect(
 
     With the path that `events` were read from, an error about a malformed row names file and line.
     """
+    check_frame(matches)
     return Collected(matches, recheck=None if events is None else lambda: check_rows(events, csv_options))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+from estero.arguments import checked
 from estero.errors import DataError
 
 SOURCES = ("parquet", "json", "csv", "kafka", "delta")
@@ -58,6 +59,7 @@ class Address:
         return f"{self.scheme}:{self.place}" if self.place else self.scheme
 
 
+@checked
 def source_address(text: str) -> Address:
     """The address of a source: files of a format, a topic of Kafka, a Delta table.
 
@@ -69,6 +71,7 @@ def source_address(text: str) -> Address:
     return _address(text, SOURCES, "source")
 
 
+@checked
 def sink_address(text: str) -> Address:
     """The address of a sink: what a source can be, or a table of PostgreSQL, or ``console``.
 
@@ -164,6 +167,7 @@ def located(path: str) -> str:
     return path if "://" in path else f"file://{Path(path).absolute()}"
 
 
+@checked
 def trigger_of(text: str | None) -> dict[str, Any]:
     """The keyword argument of Spark's `trigger`; `DataError` for other texts.
 

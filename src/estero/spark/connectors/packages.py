@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import __version__
 
+from estero.arguments import checked
 from estero.errors import EnvironmentProblem
 from estero.spark.connectors.address import Address, sink_address, source_address
 from estero.spark.failures import jobs
@@ -80,6 +81,7 @@ def session_settings(
     return settings
 
 
+@checked
 def stream_session(
     source: str,
     sink: str = "console",

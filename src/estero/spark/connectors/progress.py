@@ -7,11 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from estero.arguments import checked
 from estero.spark.connectors.packages import following
 from estero.spark.connectors.sinks import ANSWERS
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
+
+
+_MOST_SECONDS = 86_400
+"""More seconds between two reports are no reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +67,19 @@ def _number(seen: Mapping[str, Any], metric: str, name: str) -> int:
     return int(row.get(name) or 0)
 
 
+@checked
 def follow(query: StreamingQuery, *, seconds: int = 1) -> Iterator[Totals]:
     """What a running query has read and found, every so many seconds, the last time when it has ended.
 
     Each `Totals` prints as a line. While the query waits for events, its speed is 0. What makes it fail is
     raised as an error of Estero's.
     """
+    if not 1 <= seconds <= _MOST_SECONDS:
+        raise ValueError(f"seconds is from 1 to {_MOST_SECONDS:,}, not {seconds}")
+    return _followed(query, seconds)
+
+
+def _followed(query: StreamingQuery, seconds: int) -> Iterator[Totals]:
     totals = Totals()
     ended = False
     while not ended:

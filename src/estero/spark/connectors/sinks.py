@@ -9,11 +9,12 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from estero.arguments import checked
 from estero.errors import DataError
 from estero.spark.connectors import postgresql
 from estero.spark.connectors.address import Address, located, sink_address, trigger_of
 from estero.spark.connectors.packages import connecting
-from estero.spark.frames import quoted
+from estero.spark.frames import check_frame, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -38,6 +39,7 @@ _NOTES = "_spark_metadata"
 _OWN = "a stream with a new checkpoint needs a directory of its own"
 
 
+@checked
 def write_stream(
     matches: DataFrame, sink: str, *, checkpoint: str | PathLike[str], trigger: str | None = None
 ) -> StreamingQuery:
@@ -56,6 +58,12 @@ def write_stream(
     """
     from pyspark.sql import functions as F  # noqa: N812
 
+    check_frame(matches)
+    if not matches.isStreaming:
+        raise DataError(
+            "only a stream is written to an address, and this is a batch",
+            hint="write it with matches.write, or read the events with read_stream",
+        )
     place, when = sink_address(sink), trigger_of(trigger)
     _check_directories(fspath(checkpoint), place)
     counted = matches.observe(ANSWERS, F.count(F.lit(1)).alias("answers"))

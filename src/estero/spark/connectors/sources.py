@@ -7,6 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from estero.arguments import checked
 from estero.errors import DataError
 from estero.events.files.paths import files_of
 from estero.events.inputs import open_input
@@ -36,6 +37,7 @@ _OF_JSON = {
 """Options that are for reading a message, and not for Kafka's reader."""
 
 
+@checked
 def read_stream(source: str, *, schema: str | PathLike[str] | StructType | None = None) -> DataFrame:
     """The events at an address, those that are there and those that will come, as a streaming DataFrame.
 

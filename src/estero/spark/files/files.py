@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from estero.arguments import checked
 from estero.errors import DataError
 from estero.events.database import connect
 from estero.events.files.paths import in_store
@@ -45,6 +46,7 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A file, directory or glob, or a list of these."""
 
 
+@checked
 def read_events(
     path: Paths,
     *,

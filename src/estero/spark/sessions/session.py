@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from estero.arguments import checked
 from estero.errors import EnvironmentProblem
 from estero.spark.failures import ended_by_interrupt, first_sentence
 from estero.spark.sessions.java import find_java_home
@@ -39,6 +40,7 @@ _SECONDS_TO_CANCEL = 5.0
 Interrupt = Callable[[int, FrameType | None], object]
 
 
+@checked
 def local_session(
     master: str = "local[*]",
     *,
