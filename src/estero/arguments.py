@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from numbers import Integral, Real
@@ -191,7 +191,7 @@ def _is_number(value: Any) -> bool:
 def _is_answer(value: Any) -> bool:
     """Whether a value can be drawn as an answer; strings, lists and frames can be counted in, too."""
     countable = hasattr(value, "__iter__") and hasattr(value, "count")
-    return countable and not isinstance(value, Sequence) and not hasattr(value, "columns")
+    return countable and type(value) not in (str, bytes, list, tuple, range) and not hasattr(value, "columns")
 
 
 _PLAIN: Final = {
