@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+from functools import reduce
+
 import pyarrow as pa
 import pytest
 
 import estero
 from estero import LimitExceeded, QueryError
 from estero.automata.joins.hierarchical import hierarchical_pcea
-from estero.language.builder.conditions import var
-from estero.language.builder.queries import event, select
+from estero.language.builder.conditions import Condition, var
+from estero.language.builder.queries import PatternBuilder, event, select
 from estero.language.check.atoms import named_atoms
 from estero.language.check.kinds import KindChecker
 from estero.language.check.problems import Problems
@@ -149,3 +153,68 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
     for text in ("STRICT(" * 1_000 + "A" + ")" * 1_000, "A FILTER " + "NOT " * 1_000 + "A[v = 1]"):
         with pytest.raises(QueryError, match="this is nested more than 100 levels deep"):
             estero.query(f"SELECT * WHERE {text}")
+
+
+V = var("A").v
+CHAINS: dict[str, Callable[[int], PatternBuilder]] = {
+    "&": lambda n: event("A").where(reduce(operator.and_, [-each <= V for each in range(n)])),
+    "|": lambda n: event("A").where(reduce(operator.or_, [V.is_in(each) for each in range(n)])),
+    "then": lambda n: reduce(PatternBuilder.then, [event("A")] * n),
+    "followed_directly_by": lambda n: reduce(PatternBuilder.followed_directly_by, [event("A")] * n),
+    "or_": lambda n: reduce(PatternBuilder.or_, [event("A")] * n),
+    "and_": lambda n: reduce(PatternBuilder.and_, [event("A")] * n),
+}
+CONDITIONS: dict[str, Callable[[int], Condition]] = {
+    "~": lambda n: reduce(lambda one, _: ~one, range(n), V > 0),
+    "-": lambda n: reduce(lambda one, _: -one, range(n), V) > 0,
+    "+": lambda n: reduce(operator.add, [V] * n) > 0,
+    "+ from the right": lambda n: reduce(lambda one, _: V + one, range(n), V) > 0,
+    "call": lambda n: reduce(lambda one, _: estero.call("abs", one), range(n), V) > 0,
+    "case": lambda n: reduce(lambda one, _: estero.case((V > 0, 1), otherwise=one), range(n), V) > 0,
+    "& from the right": lambda n: reduce(lambda one, _: (V > 0) & one, range(n), V > 1),
+    "& and |": lambda n: reduce(lambda one, _: ((V > 0) & one) | (V > 2), range(n), V > 1),
+}
+NESTED: dict[str, Callable[[int], PatternBuilder]] = {
+    **{
+        name: lambda n, condition=condition: event("A").where(condition(n))  # type: ignore[misc]
+        for name, condition in CONDITIONS.items()
+    },
+    "then from the right": lambda n: reduce(lambda one, _: event("A").then(one), range(n), event("A")),
+    "or_ from the right": lambda n: reduce(lambda one, _: event("A").or_(one), range(n), event("A")),
+    "unless": lambda n: reduce(PatternBuilder.unless, [event("A")] * n),
+    "where": lambda n: reduce(lambda one, _: one.where(V > 0), range(n), event("A")),
+    "named": lambda n: reduce(lambda one, number: one.named(f"x{number}"), range(n), event("A")),
+    "repeated": lambda n: reduce(lambda one, _: one.repeated(), range(n), event("A")),
+    "absent": lambda n: reduce(
+        lambda one, _: event("A").then(estero.absent("A").within("1 hour"), one), range(n), event("A")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_long_chains_of_the_builder_are_one_level(name: str) -> None:
+    built = CHAINS[name](5_000)
+    query = estero.query(select(built).within(events=9))
+    assert query == estero.query(str(query))
+    assert len(str(built)) > 5_000
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_what_the_builder_nests_too_deeply_is_refused(name: str) -> None:
+    with pytest.raises(QueryError, match="this is nested more than 100 levels deep"):
+        NESTED[name](5_000)
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_what_the_builder_makes_is_printed_and_read_or_refused(name: str) -> None:
+    events = pa.table({"type": ["A", "A"], "v": [0, 1], "t": [0, 1]})
+    for levels in (45, *range(88, 101)):
+        try:
+            query = estero.query(select(NESTED[name](levels)))
+        except QueryError as error:
+            assert error.message == "this is nested more than 100 levels deep"  # noqa: PT017
+            assert levels > 45
+        else:
+            assert "A" in str(query)
+            if levels == 45:
+                query.run(events, type="type", time="t", time_unit="s").count()

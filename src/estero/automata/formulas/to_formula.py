@@ -15,8 +15,8 @@ from estero.automata.exploration import between
 from estero.automata.formulas.atoms import Atoms, Read, absent_of, atoms_for, read_of
 from estero.automata.formulas.rational import around, either, followed
 from estero.errors import LimitExceeded
-from estero.language.syntax.productions import MAXIMUM_DEPTH
 from estero.language.tree.conditions import conjoined
+from estero.language.tree.depth import MAXIMUM_DEPTH
 from estero.language.tree.expressions import EventFilter
 from estero.language.tree.pattern import Filter, Keep, Link, Pattern
 from estero.language.tree.selection import label_types

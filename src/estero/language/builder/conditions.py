@@ -18,6 +18,7 @@ from estero.arguments import checked, shown
 from estero.errors import NOWHERE
 from estero.language.builder.durations import duration_of, durations_of
 from estero.language.tree import expressions as e
+from estero.language.tree.depth import depth_of, known_depth
 from estero.language.tree.durations import Duration
 from estero.language.tree.functions import AGGREGATES, CAST_TYPES, CASTS, SCALAR_FUNCTIONS
 from estero.language.tree.literals import Value
@@ -269,6 +270,9 @@ class Expression:
 
     tree: e.Node
 
+    def __post_init__(self) -> None:
+        depth_of(self.tree)
+
     def __getattr__(self, name: str) -> Expression:
         if name.startswith("__") or name == "tree":
             raise AttributeError(name)
@@ -438,6 +442,10 @@ class Condition:
 
     tree: e.Node
     is_group: bool = field(default=False, compare=False, repr=False)
+    depth: int = field(default=0, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "depth", self.depth or depth_of(self.tree))
 
     def __str__(self) -> str:
         return str(self.tree)
@@ -448,12 +456,16 @@ class Condition:
         )
 
     def __and__(self, other: Condition | Expression) -> Condition:
-        own = self.tree.parts if isinstance(self.tree, e.And) and not self.is_group else (self.tree,)
-        return Condition(e.And((*own, _joined(other, "&").tree)))
+        return self._chain(e.And, _joined(other, "&"))
 
     def __or__(self, other: Condition | Expression) -> Condition:
-        own = self.tree.parts if isinstance(self.tree, e.Or) and not self.is_group else (self.tree,)
-        return Condition(e.Or((*own, _joined(other, "|").tree)))
+        return self._chain(e.Or, _joined(other, "|"))
+
+    def _chain(self, kind: type[e.And | e.Or], other: Condition) -> Condition:
+        if not isinstance(self.tree, kind) or self.is_group:
+            return Condition(kind((self.tree, other.tree)))
+        depth = known_depth(max(self.depth, other.depth + 1))
+        return Condition(kind((*self.tree.parts, other.tree)), depth=depth)
 
     def __invert__(self) -> Condition:
         """The opposite: of ``a[p]``, that p is not true of every event marked a."""

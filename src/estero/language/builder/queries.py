@@ -26,6 +26,7 @@ from estero.language.builder.durations import Length, distances_of, number_of, u
 from estero.language.tree import distances as d
 from estero.language.tree import pattern as p
 from estero.language.tree import query as q
+from estero.language.tree.depth import depth_of, known_depth
 from estero.language.tree.durations import TimeUnit
 from estero.language.tree.names import suggestion
 
@@ -75,6 +76,10 @@ class PatternBuilder:
 
     tree: p.Pattern
     is_group: bool = field(default=False, compare=False, repr=False)
+    depth: int = field(default=0, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "depth", self.depth or depth_of(self.tree))
 
     def __str__(self) -> str:
         return str(self.tree)
@@ -137,15 +142,20 @@ class PatternBuilder:
             sequence = p.Sequence((sequence,), ())
         if not others:
             raise ValueError("a sequence needs at least one more pattern")
+        added = list(link.absent)
         for each in others:
             if isinstance(each, AbsenceBuilder):
+                added += (absence.event for absence in each.absences)
                 sequence = replace(sequence, after=(*sequence.after, *each.absences))
                 continue
             if sequence.after and (link.contiguous or link.distances):
                 raise ValueError("what is absent for some time goes between steps without distances")
             links = (*sequence.links, replace(link, lacking=sequence.after))
-            sequence = replace(sequence, parts=(*sequence.parts, _pattern(each)), links=links, after=())
-        return PatternBuilder(sequence)
+            added.append(_pattern(each))
+            sequence = replace(sequence, parts=(*sequence.parts, added[-1]), links=links, after=())
+        if sequence.parts[0] is self.tree:
+            return PatternBuilder(sequence)
+        return PatternBuilder(sequence, depth=known_depth(max(self.depth, depth_of(*added) + 1)))
 
     def or_(self, *others: PatternLike) -> PatternBuilder:
         """This or any of the others: ``φ OR ψ``.
@@ -153,7 +163,7 @@ class PatternBuilder:
         >>> print(event("SELL").or_(event("BUY")).repeated())
         (SELL OR BUY)+
         """
-        return PatternBuilder(p.Disjunction(self._chain(p.Disjunction, others)))
+        return self._chain(p.Disjunction, others)
 
     def and_(self, *others: PatternLike) -> PatternBuilder:
         """Complex events that are in all of them: ``φ AND ψ``.
@@ -163,7 +173,7 @@ class PatternBuilder:
         >>> print(calm.and_(wet))
         (Wind+ FILTER Wind[v < 2]) AND (Wind+ FILTER Wind[v < 5])
         """
-        return PatternBuilder(p.Conjunction(self._chain(p.Conjunction, others)))
+        return self._chain(p.Conjunction, others)
 
     def all_with(self, *others: PatternLike) -> PatternBuilder:
         """Unions of one complex event of each, in any order: ``φ ALL ψ``.
@@ -171,15 +181,18 @@ class PatternBuilder:
         >>> print(event("SELL").all_with(event("BUY"), event("HALT")))
         SELL ALL BUY ALL HALT
         """
-        return PatternBuilder(p.All(self._chain(p.All, others)))
+        return self._chain(p.All, others)
 
     def _chain(
         self, kind: type[p.Disjunction | p.Conjunction | p.All], others: SequenceOf[PatternLike]
-    ) -> tuple[p.Pattern, ...]:
+    ) -> PatternBuilder:
         if not others:
             raise ValueError("OR, AND and ALL need at least one more pattern")
-        own = self.tree.parts if isinstance(self.tree, kind) and not self.is_group else (self.tree,)
-        return (*own, *map(_pattern, others))
+        added = tuple(map(_pattern, others))
+        if not isinstance(self.tree, kind) or self.is_group:
+            return PatternBuilder(kind((self.tree, *added)))
+        depth = known_depth(max(self.depth, depth_of(*added) + 1))
+        return PatternBuilder(kind((*self.tree.parts, *added)), depth=depth)
 
     def grouped(self) -> PatternBuilder:
         """This pattern in parentheses: what comes next does not go on with its chain.

@@ -11,7 +11,6 @@ from estero.errors import QueryError, Span
 from estero.language.syntax.productions import (
     Children,
     Production,
-    check_depth,
     constant,
     name_of,
     node_of,
@@ -22,6 +21,7 @@ from estero.language.syntax.productions import (
 )
 from estero.language.syntax.units import unit_named
 from estero.language.tree import expressions as e
+from estero.language.tree.depth import depth_of
 from estero.language.tree.durations import Duration
 from estero.language.tree.functions import AGGREGATES, CAST_TYPES, PREVIOUS, SCALAR_FUNCTIONS, SET_PREDICATES
 from estero.language.tree.literals import integer_value
@@ -50,7 +50,7 @@ def of_one_event(condition: e.Node) -> e.Node:
             case _:
                 return None
 
-    check_depth(condition)
+    depth_of(condition)
     return e.substituted(condition, inside)
 
 

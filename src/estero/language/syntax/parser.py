@@ -7,10 +7,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.errors import QueryError, Span
-from estero.language.syntax.productions import check_depth, node_of
+from estero.language.syntax.productions import node_of
 from estero.language.syntax.queries import CONJUNCTIVE, PRODUCTIONS
 from estero.language.syntax.syntax_errors import syntax_error
 from estero.language.tree.conjunctive import ConjunctiveTree
+from estero.language.tree.depth import depth_of
 from estero.language.tree.expressions import Node
 from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import QueryTree, SelectExpression
@@ -134,4 +135,4 @@ def _check_depth(found: object) -> None:
         roots = [found.pattern, *computed]
     for root in roots:
         if isinstance(root, Pattern | Node):
-            check_depth(root)
+            depth_of(root)

@@ -45,6 +45,8 @@ class Tail:
 
     def over(self, pattern: p.Pattern) -> Tail:
         """The same tail behind this pattern: the first name of a key is a variable where one is called so."""
+        if not any(isinstance(node, p.PartitionBy) for node in self.nodes):
+            return self
         labels = frozenset(bound_names(pattern))
         return replace(
             self,

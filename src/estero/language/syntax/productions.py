@@ -8,13 +8,12 @@ grammar, signs and keywords that say no more than the name are in double quotes,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from estero.errors import QueryError, Span
 from estero.language.tree import expressions as e
-from estero.language.tree import pattern as p
 from estero.language.tree.literals import TIMESTAMP_FORM, integer_value, string_value, timestamp_value
 from estero.language.tree.nodes import OpenText, SyntaxNode, names_in_text
 from estero.language.tree.paths import is_path
@@ -28,10 +27,6 @@ Children: TypeAlias = list[Any]
 
 Production: TypeAlias = Callable[[Children, Span], Any]
 """Builds what a production means from its children and its span."""
-
-
-MAXIMUM_DEPTH: Final = 100
-"""How deep a tree may be. Chains of one operator are one level, so this counts nested parentheses."""
 
 
 def span_of(token: Token) -> Span:
@@ -161,25 +156,3 @@ def typed_literal(children: Children, span: Span) -> e.Literal:
             TIMESTAMP_FORM,
             "for example TIMESTAMP '2024-01-31 12:00:00'; the day has to exist",
         ) from error
-
-
-def check_depth(root: p.Pattern | e.Node) -> None:
-    """Raises `QueryError` for what a recursive pass could not walk."""
-    level = [root]
-    for _ in range(MAXIMUM_DEPTH):
-        level = [child for node in level for child in _below(node)]
-        if not level:
-            return
-    raise QueryError(
-        f"this is nested more than {MAXIMUM_DEPTH} levels deep",
-        span=level[0].span,
-        found="a deeper level",
-        expected=f"at most {MAXIMUM_DEPTH} levels of operators",
-        hint="chains of ; : OR AND ALL count as one level; a sum of many terms does not",
-    )
-
-
-def _below(node: p.Pattern | e.Node) -> Iterator[p.Pattern | e.Node]:
-    yield from node.children()
-    if isinstance(node, p.Filter):
-        yield node.condition

@@ -12,7 +12,6 @@ from estero.language.syntax.patterns import Tail, with_tails
 from estero.language.syntax.productions import (
     Children,
     Production,
-    check_depth,
     constant,
     name_of,
     node_of,
@@ -25,6 +24,7 @@ from estero.language.tree import conjunctive as c
 from estero.language.tree import distances as d
 from estero.language.tree import expressions as e
 from estero.language.tree import query as q
+from estero.language.tree.depth import depth_of
 from estero.language.tree.durations import unit_of
 from estero.language.tree.literals import integer_value
 from estero.language.tree.names import suggestion
@@ -90,7 +90,7 @@ def _with_fields_of_keys(clauses: dict[str, Any]) -> tuple[q.Selected, ...] | No
 
 
 def _not_too_deep(expression: e.Node) -> e.Node:
-    check_depth(expression)
+    depth_of(expression)
     return expression
 
 

@@ -82,10 +82,10 @@ class SyntaxNode:
 
     def filled(self, negation: str = "") -> str:
         """The form of this node with its fields in their places, and `negation` in its own."""
-        return "".join(
-            fixed + (negation if name == "not" else self._slot(name, spec, conversion))
-            for fixed, name, spec, conversion in _slots(self.FORM)
-        )
+        text = ""  # lists and generators would be one more call at each level of a deep tree
+        for fixed, name, spec, conversion in _slots(self.FORM):
+            text += fixed + (negation if name == "not" else self._slot(name, spec, conversion))
+        return text
 
     def at_level(self, least: int) -> str:
         """The text of this node, in parentheses if it binds looser than `least`."""
@@ -99,7 +99,10 @@ class SyntaxNode:
         least = {"=": self.level, "+": self.level + 1}.get(spec[:1])
         after = spec if least is None else spec[1:]
         if isinstance(value, tuple):
-            return after.join(_text(item, least or 0, conversion) for item in value)
+            texts = []
+            for item in value:
+                texts.append(_text(item, least or 0, conversion))  # noqa: PERF401 (as in filled)
+            return after.join(texts)
         return _text(value, least or 0, conversion) + after
 
     def below(self) -> Iterator[SyntaxNode]:

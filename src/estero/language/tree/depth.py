@@ -1,0 +1,45 @@
+"""How deep a tree is: passes go down it by recursion, so there is a limit, whoever made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from estero.errors import QueryError
+from estero.language.tree.expressions import Node
+from estero.language.tree.pattern import Filter, Pattern
+
+MAXIMUM_DEPTH: Final = 100
+"""How deep a tree may be. Chains of one operator are one level, so this counts nested parentheses."""
+
+
+def depth_of(*roots: Pattern | Node) -> int:
+    """The levels of the deepest of these trees; raises `QueryError` for what a pass could not walk.
+
+    >>> from estero.language.syntax.parser import parse_condition
+    >>> depth_of(parse_condition("a = 1")), depth_of(parse_condition("a + 1 = b AND c"))
+    (2, 4)
+    """
+    level = list(roots)
+    for depth in range(MAXIMUM_DEPTH + 1):
+        if not level:
+            return depth
+        above, level = level, [child for node in level for child in _below(node)]
+    raise QueryError(
+        f"this is nested more than {MAXIMUM_DEPTH} levels deep",
+        span=above[0].span,
+        found="a deeper level",
+        expected=f"at most {MAXIMUM_DEPTH} levels of operators",
+        hint="chains of ; : OR AND ALL count as one level; a sum of many terms does not",
+    )
+
+
+def known_depth(depth: int) -> int:
+    """A depth that is known, so that a long chain is not walked for each of its parts; 0 for a wrong one."""
+    return depth if depth <= MAXIMUM_DEPTH else 0
+
+
+def _below(node: Pattern | Node) -> Iterator[Pattern | Node]:
+    yield from node.children()
+    if isinstance(node, Filter):
+        yield node.condition
