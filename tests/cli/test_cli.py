@@ -253,7 +253,8 @@ def test_a_format_is_of_one_file(night: Path, given: list[str], message: str) ->
 def test_what_is_not_there_is_said_whatever_its_format(night: Path) -> None:
     given = ["--events", "nowhere.data", "--events-format", "csv", "--engine", "duckdb"]
     result = estero("run", night / "frost.ceql", *given)
-    assert (result.exit_code, result.stderr) == (1, "error: nowhere.data: there is no such file\n")
+    said = "error: nowhere.data: there is no such file\n  hint: the path begins in the current directory, "
+    assert (result.exit_code, result.stderr) == (1, f"{said}{Path.cwd()}\n")
 
 
 def test_a_terminal_shows_how_many_events_are_read(night: Path) -> None:
@@ -448,7 +449,8 @@ def test_run_needs_events(night: Path) -> None:
 def test_a_missing_query_file_is_wrong_usage() -> None:
     result = estero("check", "nowhere.ceql")
     assert result.exit_code == 2
-    assert "nowhere.ceql: No such file or directory" in result.stderr
+    said = " ".join(re.sub("[│╭╮╰╯─]", " ", result.stderr).split())
+    assert "nowhere.ceql: there is no such file; a query is in a file, or comes from standard input" in said
 
 
 def test_a_query_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
@@ -461,7 +463,8 @@ def test_a_query_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
 def test_a_missing_file_of_events_is_one_sentence_and_exit_code_1(night: Path) -> None:
     result = estero("run", night / "frost.ceql", "--events", "nowhere.csv", "--engine", "duckdb")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "error: nowhere.csv: there is no such file\n"
+    said = "error: nowhere.csv: there is no such file\n  hint: the path begins in the current directory, "
+    assert result.stderr == f"{said}{Path.cwd()}\n"
 
 
 def test_a_missing_time_column_names_the_columns_that_there_are(night: Path) -> None:

@@ -418,7 +418,8 @@ def test_an_error_over_a_column_of_strings_names_no_value(tmp_path: Path) -> Non
     path.write_text("kind,v\nA,x\nB,1\n")
     with pytest.raises(estero.QueryError) as caught:
         estero.query("SELECT * WHERE A ; B FILTER B[v > 1]").run(str(path), type="kind")
-    assert caught.value.hint == "strings are written in single quotes: '1'"
+    said = "strings are written in single quotes: '1'; the number in it is CAST(v AS FLOAT)"
+    assert caught.value.hint == said
 
 
 @pytest.mark.parametrize(

@@ -323,6 +323,11 @@ def text_in(file: Path, hint: str = "QUERY.ceql") -> str:
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and hint == "QUERY.ceql":
+            text = (
+                f"{file}: there is no such file; a query is in a file, or comes from standard input, with -"
+            )
+            raise typer.BadParameter(text, param_hint=hint) from None
         raise _unreadable(str(file), error, hint) from None
     except UnicodeDecodeError:
         raise typer.BadParameter(f"{file} is not UTF-8 text", param_hint=hint) from None

@@ -124,6 +124,8 @@ class Input:
 
 def open_input(events: object, csv_options: Mapping[str, object] | None = None) -> Input:
     """The relation that `events` is; raises `DataError` where it cannot be one."""
+    if isinstance(events, type):
+        raise DataError(f"the class {events.__name__} has no events", hint=f"pass {_ACCEPTED}")
     if isinstance(events, str | os.PathLike):
         return _open_path(os.fspath(events), csv_options)
     if csv_options:

@@ -138,6 +138,8 @@ def how_to_have_timestamps(file: str | None, column: str, kind: Kind) -> str:
             f'convert it to timestamps: pandas.to_datetime(df["{column}"]), in Polars '
             f'pl.col("{column}").str.to_datetime(), in Spark to_timestamp("{column}")'
         )
+    if kind is Kind.FLOAT:
+        return "write the column as timestamps, or as integers with their time_unit"
     if any(suffix in Path(file).name.lower() for suffix in (".csv", ".tsv", ".txt")):
         return "csv_options={'timestampformat': …} (--timestamp-format) says how times are written"
     if any(suffix in Path(file).name.lower() for suffix in (".json", ".ndjson")):

@@ -26,6 +26,7 @@ from estero.events.tables.shown_types import (
     zone_of,
 )
 from estero.events.tables.table_columns import Tables, renaming_query, union_columns, union_query
+from estero.language.tree.names import some
 from estero.language.tree.schema import Attributes, EventLayout, Kind, Schema
 
 _INTEGER = ColumnType(Kind.INT, "BIGINT")
@@ -143,8 +144,14 @@ class SourceColumns:
         """Raises `DataError` for types that are not strings, and for values of `order` without an order."""
         if self.type_column is not None and self.types[self.type_column].kind is not Kind.STRING:
             kind = self.types[self.type_column].kind.value
+            strings = [name for name, column in self.types.items() if column.kind is Kind.STRING]
             raise DataError(
-                f"the type column holds {kind}, not strings", file=self.file, column=self.type_column
+                f"the type column holds {kind}, not strings",
+                file=self.file,
+                column=self.type_column,
+                hint=f"type= names a column of strings: {some(strings)}"
+                if strings
+                else f"there is no column of strings: make one of {self.type_column}, or leave type= out",
             )
         for name in self._layout.order:
             for here in (columns[name] for columns in self._tables.values() if name in columns):

@@ -553,7 +553,10 @@ def open_source(
     columns = layout or EventLayout()
     mapped = isinstance(events, Mapping)
     if mapped and columns.type is not None:
-        raise DataError("a mapping gives each type its own table, so there is no type column to name")
+        raise DataError(
+            "a mapping gives each type its own table, so there is no type column to name",
+            hint="leave type= out; a mapping of columns becomes a table with pyarrow.table(…)",
+        )
     if mapped and not events:
         raise DataError("the mapping of types to their events is empty")
     named = events if isinstance(events, Mapping) else {columns.only_type: events}

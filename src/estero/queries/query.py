@@ -426,8 +426,9 @@ class Query:
         if declared and missing:
             return replace(schema, types=dict.fromkeys(known, schema.shared), closed=True)
         if known:
+            none = len(set(missing)) == len(set(self.statement.type_names())) > 1
             for names in dict.fromkeys(missing):
-                warn(_without_events(names[0], known))
+                warn(_without_events(names[0], known, layout.type if none else None))
         return schema
 
 
@@ -452,7 +453,10 @@ def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:
             warn(f"the {what} {name} is shown as {column}: another column is called {name}{advice}")
 
 
-def _without_events(name: str, known: Sequence[str]) -> str:
+def _without_events(name: str, known: Sequence[str], column: str | None) -> str:
+    """A line on a type that does not occur; `column` is that of the types where none of the query does."""
     there = f"there are no events of type {name}, only of {some(known, word='and')}"
     near = suggestion(name, known)
-    return f"{there}: {near}" if near else there
+    if near:
+        return f"{there}: {near}"
+    return there if column is None else f"{there}: does {column} say the types, as type={column!r} has it?"

@@ -9,6 +9,7 @@ columns are renamed first, by calls that parse nothing, and then have the names 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -56,10 +57,13 @@ _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
 def check_frame(df: object) -> None:
     """Raises `DataError` for what is not a DataFrame of Spark."""
     if not (hasattr(df, "isStreaming") and hasattr(df, "schema")):
-        raise DataError(
-            f"this is not a Spark DataFrame but {shown(df)}",
-            hint="make one with spark.createDataFrame, or run the query in this process: query.run(events)",
-        )
+        library = type(df).__module__.partition(".")[0]
+        what = shown(df) + (f" of {library}" if library in ("pandas", "polars", "pyarrow") else "")
+        if isinstance(df, str | os.PathLike):
+            hint = "estero.spark.read_events(path) gives the DataFrame of a file"
+        else:
+            hint = "make one with spark.createDataFrame, or run the query in this process: query.run(events)"
+        raise DataError(f"this is not a Spark DataFrame but {what}", hint=hint)
 
 
 def columns_of_frame(schema: StructType) -> dict[str, ColumnType]:

@@ -254,7 +254,7 @@ def test_numbers_that_cannot_be_meant_are_refused(
 
 
 def test_only_frames_of_spark_are_recognized_on_spark() -> None:
-    said = "this is not a Spark DataFrame but a Table\n  hint: make one with spark.createDataFrame, or run"
+    said = "this is not a Spark DataFrame but a Table of pyarrow\n  hint: make one with spark.createDataFrame"
     table: Any = pa.table({"kind": ["A"]})
     for ask in (recognize, match_count):
         with pytest.raises(DataError, match=said):

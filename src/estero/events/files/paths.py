@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import glob
 import re
@@ -45,11 +46,30 @@ def files_of(path: str) -> list[str]:
         if mode is not None:
             return _in_directory(path) if stat.S_ISDIR(mode) else [path]
         if not glob.has_magic(path):
-            raise DataError("there is no such file", file=path)
+            raise DataError("there is no such file", file=path, hint=_what_is_there(path))
         found = sorted(each for each in glob.glob(path, recursive=True) if Path(each).is_file())  # noqa: PTH207  a pattern may be absolute
     if not found:
-        raise DataError("no file matches this pattern", file=path)
+        raise DataError("no file matches this pattern", file=path, hint=_what_is_there(path))
     return found
+
+
+def _what_is_there(path: str) -> str:
+    """A hint on a path that leads nowhere: the first directory that is missing, or a similar name."""
+    folder = Path()
+    for part in Path(path).parts[:-1]:
+        if glob.has_magic(part):
+            return ""
+        folder /= part
+        if not folder.is_dir():
+            return f"there is no directory {folder}"
+    try:
+        names = sorted(each.name for each in folder.iterdir())
+    except OSError:  # it may be entered and not listed
+        return ""
+    near = difflib.get_close_matches(Path(path).name, names, 1)
+    if near:
+        return f"did you mean {folder / near[0]}?"
+    return "" if Path(path).is_absolute() else f"the path begins in the current directory, {Path.cwd()}"
 
 
 def as_file(path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from estero.errors import NOWHERE
 from estero.language.check.clauses import check_length
+from estero.language.check.known_types import naming_the_time
 from estero.language.check.problems import Problems
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import residuals
@@ -60,7 +61,7 @@ def _check_deadline(absence: p.Absence, schema: Schema | None, problems: Problem
             "NOT(…) FOR needs a time column",
             absence.span,
             expected="a time column",
-            hint='name it where the events are given: time="…"',
+            hint=naming_the_time(schema),
         )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from estero.errors import NOWHERE, Span
 from estero.language.check.keys import check_bracket
-from estero.language.check.known_types import KnownTypes
+from estero.language.check.known_types import KnownTypes, naming_the_time
 from estero.language.check.problems import Problems
 from estero.language.check.selected import check_selected
 from estero.language.tree import distances as d
@@ -75,7 +75,7 @@ def _check_interval(per: d.Window, place: Span, schema: Schema | None, problems:
             "LIMIT … PER needs a time column",
             place,
             expected="LIMIT n, or a time column",
-            hint='name it where the events are given: time="…"',
+            hint=naming_the_time(schema),
         )
 
 
@@ -184,7 +184,7 @@ def _check_duration(window: d.DurationWindow, schema: Schema, problems: Problems
             "a duration needs a time column",
             window.span,
             expected=_INSTEAD.get(what, f"{within}n EVENTS, or a time column"),
-            hint='name it where the events are given: time="…"',
+            hint=naming_the_time(schema),
         )
         return
     kinds = _kinds_of(schema.time, schema)

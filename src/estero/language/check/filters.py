@@ -9,7 +9,7 @@ from typing import Final
 from estero.errors import Span
 from estero.language.check.inside import note_inside
 from estero.language.check.kinds import COMPARABLE, KindChecker
-from estero.language.check.known_types import KnownTypes
+from estero.language.check.known_types import KnownTypes, naming_the_time
 from estero.language.check.problems import Problems
 from estero.language.check.set_predicates import known_predicates, registered
 from estero.language.tree import expressions as e
@@ -91,7 +91,7 @@ class VariablesChecker(KindChecker):
                 "the times of complex events need a time column",
                 attribute.span,
                 expected="a stream with a time",
-                hint='name the column where the events are given: time="…"',
+                hint=naming_the_time(schema),
             )
             return None
         if attribute.name == DEADLINE:
@@ -145,6 +145,8 @@ class VariablesChecker(KindChecker):
         of = listed(names) if variable in names else f"{listed(names)} ({variable})"
         is_quoted = self._problems.text[span.start : span.end].startswith('"')
         hint = f"strings are written in single quotes: '{name}'" if is_quoted else SPELLING
+        if not is_quoted and self._problems.text[span.start : span.end] == name:
+            hint = f"{SPELLING}; a string is written '{name}'"
         if name.lower() in ("none", "nil", "nan"):
             hint = "test for a missing value with IS NULL"
         place = self._problems.inner_span(span, quoted(name))

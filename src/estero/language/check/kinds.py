@@ -19,7 +19,7 @@ from estero.language.tree.durations import Duration
 from estero.language.tree.functions import CASTS, SCALAR_FUNCTIONS, SUMMED, Constant, Function
 from estero.language.tree.literals import INT_MAX, INT_MIN, Value, literal_text
 from estero.language.tree.names import listed, some, suggestion
-from estero.language.tree.paths import element_of
+from estero.language.tree.paths import element_of, steps_of
 from estero.language.tree.schema import NUMBERS, Kind, fit
 from estero.language.tree.whole import ENDS, condition_as_written
 from estero.language.tree.words import named
@@ -519,7 +519,10 @@ def _conversion(left: e.Node, first: Kind, right: e.Node, second: Kind) -> str:
         if own is Kind.STRING and other in NUMBERS:
             return "numbers are written without quotes"
         if own in NUMBERS and other is Kind.STRING:
-            return f"strings are written in single quotes: '{node.value}'"
+            text = condition_as_written(left if node is right else right)
+            is_column = isinstance(text, e.Attribute) and not steps_of(text.name)
+            number = f"; the number in it is CAST({text} AS FLOAT)" if is_column else ""
+            return f"strings are written in single quotes: '{node.value}'{number}"
         if Kind.DURATION in (own, other) and {own, other} & NUMBERS:
             return _TICKS if own is Kind.DURATION else "a number with its unit is a duration: 5 MINUTES"
         if {own, other} == TIMES:

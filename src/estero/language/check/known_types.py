@@ -70,6 +70,13 @@ class KnownTypes:
         return kinds
 
 
+def naming_the_time(schema: Schema) -> str:
+    """How to say which column holds the time; it is named where it can be told."""
+    times = [name for name, kind in schema.column_kinds.items() if kind is Kind.TIMESTAMP]
+    column = times[0] if len(times) == 1 else "…"
+    return f'name the column where the events are given: time="{column}" (--time {column})'
+
+
 def _naming_the_column(attributes: Attributes) -> str:
     """How to say which column holds the type; it is named where it can be told."""
     strings = [name for name, kind in attributes.items() if kind is Kind.STRING]

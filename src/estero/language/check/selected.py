@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from estero.errors import Span
 from estero.language.check.filters import AT_THE_END, VariablesChecker
 from estero.language.check.inside import note_inside
-from estero.language.check.known_types import KnownTypes
+from estero.language.check.known_types import KnownTypes, naming_the_time
 from estero.language.check.problems import Problems
 from estero.language.tree import expressions as e
 from estero.language.tree import query as q
@@ -167,7 +167,7 @@ class _SelectChecker(VariablesChecker):
                     f"{name} needs a time column",
                     attribute.span,
                     expected="a stream with a time",
-                    hint='name the column where the events are given: time="…"',
+                    hint=naming_the_time(schema),
                 )
                 return None
             time = None if schema is None or schema.time is None else schema.column_kinds.get(schema.time)

@@ -75,9 +75,10 @@ def _named(word: str) -> str:
 
 def _beginning(found: Misplaced) -> Mistake | None:
     if found.accepted == {"SELECT"} and found.before == "" and found.kind != "$END":
-        return Mistake(
-            "a query begins with SELECT", "put SELECT * WHERE before a pattern: SELECT * WHERE a ; b"
-        )
+        hint = "put SELECT * WHERE before a pattern: SELECT * WHERE a ; b"
+        if found.after.strip().endswith(".ceql"):
+            hint = f"the text of a file is given by pathlib.Path({found.after.strip()!r}).read_text()"
+        return Mistake("a query begins with SELECT", hint)
     return None
 
 
